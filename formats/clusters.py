@@ -1,0 +1,42 @@
+"""Clusters: which cluster each training pair of a domain is in, and the clusters' centroids."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.arrays import read_array
+from formats.errors import InputError
+from formats.pairs import file_stem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """``assignment`` is ``(N,)`` int32, a row a training pair; ``centroids`` is ``(K, 2, d)`` float32:
+    the mean query vector and the mean document vector of each cluster."""
+
+    assignment: NDArray[np.int32]
+    centroids: NDArray[np.float32]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Members of each cluster, ``(K,)``."""
+        return np.bincount(self.assignment, minlength=len(self.centroids))
+
+    def write(self, folder: Path, domain: str) -> None:
+        """Write a domain's clusters into the artifact's folder."""
+        target = folder / file_stem(domain)
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / "assignment.npy", self.assignment.astype(np.int32))
+        np.save(target / "centroids.npy", self.centroids.astype(np.float32))
+
+    @classmethod
+    def read(cls, folder: Path, domain: str, pairs: int) -> "Clusters":
+        """Read a domain's clusters; ``pairs`` is the number of its training pairs."""
+        target = folder / file_stem(domain)
+        assignment = read_array(target / "assignment.npy", np.int32, (pairs,), made_by="cluster")
+        centroids = read_array(target / "centroids.npy", np.float32, (None, 2, None), made_by="cluster")
+        if pairs and not 0 <= assignment.min() <= assignment.max() < len(centroids):
+            raise InputError(f"{target}/assignment.npy: names a cluster that is not among {len(centroids)}")
+        return cls(assignment=assignment, centroids=centroids)

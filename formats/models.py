@@ -1,0 +1,61 @@
+"""Models: where one lies on disk, and the hash of what decides its output."""
+
+import importlib.util
+from pathlib import Path
+
+from formats.errors import InputError
+from formats.fingerprint import file_sha256, fingerprint
+
+_WEIGHTS = ("*.safetensors", "*.bin")
+_CONFIGURATION = ("*.json", "*.txt", "*.model")
+
+
+def locate_model(name: str, revision: str | None = None) -> Path:
+    """Folder of a model given as a folder, as ``package:NAME`` or as a name on the Hugging Face hub.
+
+    A package must hold its model in a folder ``model``; a hub model is downloaded, or taken from the
+    local cache where ``HF_HUB_OFFLINE=1``.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    if name.startswith("package:"):
+        return _in_package(name.removeprefix("package:"))
+    if Path(name).is_dir():
+        return Path(name)
+    if name.startswith((".", "/")) or name.count("/") > 1:
+        raise InputError(f"model '{name}': no such folder")
+    return _on_hub(name, revision)
+
+
+def model_hash(folder: Path) -> str:
+    """SHA-256 over a model's weights and configuration; moving or renaming its folder does not change it."""
+    weights = sorted(file for pattern in _WEIGHTS for file in folder.rglob(pattern))
+    if not weights:
+        raise InputError(f"model '{folder}': no weights (*.safetensors) in this folder")
+    others = sorted(file for pattern in _CONFIGURATION for file in folder.rglob(pattern))
+    return fingerprint([(str(file.relative_to(folder)), file_sha256(file)) for file in weights + others])
+
+
+def _in_package(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise InputError(f"model 'package:{package}': that package is not installed")
+    folder = Path(spec.origin).parent / "model"
+    if not folder.is_dir():
+        raise InputError(f"model 'package:{package}': the package holds no folder 'model'")
+    return folder
+
+
+def _on_hub(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, revision=revision, ignore_patterns=["onnx/*", "openvino/*", "*.msgpack"]))
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"model '{name}': neither a folder here nor a model that the hub gives ({reason}); "
+            "check the name, the network and HF_TOKEN, or give the folder of a downloaded model"
+        ) from None

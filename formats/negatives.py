@@ -1,0 +1,42 @@
+"""Negatives: what decides, for any two training pairs of a domain, whether one's document is a false
+negative of the other's query."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.arrays import read_array
+from formats.pairs import file_stem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Negatives:
+    """A row a training pair: ``scores`` ``(N,)`` float32, the surrogate's f(q, d) of the pair itself;
+    ``query_class`` and ``document_class`` ``(N,)`` int32, equal where the texts are duplicates.
+
+    The known positives of a query are the document classes that stand beside its query class in any row.
+    """
+
+    scores: NDArray[np.float32]
+    query_class: NDArray[np.int32]
+    document_class: NDArray[np.int32]
+
+    def write(self, folder: Path, domain: str) -> None:
+        """Write a domain's arrays into the artifact's folder."""
+        target = folder / file_stem(domain)
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / "scores.npy", self.scores.astype(np.float32))
+        np.save(target / "query_class.npy", self.query_class.astype(np.int32))
+        np.save(target / "document_class.npy", self.document_class.astype(np.int32))
+
+    @classmethod
+    def read(cls, folder: Path, domain: str, pairs: int) -> "Negatives":
+        """Read a domain's arrays; ``pairs`` is the number of its training pairs."""
+        target = folder / file_stem(domain)
+        return cls(
+            scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
+            query_class=read_array(target / "query_class.npy", np.int32, (pairs,), made_by="filter"),
+            document_class=read_array(target / "document_class.npy", np.int32, (pairs,), made_by="filter"),
+        )

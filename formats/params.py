@@ -1,0 +1,81 @@
+"""Reading ``params.yaml``: typed groups, unknown keys refused with the nearest known one."""
+
+import difflib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from formats.errors import InputError
+
+PARAMS_FILE = Path("params.yaml")
+
+P = TypeVar("P", bound=BaseModel)
+
+
+class Params(BaseModel):
+    """Base of every parameter group: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
+    """Read the group ``a.b`` of ``file`` as ``model``.
+
+    Raises:
+        InputError: the file, the group or a key is missing, unknown or of the wrong form.
+    """
+    values = _group(_read(file), group, file)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(detail, group, model) for detail in error.errors()]
+        raise InputError(f"{file}: " + f"\n{file}: ".join(lines)) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file in {Path.cwd()}; run from the project's folder") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: not valid YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: expected groups of parameters, found {type(values).__name__}")
+    return values
+
+
+def _group(values: dict[str, Any], group: str, file: Path) -> Any:
+    found: Any = values
+    for name in group.split("."):
+        if not isinstance(found, dict) or name not in found:
+            known = list(found) if isinstance(found, dict) else []
+            raise InputError(f"{file}: no parameter group '{group}'{_nearest(name, known)}")
+        found = found[name]
+    return {} if found is None else found
+
+
+def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
+    key = ".".join([group, *(str(part) for part in detail["loc"])])
+    if detail["type"] == "extra_forbidden":
+        unknown = str(detail["loc"][-1])
+        return f"unknown parameter '{key}'{_nearest(unknown, _field_names(model))}"
+    if detail["type"] == "missing":
+        return f"parameter '{key}' is missing"
+    return f"parameter '{key}': {detail['msg']} (found {detail['input']!r})"
+
+
+def _nearest(unknown: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def _field_names(model: type[BaseModel]) -> list[str]:
+    """Names of all fields of a model and of the models nested in it."""
+    definitions = model.model_json_schema().get("$defs", {})
+    nested = [name for definition in definitions.values() for name in definition.get("properties", {})]
+    return sorted({*model.model_fields, *nested})

@@ -1,0 +1,39 @@
+"""Execution knobs: how and where a stage runs, never what comes out. All are environment variables."""
+
+import os
+from pathlib import Path
+
+from formats.errors import InputError
+
+
+def scratch(stage: str, fingerprint: str) -> Path:
+    """Folder for a stage's unfinished work, made if need be.
+
+    It lies under ``BATCHWRIGHT_SCRATCH`` (default ``.scratch``, ignored by git and DVC), named by the
+    fingerprint of all that decides its content, so that stale parts are never found.
+    """
+    folder = Path(os.environ.get("BATCHWRIGHT_SCRATCH", ".scratch")) / stage / fingerprint
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def workers() -> int:
+    """Threads of a stage's own parallel loops: ``BATCHWRIGHT_WORKERS``, by default one a CPU."""
+    return _count("BATCHWRIGHT_WORKERS", os.cpu_count() or 1)
+
+
+def train_workers() -> int:
+    """Ray Train workers: ``BATCHWRIGHT_TRAIN_WORKERS``; 0 (the default) trains in this process."""
+    return _count("BATCHWRIGHT_TRAIN_WORKERS", 0)
+
+
+def beam_options() -> list[str]:
+    """Beam pipeline options: ``BEAM_OPTIONS``, by default the local in-process runner."""
+    return os.environ.get("BEAM_OPTIONS", "--runner=FnApiRunner").split()
+
+
+def _count(variable: str, default: int) -> int:
+    value = os.environ.get(variable, str(default))
+    if not value.isdecimal():
+        raise InputError(f"environment variable {variable}: expected a number, found {value!r}")
+    return int(value)

@@ -1,0 +1,1 @@
+"""Apache Beam pipelines: what is done record by record."""

@@ -1,0 +1,1 @@
+"""Training: a folder a variant, and beside them what the variants share."""
