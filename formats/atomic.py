@@ -41,6 +41,7 @@ def publish_dir(finished: Path, path: Path) -> None:
     """Move the folder ``finished`` to ``path``, in place of whatever is there."""
     for file in finished.rglob("*"):
         if file.is_file():
+            file.chmod(0o644)
             _sync(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(path, ignore_errors=True)

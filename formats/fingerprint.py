@@ -23,6 +23,12 @@ def fingerprint(*parts: object) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def files_fingerprint(paths: Iterable[Path]) -> str:
+    """Fingerprint of the content of files, and of all files in folders, compiled Python aside."""
+    files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    return fingerprint([(file.name, file_sha256(file)) for file in files if file.is_file() and file.suffix != ".pyc"])
+
+
 def content_id(*texts: str) -> str:
     """32 hex digits for a sequence of texts; lengths are part of it, so texts cannot run together."""
     digest = hashlib.blake2b(digest_size=16)

@@ -13,13 +13,17 @@ from formats.pairs import file_stem
 
 @dataclass(frozen=True, kw_only=True)
 class Negatives:
-    """A row a training pair: ``scores`` ``(N,)`` float32, the surrogate's f(q, d) of the pair itself;
-    ``query_class`` and ``document_class`` ``(N,)`` int32, equal where the texts are duplicates.
+    """A row a training pair.
+
+    ``scores`` ``(N,)`` float32: the surrogate's f(q, d) of the pair itself.
+    ``thresholds`` ``(N,)`` float32: a document that the surrogate scores this high for the query is a
+    false negative. ``query_class``, ``document_class`` ``(N,)`` int32: equal where texts are duplicates.
 
     The known positives of a query are the document classes that stand beside its query class in any row.
     """
 
     scores: NDArray[np.float32]
+    thresholds: NDArray[np.float32]
     query_class: NDArray[np.int32]
     document_class: NDArray[np.int32]
 
@@ -28,6 +32,7 @@ class Negatives:
         target = folder / file_stem(domain)
         target.mkdir(parents=True, exist_ok=True)
         np.save(target / "scores.npy", self.scores.astype(np.float32))
+        np.save(target / "thresholds.npy", self.thresholds.astype(np.float32))
         np.save(target / "query_class.npy", self.query_class.astype(np.int32))
         np.save(target / "document_class.npy", self.document_class.astype(np.int32))
 
@@ -37,6 +42,7 @@ class Negatives:
         target = folder / file_stem(domain)
         return cls(
             scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
+            thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),
             query_class=read_array(target / "query_class.npy", np.int32, (pairs,), made_by="filter"),
             document_class=read_array(target / "document_class.npy", np.int32, (pairs,), made_by="filter"),
         )

@@ -21,6 +21,12 @@ class Params(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class Base(Params):
+    """Group ``base``: what all stages share."""
+
+    seed: int
+
+
 def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
     """Read the group ``a.b`` of ``file`` as ``model``.
 

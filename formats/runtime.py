@@ -27,6 +27,16 @@ def train_workers() -> int:
     return _count("BATCHWRIGHT_TRAIN_WORKERS", 0)
 
 
+def train_gpus(default: int) -> int:
+    """GPUs a training process uses, 0 or 1: ``BATCHWRIGHT_TRAIN_GPUS``; ``default`` is what the machine offers."""
+    gpus = _count("BATCHWRIGHT_TRAIN_GPUS", default)
+    if gpus > 1:
+        raise InputError(
+            f"BATCHWRIGHT_TRAIN_GPUS={gpus}: a worker uses one GPU; raise BATCHWRIGHT_TRAIN_WORKERS instead"
+        )
+    return gpus
+
+
 def beam_options() -> list[str]:
     """Beam pipeline options: ``BEAM_OPTIONS``, by default the local in-process runner."""
     return os.environ.get("BEAM_OPTIONS", "--runner=FnApiRunner").split()

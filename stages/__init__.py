@@ -14,5 +14,4 @@ os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")
 warnings.filterwarnings("ignore")
-for name in ("apache_beam", "sentence_transformers", "faiss", "datasets", "bm25s"):
-    logging.getLogger(name).setLevel(logging.ERROR)
+logging.getLogger().setLevel(logging.ERROR)

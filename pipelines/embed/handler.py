@@ -1,0 +1,71 @@
+"""RunInference on record batches: one element is one chunk of texts, its answer one chunk of vectors."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from apache_beam.ml.inference.base import ModelHandler
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from formats.fingerprint import files_fingerprint, fingerprint
+from formats.models import locate_model
+from pipelines.embed.params import EncoderParams
+
+
+class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransformer]):  # type: ignore[misc]
+    """Encodes the column ``text``; the schema's metadata, which names the chunk, is passed on."""
+
+    def __init__(self, encoder: EncoderParams) -> None:
+        super().__init__()
+        self._encoder = encoder
+
+    def load_model(self) -> SentenceTransformer:
+        """Load the encoder, once a worker process."""
+        return load_encoder(self._encoder)
+
+    def run_inference(
+        self,
+        batch: Sequence[pa.RecordBatch],
+        model: SentenceTransformer,
+        inference_args: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Iterable[pa.RecordBatch]:
+        """One record batch of ``vector`` (float16 lists of length d) for each record batch of ``text``."""
+        for chunk in batch:
+            vectors = encode(model, chunk["text"].to_pylist(), self._encoder.batch_size)
+            flat = pa.array(vectors.ravel(), type=pa.float16())
+            column = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+            yield pa.record_batch([column], ["vector"]).replace_schema_metadata(chunk.schema.metadata)
+
+    def batch_elements_kwargs(self) -> Mapping[str, Any]:
+        """A chunk is a batch already."""
+        return {"min_batch_size": 1, "max_batch_size": 1}
+
+    def get_metrics_namespace(self) -> str:
+        """Where RunInference counts batches and latencies."""
+        return "embed"
+
+
+def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
+    """The model, reading no more than ``max_length`` tokens and adding no prompt of its own."""
+    model = SentenceTransformer(str(locate_model(encoder.name, encoder.revision)))
+    model.max_seq_length = encoder.max_length
+    model.default_prompt_name = None
+    return model
+
+
+def encode(model: SentenceTransformer, texts: list[str], batch_size: int) -> NDArray[np.float16]:
+    """Unit vectors ``(N, d)`` of texts, in their order."""
+    vectors: NDArray[np.float32] = model.encode(
+        texts, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
+    )
+    return vectors.astype(np.float16)
+
+
+def encoding_code() -> str:
+    """Fingerprint of the code that decides a vector, beside the model: this file and the libraries it calls."""
+    libraries = [version(name) for name in ("torch", "transformers", "tokenizers", "sentence-transformers")]
+    return fingerprint(files_fingerprint([Path(__file__)]), libraries)

@@ -1,0 +1,96 @@
+"""The embedding pipeline: chunks that are not on disk yet are encoded, each to a file of its own."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.ml.inference.base import RunInference
+from numpy.typing import NDArray
+
+from formats.atomic import atomic_file
+from formats.errors import InputError
+from formats.fingerprint import fingerprint
+from formats.models import locate_model, model_hash
+from formats.pairs import domains, file_stem, read_pairs
+from formats.runtime import scratch
+from formats.vectors import write_domain_vectors, write_encoder
+from pipelines.beam import advance, guarded, pipeline, progress, raise_errors
+from pipelines.embed.chunks import Chunk, cut_chunks
+from pipelines.embed.handler import EncodeHandler, encoding_code
+from pipelines.embed.params import EncoderParams
+
+
+def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
+    """Write the vector store of one encoder into the folder ``output``.
+
+    Returns:
+        The number of vectors, and how many of them had to be encoded now.
+    """
+    weights = model_hash(locate_model(encoder.name, encoder.revision))
+    parts = scratch("embed", fingerprint(weights, encoder.max_length, encoder.batch_size, encoding_code()))
+    missing = {
+        domain: sum(len(chunk.texts) for chunk in _chunks(pairs, domain, encoder) if not _file(parts, chunk).exists())
+        for domain in domains(pairs)
+    }
+    if any(missing.values()):
+        _encode_missing(pairs, encoder, parts, missing)
+    total = sum(_assemble(pairs, domain, encoder, parts, output) for domain in missing)
+    description = encoder.model_dump(include={"name", "revision", "max_length", "batch_size", "prefixes"})
+    write_encoder(output, {**description, "weights": weights})
+    return total, sum(missing.values())
+
+
+def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> list[Chunk]:
+    table = read_pairs(pairs, domain)
+    sides = [(side, encoder.prefixes.of(domain, side)) for side in ("query", "document")]
+    return cut_chunks(prefix + text for side, prefix in sides for text in table[side].to_pylist())
+
+
+def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, int]) -> None:
+    def read(domain: str) -> Iterator[pa.RecordBatch]:
+        for chunk in _chunks(pairs, domain, encoder):
+            if not _file(parts, chunk).exists():
+                schema = pa.schema([("text", pa.string())], metadata={"chunk": chunk.name, "domain": domain})
+                yield pa.record_batch([chunk.texts], schema=schema)
+
+    def write(vectors: pa.RecordBatch) -> Iterator[None]:
+        _write_chunk(parts, vectors)
+        advance(vectors.num_rows)
+        yield from ()
+
+    with tempfile.TemporaryDirectory(dir=parts) as errors:
+        with progress(sum(missing.values()), "embed", "text"), pipeline() as p:
+            _ = (
+                p
+                | "Domains" >> beam.Create([domain for domain, texts in missing.items() if texts])
+                | "Read" >> beam.FlatMap(read).with_output_types(pa.RecordBatch)
+                | "Spread" >> beam.Reshuffle()
+                | "Encode" >> RunInference(EncodeHandler(encoder))
+                | "Write" >> beam.FlatMap(guarded(write, Path(errors)))
+            )
+        raise_errors(Path(errors))
+
+
+def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:
+    column = batch["vector"]
+    vectors: NDArray[np.float16] = column.values.to_numpy().reshape(len(column), -1)
+    metadata = {key.decode(): value.decode() for key, value in batch.schema.metadata.items()}
+    if not np.isfinite(vectors).all():
+        raise InputError(f"domain '{metadata['domain']}': the encoder gave NaN or infinite vectors; check its weights")
+    with atomic_file(parts / f"{metadata['chunk']}.npy") as temporary, temporary.open("wb") as handle:
+        np.save(handle, vectors)
+
+
+def _assemble(pairs: Path, domain: str, encoder: EncoderParams, parts: Path, output: Path) -> int:
+    chunks = _chunks(pairs, domain, encoder)
+    vectors = np.concatenate([np.load(_file(parts, chunk)) for chunk in chunks])
+    keys = np.concatenate([chunk.keys for chunk in chunks])
+    write_domain_vectors(output / file_stem(domain), keys, vectors)
+    return len(keys)
+
+
+def _file(parts: Path, chunk: Chunk) -> Path:
+    return parts / f"{chunk.name}.npy"

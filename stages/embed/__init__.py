@@ -1,0 +1,1 @@
+"""Stage ``embed``: vectors of all texts, from each encoder that later stages use."""

@@ -1,0 +1,1 @@
+"""Stage ``evaluate``: how well a trained model retrieves, beside what it must beat."""

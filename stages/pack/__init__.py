@@ -1,0 +1,1 @@
+"""Stage ``pack``: training batches from clusters, with their false-negative masks, in Arrow shards."""

@@ -1,0 +1,24 @@
+"""A short tour through cluster centroids, so that neighbours on it are similar."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def greedy_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
+    """Order ``(K,)`` that goes from ``start`` always to the nearest centroid not yet visited.
+
+    ``centroids`` is ``(K, d)``; nearest is by cosine. O(K^2 d).
+    """
+    lengths = np.linalg.norm(centroids, axis=1, keepdims=True)
+    remaining = centroids / np.maximum(lengths, np.finfo(np.float32).tiny)
+    names = np.arange(len(centroids))
+    order = np.empty(len(centroids), dtype=np.int64)
+    position = start
+    for left in range(len(centroids), 0, -1):
+        here = remaining[position].copy()
+        order[len(centroids) - left] = names[position]
+        # The last one takes the visited one's place, so that the rest stays contiguous.
+        remaining[position], names[position] = remaining[left - 1], names[left - 1]
+        if left > 1:
+            position = int(np.argmax(remaining[: left - 1] @ here))
+    return order

@@ -1,0 +1,75 @@
+"""Writing the planned batches: shard by shard into scratch, where a killed run goes on, then published whole."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from formats.fingerprint import file_sha256
+from formats.manifest import Shard
+from formats.results import read_json, write_json
+from formats.runtime import workers
+from formats.shards import shard_name, write_shard
+from stages.pack.domain import Domain
+from stages.pack.plan import Batch
+
+Row = dict[str, Any]
+
+
+def write_shards(
+    batches: Sequence[Batch], domains: Mapping[str, Domain], batches_per_shard: int, parts: Path
+) -> tuple[list[Shard], list[Row]]:
+    """Write the shards that ``parts`` does not hold yet; several threads, a shard each.
+
+    Returns:
+        The shards, and a row a batch: its number, epoch, domain and hardness.
+    """
+    starts = range(0, len(batches), batches_per_shard)
+
+    def write(start: int) -> dict[str, Any]:
+        name = shard_name(start // batches_per_shard, len(starts))
+        if not _ledger(parts, name).exists():
+            _write_shard(parts, name, batches[start : start + batches_per_shard], domains)
+        return read_json(_ledger(parts, name), made_by="pack")
+
+    with ThreadPoolExecutor(workers()) as pool:
+        written = list(
+            tqdm(pool.map(write, starts), total=len(starts), desc="pack", unit="shard", mininterval=2, delay=2)
+        )
+    rows = [row for part in written for row in part["batches"]]
+    return [Shard.model_validate(part["shard"]) for part in written], [
+        {"batch": n, **row} for n, row in enumerate(rows)
+    ]
+
+
+def remove_ledgers(parts: Path) -> None:
+    """Leave nothing but shards in ``parts``, so that the folder can be published."""
+    for ledger in parts.glob("*.arrow.json"):
+        ledger.unlink()
+
+
+def _ledger(parts: Path, name: str) -> Path:
+    return parts / f"{name}.json"
+
+
+def _write_shard(parts: Path, name: str, batches: Sequence[Batch], domains: Mapping[str, Domain]) -> None:
+    record_batches: list[pa.RecordBatch] = []
+    rows: list[Row] = []
+    for batch in batches:
+        record_batch, hardness = domains[batch.domain].batch(batch.rows)
+        record_batches.append(record_batch)
+        rows.append({"epoch": batch.epoch, "domain": batch.domain, **asdict(hardness)})
+    write_shard(parts / name, record_batches)
+    shard = Shard(
+        name=name,
+        sha256=file_sha256(parts / name),
+        bytes=(parts / name).stat().st_size,
+        rows=sum(batch.num_rows for batch in record_batches),
+        batches=len(record_batches),
+    )
+    # Written last: a shard counts as finished once its ledger is there.
+    write_json(_ledger(parts, name), {"shard": shard.model_dump(), "batches": rows})
