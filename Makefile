@@ -2,17 +2,32 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: repro test test-all format lock
+.PHONY: help repro test test-all format lock
 
-repro: $(BIN)/.installed  ## raw files to evaluated models
-	@dvc repro --quiet-noise
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+repro: $(BIN)/.installed  ## from raw files to evaluated models; only what changed is done again
+	@dvc repro
+
+test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
+	ruff format --check --quiet . && ruff check --quiet .
+	mypy
+	pytest -n 2 -m "not slow"
+
+test-all: $(BIN)/.installed  ## all tests
+	pytest -n 2
+
+format: $(BIN)/.installed  ## put the code into its style
+	ruff format --quiet . && ruff check --quiet --fix .
+
+lock: $(BIN)/.installed  ## pin the newest versions that fit pyproject.toml
+# torch pins its own CUDA packages; left out here, a CPU build satisfies the lock as well.
+	uv pip compile --quiet --universal --python-version 3.11 --group dev --no-annotate --no-header --upgrade pyproject.toml \
+	  | grep -vE '^(nvidia|cuda|triton)' > requirements.lock
 
 $(BIN)/.installed: requirements.lock
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@echo "installing the pinned packages into .venv (some minutes)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	@touch $@
-
-# torch pins its own CUDA packages; left out here, a CPU build satisfies the lock as well.
-lock: $(BIN)/.installed
-	uv pip compile --quiet --universal --python-version 3.11 --group dev --no-annotate --no-header pyproject.toml \
-	  | grep -vE '^(nvidia|cuda|triton)' > requirements.lock

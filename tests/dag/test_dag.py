@@ -1,0 +1,91 @@
+"""``dvc.yaml`` tells the truth about what its stages read."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.dag.closure import PACKAGES, ROOT, data_files, imported_files, loaded_groups
+
+PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
+PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text())
+
+
+def _expanded() -> dict[str, dict[str, Any]]:
+    """Stages by name, a matrix written out."""
+    stages = {}
+    for name, stage in PIPELINE["stages"].items():
+        matrix = stage.get("matrix", {})
+        if not matrix:
+            stages[name] = stage
+        for key, values in matrix.items():
+            chosen = PARAMS["variants"] if values == "${variants}" else values
+            for value in chosen:
+                text = yaml.safe_dump(stage).replace(f"${{item.{key}}}", value)
+                stages[f"{name}@{value}"] = yaml.safe_load(text)
+    return stages
+
+
+STAGES = _expanded()
+
+
+def _variant(stage: dict[str, Any]) -> str:
+    found = re.search(r"stages\.(?:train|evaluate) (\w+)", stage["cmd"])
+    return found[1] if found else ""
+
+
+def _imported(stage: dict[str, Any]) -> set[Path]:
+    module = re.search(r"python -m ([\w.]+)", stage["cmd"])
+    assert module
+    files = imported_files(f"{module[1]}.__main__")
+    if variant := _variant(stage):
+        files |= imported_files(f"trainers.{variant}")
+    return files
+
+
+def _own_deps(stage: dict[str, Any]) -> set[Path]:
+    return {Path(dep) for dep in stage["deps"] if Path(dep).parts[0] in PACKAGES}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_deps_are_exactly_the_first_party_files_that_a_stage_imports(name):
+    stage = STAGES[name]
+    files = _imported(stage)
+    wanted = files | data_files({file for file in files if file.name != "__init__.py" or file.parts[0] != "trainers"})
+    declared = _own_deps(stage)
+    missing = "\n".join(f"      - {file}" for file in sorted(wanted - declared))
+    assert not wanted - declared, f"missing in deps of {name}:\n{missing}"
+    assert not declared - wanted, f"deps of {name} that it does not import: {sorted(map(str, declared - wanted))}"
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_declared_params_are_exactly_those_that_a_stage_loads(name):
+    stage = STAGES[name]
+    loaded = loaded_groups(_imported(stage), variant=_variant(stage))
+    assert loaded == set(stage.get("params", []))
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_stage_says_what_it_does(name):
+    assert STAGES[name]["desc"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_meet_only_through_formats(package):
+    """Entry points of stages may start a pipeline or a trainer; nothing else imports sideways."""
+    for file in (ROOT / package).rglob("*.py"):
+        allowed = {"formats", package}
+        if package == "stages" and file.name == "__main__.py":
+            allowed = set(PACKAGES)
+        text = file.read_text()
+        found = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE)) & set(PACKAGES)
+        assert found <= ({"formats"} if package == "formats" else allowed), file
+
+
+def test_stage_folders_do_not_import_each_other():
+    for file in (ROOT / "stages").rglob("*.py"):
+        own = file.relative_to(ROOT / "stages").parts[0]
+        imported = set(re.findall(r"^from stages\.(\w+)", file.read_text(), re.MULTILINE))
+        assert imported <= {own, "entry"}, file
