@@ -9,8 +9,11 @@ from pathlib import Path
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; it takes the name ``path`` when the block succeeds."""
+def atomic_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; it takes the name ``path`` when the block succeeds.
+
+    What is not ``durable`` may not outlive a power failure, and costs no wait for the disk.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
@@ -18,7 +21,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o644)
-        _sync(temporary)
+        if durable:
+            _sync(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

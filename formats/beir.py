@@ -46,6 +46,8 @@ class BeirFolder:
             for number, line in enumerate(handle, start=1):
                 try:
                     record = json.loads(line)
+                    if not isinstance(record["text"], str):
+                        raise TypeError
                     yield str(record["_id"]), {"text": record["text"], "title": record.get("title", "")}
                 except (json.JSONDecodeError, TypeError, KeyError):
                     raise InputError(f"{file}, line {number}: expected a JSON object with '_id' and 'text'") from None

@@ -38,7 +38,10 @@ def model_hash(folder: Path) -> str:
 
 
 def _in_package(package: str) -> Path:
-    spec = importlib.util.find_spec(package)
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):  # the parent of a dotted name is not there, or there is no name
+        spec = None
     if spec is None or spec.origin is None:
         raise InputError(f"model 'package:{package}': that package is not installed")
     folder = Path(spec.origin).parent / "model"

@@ -70,7 +70,18 @@ def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
         return f"unknown parameter '{key}'{_nearest(unknown, _field_names(model))}"
     if detail["type"] == "missing":
         return f"parameter '{key}' is missing"
-    return f"parameter '{key}': {detail['msg']} (found {detail['input']!r})"
+    if detail["type"] == "union_tag_not_found":
+        return f"parameter '{key}.{_tag_name(detail)}' is missing"
+    if detail["type"] == "union_tag_invalid":
+        known = [tag.strip(" '") for tag in detail["ctx"]["expected_tags"].split(",")]
+        tag = detail["ctx"]["tag"]
+        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{_nearest(tag, known)}"
+    return f"parameter '{key}': {detail['msg'].removeprefix('Value error, ')} (found {detail['input']!r})"
+
+
+def _tag_name(detail: ErrorDetails) -> str:
+    """The key that chooses between the forms of a parameter."""
+    return str(detail["ctx"]["discriminator"]).strip("'")
 
 
 def _nearest(unknown: str, known: list[str]) -> str:

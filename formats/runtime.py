@@ -19,7 +19,7 @@ def scratch(stage: str, fingerprint: str) -> Path:
 
 def workers() -> int:
     """Threads of a stage's own parallel loops: ``BATCHWRIGHT_WORKERS``, by default one a CPU."""
-    return _count("BATCHWRIGHT_WORKERS", os.cpu_count() or 1)
+    return _count("BATCHWRIGHT_WORKERS", os.cpu_count() or 1, least=1)
 
 
 def train_workers() -> int:
@@ -42,8 +42,8 @@ def beam_options() -> list[str]:
     return os.environ.get("BEAM_OPTIONS", "--runner=FnApiRunner").split()
 
 
-def _count(variable: str, default: int) -> int:
+def _count(variable: str, default: int, least: int = 0) -> int:
     value = os.environ.get(variable, str(default))
-    if not value.isdecimal():
-        raise InputError(f"environment variable {variable}: expected a number, found {value!r}")
+    if not value.isdecimal() or int(value) < least:
+        raise InputError(f"environment variable {variable}: expected a number of {least} or more, found {value!r}")
     return int(value)

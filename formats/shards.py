@@ -68,11 +68,15 @@ class ShardSet:
         """Training batch ``index``, memory-mapped."""
         shard = int(np.searchsorted(self._ends, index, side="right"))
         first = int(self._ends[shard - 1]) if shard else 0
-        with pa.memory_map(str(self.folder / self.manifest.shards[shard].name)) as source:
-            reader = pa.ipc.open_file(source)
-            if reader.schema != SHARD:
-                raise InputError(f"{self.folder}: columns are {reader.schema.names}, expected {SHARD.names}")
-            return reader.get_batch(index - first)
+        file = self.folder / self.manifest.shards[shard].name
+        try:
+            with pa.memory_map(str(file)) as source:
+                reader = pa.ipc.open_file(source)
+                if reader.schema != SHARD:
+                    raise InputError(f"{file}: columns are {reader.schema.names}, expected {SHARD.names}")
+                return reader.get_batch(index - first)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None
 
     def __len__(self) -> int:
         return self.manifest.batches

@@ -1,4 +1,4 @@
-"""The vectors that clusters or negatives were made from, written down beside them."""
+"""The pairs and vectors that clusters or negatives were made from, written down beside them."""
 
 from pathlib import Path
 
@@ -9,10 +9,11 @@ _FILE = "source.json"
 
 
 class Source(Params):
-    """``vectors`` is a name among ``embed.models``, ``weights`` the hash of that model."""
+    """``vectors`` is a name among ``embed.models``, ``weights`` the hash of that model, ``pairs`` that of the pairs."""
 
     vectors: str
     weights: str
+    pairs: str
 
     def write(self, folder: Path) -> None:
         """Write ``source.json`` into an artifact's folder."""

@@ -1,1 +1,1 @@
-"""Training: a folder a variant, and beside them what the variants share."""
+"""Training: what all variants share lies here, a variant is a folder; only ``launch`` knows of Ray."""

@@ -7,6 +7,7 @@ from tqdm import tqdm
 
 from formats.atomic import atomic_dir
 from formats.clusters import Clusters
+from formats.fingerprint import files_fingerprint
 from formats.pairs import domains, read_pairs
 from formats.params import Base, load_params
 from formats.results import write_json
@@ -33,7 +34,7 @@ def main() -> str:
             clusters = _cluster_domain(domain, store, params, seed)
             clusters.write(folder, domain)
             metrics[domain] = _describe(clusters)
-        Source(vectors=params.vectors, weights=store.weights).write(folder)
+        Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS])).write(folder)
     write_json(METRICS, metrics)
     pairs, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
     return f"{pairs:,} pairs in {count:,} clusters of {len(metrics)} domains"

@@ -6,6 +6,7 @@ import numpy as np
 from tqdm import tqdm
 
 from formats.atomic import atomic_dir
+from formats.fingerprint import files_fingerprint
 from formats.negatives import Negatives
 from formats.pairs import domains, read_pairs
 from formats.params import load_params
@@ -32,7 +33,7 @@ def main() -> str:
             negatives = _judge_domain(domain, store, params.margin)
             negatives.write(folder, domain)
             metrics[domain] = _describe(negatives)
-        Source(vectors=params.vectors, weights=store.weights).write(folder)
+        Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS])).write(folder)
     write_json(METRICS, metrics)
     pairs = sum(domain["pairs"] for domain in metrics.values())
     return f"{pairs:,} pairs of {len(metrics)} domains scored by '{params.vectors}', margin {params.margin}"

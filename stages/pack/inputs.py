@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formats.clusters import Clusters
+from formats.errors import InputError
 from formats.fingerprint import files_fingerprint
 from formats.negatives import Negatives
 from formats.pairs import domains, read_pairs
@@ -30,8 +31,7 @@ class Inputs:
 
 def open_inputs() -> Inputs:
     """Open pairs, vectors, clusters and negatives, checking that they belong together."""
-    by_use = {"clusters": Source.read(CLUSTERS, "cluster"), "surrogate": Source.read(NEGATIVES, "filter")}
-    stores = {use: VectorStore.open(VECTORS / source.vectors) for use, source in by_use.items()}
+    stores = {"clusters": _vectors_of(CLUSTERS, "cluster"), "surrogate": _vectors_of(NEGATIVES, "filter")}
     opened, clusters = {}, {}
     for name in domains(PAIRS):
         pairs = read_pairs(PAIRS, name, "train")
@@ -47,3 +47,12 @@ def open_inputs() -> Inputs:
     models = {use: store.weights for use, store in stores.items()}
     content = files_fingerprint([PAIRS, CLUSTERS, NEGATIVES, Path(__file__).parent])
     return Inputs(domains=opened, clusters=clusters, models=models, fingerprint=content)
+
+
+def _vectors_of(folder: Path, stage: str) -> VectorStore:
+    """The vectors that the artifact ``folder`` was made from; they and the pairs must still be those."""
+    source = Source.read(folder, stage)
+    store = VectorStore.open(VECTORS / source.vectors)
+    if (source.weights, source.pairs) != (store.weights, files_fingerprint([PAIRS])):
+        raise InputError(f"{folder}: made from other pairs or vectors than are here now; run the stage '{stage}' again")
+    return store

@@ -1,0 +1,1 @@
+"""Raw rows of any kind of source to normalised, unique pairs, a Parquet file a domain."""

@@ -1,0 +1,71 @@
+"""Accounts: how many rows of each source became pairs, and why the others did not."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from formats.errors import InputError
+from pipelines.ingest.deduplicate import DUPLICATE
+
+_SHOWN_REASONS = 3
+
+
+@dataclass
+class Account:
+    """One entry of ``ingest.sources``: ``rows`` in, ``pairs`` out, ``rejected`` by reason."""
+
+    rows: int = 0
+    pairs: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def faults(self) -> int:
+        """Rejects other than duplicates: those say nothing against a source."""
+        return self.rejected.total() - self.rejected[DUPLICATE]
+
+    def as_json(self) -> dict[str, object]:
+        """The account as the results show it."""
+        return {"in": self.rows, "out": self.pairs, "rejected": dict(self.rejected)}
+
+
+def take_account(
+    entries: int, rows: Iterable[Mapping[str, int]], domains: Iterable[pa.Table], rejected: pa.Table
+) -> list[Account]:
+    """The account of each entry, from its parts' row counts, all domains' pairs and all rejects."""
+    accounts = [Account() for _ in range(entries)]
+    for part in rows:
+        accounts[part["entry"]].rows += part["rows"]
+    for pairs in domains:
+        for count in pc.value_counts(pairs["entry"]).to_pylist():
+            accounts[count["values"]].pairs += count["counts"]
+    for group in rejected.group_by(["entry", "reason"]).aggregate([([], "count_all")]).to_pylist():
+        accounts[group["entry"]].rejected[group["reason"]] += group["count_all"]
+    for account in accounts:
+        assert account.rows == account.pairs + account.rejected.total(), "in = out + rejected"
+    return accounts
+
+
+def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: pa.Table, most: float) -> None:
+    """Raise InputError where more than the share ``most`` of a source's rows is faulty."""
+    messages = [
+        _explain(label, account, rejected.filter(pc.equal(rejected["entry"], entry)), most)
+        for entry, (label, account) in enumerate(zip(labels, accounts, strict=True))
+        if account.faults > most * account.rows
+    ]
+    if messages:
+        raise InputError("\n".join(messages))
+
+
+def _explain(label: str, account: Account, rejected: pa.Table, most: float) -> str:
+    faults = rejected.filter(pc.not_equal(rejected["reason"], DUPLICATE))
+    commonest = Counter(faults["reason"].to_pylist()).most_common(_SHOWN_REASONS)
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in commonest)
+    example = faults.slice(0, 1).to_pylist()[0]
+    return (
+        f"{label}: {account.faults:,} of {account.rows:,} rows ({account.faults / account.rows:.1%}) are not pairs, "
+        f"more than ingest.max_reject_rate = {most:.1%}: {reasons}; such as {example['source']}, "
+        f"row {example['row']}: {example['text'][:80]!r}. Correct the rows or this source's settings, or raise the rate"
+    )

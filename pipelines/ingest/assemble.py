@@ -1,0 +1,47 @@
+"""What the workers left in scratch to the stage's artifacts."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from formats.pairs import PAIRS, pairs_file, write_table
+from pipelines.ingest.candidates import CANDIDATES, REJECTED
+from pipelines.ingest.split import held_out
+
+
+def read_candidates(folder: Path) -> dict[str, pa.Table]:
+    """Unique pairs by domain, in id order, memory-mapped."""
+    found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+    for file in sorted(folder.glob("*.arrow")):  # buckets in order are ids in order
+        for batch in _batches(file):
+            found[batch["domain"][0].as_py()].append(batch)
+    return {domain: pa.Table.from_batches(batches, CANDIDATES) for domain, batches in sorted(found.items())}
+
+
+def read_rejected(folder: Path) -> pa.Table:
+    """All rejects, by source, row and what else tells them apart."""
+    batches = [batch for file in folder.glob("*.arrow") for batch in _batches(file)]
+    keys = ["source", "row", "entry", "part", "reason", "text"]
+    return pa.Table.from_batches(batches, REJECTED).sort_by([(key, "ascending") for key in keys])
+
+
+def write_pairs(folder: Path, domain: str, pairs: pa.Table, share: float) -> dict[str, int]:
+    """Write a domain's pairs, held-out ones marked, and count them."""
+    query_hashes = pairs["query_hash"].to_numpy()
+    is_test = held_out(query_hashes, share)
+    split = pc.if_else(pa.array(is_test), "test", "train")
+    write_table(pairs_file(folder, domain), pairs.append_column("split", split), PAIRS)
+    return {
+        "train": int((~is_test).sum()),
+        "test": int(is_test.sum()),
+        "queries": len(np.unique(query_hashes)),
+        "documents": len(np.unique(pairs["document_hash"].to_numpy())),
+    }
+
+
+def _batches(file: Path) -> list[pa.RecordBatch]:
+    reader = pa.ipc.open_file(pa.memory_map(str(file)))
+    return [reader.get_batch(index) for index in range(reader.num_record_batches)]

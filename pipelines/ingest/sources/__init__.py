@@ -1,0 +1,18 @@
+"""The kinds of sources, one a module; ``kind`` in an entry of ``ingest.sources`` chooses among them."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pipelines.ingest.sources.arrow import ArrowSource
+from pipelines.ingest.sources.beir import BeirSource
+from pipelines.ingest.sources.csv import CsvSource
+from pipelines.ingest.sources.docstrings import DocstringsSource
+from pipelines.ingest.sources.huggingface import HuggingFaceSource
+from pipelines.ingest.sources.jsonl import JsonlSource
+from pipelines.ingest.sources.parquet import ParquetSource
+
+AnySource = Annotated[
+    ArrowSource | BeirSource | CsvSource | DocstringsSource | HuggingFaceSource | JsonlSource | ParquetSource,
+    Field(discriminator="kind"),
+]

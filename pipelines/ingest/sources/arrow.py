@@ -1,0 +1,39 @@
+"""Arrow IPC files, read a record batch at a time, and IPC streams."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pyarrow as pa
+
+from formats.errors import InputError
+from pipelines.ingest.sources.arrays import batch_rows
+from pipelines.ingest.sources.base import Part, Row
+from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.files import readable
+
+_FILE_MARK = b"ARROW1"
+
+
+class ArrowSource(FileSource):
+    """Rows are counted from 1 through the whole file."""
+
+    kind: Literal["arrow"]
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        first = 1
+        with readable(part.name), pa.memory_map(part.name) as source:
+            for batch in self._batches(part.name, source):
+                yield from batch_rows(self, part.name, batch, first)
+                first += len(batch)
+        if first == 1:
+            raise InputError(f"{part.name}: has no rows; take it out of 'ingest.sources' or fill it")
+
+    def _batches(self, file: str, source: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
+        is_file = source.read(len(_FILE_MARK)) == _FILE_MARK
+        source.seek(0)
+        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+        self.check_columns(file, reader.schema.names)
+        if is_file:
+            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
+        else:
+            yield from reader

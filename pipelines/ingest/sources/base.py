@@ -1,0 +1,59 @@
+"""What every kind of source is: parts that workers read one by one, each giving raw rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from formats.params import Params
+
+
+class Row(NamedTuple):
+    """A raw row: values as the source has them, ``fault`` where it could not be read as a row at all.
+
+    ``source`` is its file; ``number`` counts from 1 and is the line in text files, so that an editor finds it.
+    """
+
+    source: str
+    number: int
+    query: object
+    document: object
+    domain: object
+    negatives: list[object] = []
+    fault: str | None = None
+
+
+class Part(NamedTuple):
+    """What one worker reads at a time: a file, or a piece of it (a row group, a record batch)."""
+
+    name: str
+    piece: int = 0
+
+
+class Source(Params, ABC):
+    """An entry of ``ingest.sources``."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The source's name in reports."""
+
+    @abstractmethod
+    def parts(self) -> list[Part]:
+        """All parts, in an order that does not depend on the machine.
+
+        Raises:
+            InputError: there is nothing to read.
+        """
+
+    @abstractmethod
+    def rows(self, part: Part) -> Iterator[Row]:
+        """Read a part.
+
+        Raises:
+            InputError: it cannot be read, lacks a column or has no rows.
+        """
+
+
+def faulty(source: str, number: int, text: str, fault: str) -> Row:
+    """A row that could not be read; ``text`` is shown with the reject."""
+    return Row(source, number, text, None, None, fault=fault)

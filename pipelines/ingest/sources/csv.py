@@ -1,0 +1,78 @@
+"""CSV and TSV with a header line, plain or compressed."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from pydantic import Field
+
+from formats.errors import InputError
+from pipelines.ingest.sources.base import Part, Row, faulty
+from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.files import not_empty, open_text
+
+csv.field_size_limit(2**31 - 1)  # the default refuses documents of more than 128 kB
+
+
+class CsvSource(FileSource):
+    """Rows are numbered by the line they begin in.
+
+    ``delimiter`` is a tab by default where the file's name says ``.tsv``; an empty ``quote`` means that
+    quotation marks are characters like others.
+    """
+
+    kind: Literal["csv"]
+    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    quote: str = Field(default='"', max_length=1)
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        with open_text(part.name) as text:
+            records = self._records(part.name, text)
+            _, header, _ = next(records, (1, None, ""))
+            if header is None:
+                raise InputError(f"{part.name}: has no header line that can be read; put the columns' names there")
+            self.check_columns(part.name, header)
+            for number, fields, raw in not_empty(part.name, records):
+                if fields is None:
+                    yield faulty(part.name, number, raw, "not valid CSV")
+                elif len(fields) != len(header):
+                    yield faulty(part.name, number, raw, "more or fewer fields than the header")
+                else:
+                    yield self.to_row(part.name, number, dict(zip(header, fields, strict=True)))
+
+    def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, str]]:
+        """First line, fields (none where malformed) and raw text of each record that is not blank."""
+        raw: list[str] = []
+        records = csv.reader(_remembered(text, raw), **self._dialect(file))
+        while True:
+            first = records.line_num + 1
+            raw.clear()
+            try:
+                fields = next(records, None)
+            except csv.Error as error:
+                if "unexpected end of data" in str(error):
+                    raise InputError(
+                        f"{file}: line {first}: a quotation mark is opened and never closed; close it, or set "
+                        "quote: '' where quotation marks are characters like others"
+                    ) from None
+                yield first, None, "".join(raw)
+                continue
+            if fields is None:
+                return
+            if fields:
+                yield first, fields, "".join(raw)
+
+    def _dialect(self, file: str) -> dict[str, Any]:
+        return {
+            "delimiter": self.delimiter or ("\t" if ".tsv" in Path(file).suffixes else ","),
+            "quotechar": self.quote or None,
+            "quoting": csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
+            "strict": True,
+        }
+
+
+def _remembered(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
+    for line in lines:
+        seen.append(line)
+        yield line

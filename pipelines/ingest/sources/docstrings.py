@@ -1,0 +1,135 @@
+"""Installed Python packages: the first paragraph of a function's docstring, and its source without it.
+
+What counts as a function worth a pair is CodeSearchNet's rule (Husain et al. 2019, section 2): documentation
+of three words or more, code of three lines or more, no tests, no special methods.
+"""
+
+import ast
+import gc
+import heapq
+import importlib.util
+import inspect
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from formats.errors import InputError
+from formats.fingerprint import content_id
+from pipelines.ingest.sources.base import Part, Row, Source, faulty
+
+_MIN_WORDS = 3
+_MIN_LINES = 3
+_TEST_FOLDERS = {"test", "tests", "testing"}
+
+PackageName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+
+
+class DocstringsSource(Source):
+    """One domain a package, named by what one imports; ``limit`` takes that many pairs of each."""
+
+    kind: Literal["docstrings"]
+    packages: list[PackageName] = Field(min_length=1)
+    limit: int | None = Field(default=None, gt=0)
+
+    @property
+    def label(self) -> str:
+        return "docstrings"
+
+    def parts(self) -> list[Part]:
+        for package in self.packages:
+            _locate(package)
+        return [Part(package) for package in self.packages]
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        with _no_garbage_collection():
+            found = [row for file in _modules(part.name) for row in _functions(file)]
+        good = [row._replace(domain=part.name) for row in found if row.fault is None]
+        if not good:
+            raise InputError(f"package '{part.name}': has no functions with docstrings; leave it out of 'packages'")
+        if self.limit is not None:
+            # By content, so that neither the order of files nor that of functions decides.
+            good = heapq.nsmallest(self.limit, good, key=lambda row: content_id(str(row.query), str(row.document)))
+        yield from good
+        yield from (row for row in found if row.fault is not None)
+
+
+def _locate(package: str) -> list[Path]:
+    """The package's folders, or its only file; the package is not imported."""
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise InputError(f"package '{package}': not installed; install it or leave it out of 'packages'")
+    if spec.submodule_search_locations:
+        return [Path(folder) for folder in spec.submodule_search_locations]
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        raise InputError(f"package '{package}': has no Python source; leave it out of 'packages'")
+    return [Path(spec.origin)]
+
+
+def _modules(package: str) -> Iterator[tuple[str, Path]]:
+    """Name relative to where packages are installed, and path, of each module."""
+    for root in _locate(package):
+        files = root.rglob("*.py") if root.is_dir() else [root]
+        for name, file in sorted((file.relative_to(root.parent).as_posix(), file) for file in files):
+            if not _TEST_FOLDERS.intersection(name.split("/")):
+                yield name, file
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    # A syntax tree's many nodes set off collections of all that is in memory, which doubles the time.
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _functions(module: tuple[str, Path]) -> Iterator[Row]:
+    name, file = module
+    try:
+        with tokenize.open(file) as handle:
+            text = handle.read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        yield faulty(name, getattr(error, "lineno", None) or 1, str(error), "not valid Python")
+        return
+    lines = text.split("\n")
+    for node in _statements(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_wanted(node.name):
+            query, code = _summary(node), _code(node, lines)
+            if len(query.split()) >= _MIN_WORDS and sum(map(bool, map(str.strip, code))) >= _MIN_LINES:
+                yield Row(name, node.lineno, query, "\n".join(code), None)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node; ``ast.walk`` would visit every expression, five times as slowly."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, block, ()):
+            yield child
+            yield from _statements(child)
+
+
+def _is_wanted(function: str) -> bool:
+    return "test" not in function.lower() and not (function.startswith("__") and function.endswith("__"))
+
+
+def _summary(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """First paragraph of the docstring on one line; empty where there is none."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(ast.get_docstring(node, clean=False) or ""))
+    return " ".join(paragraphs[0].split())
+
+
+def _code(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> list[str]:
+    """Lines of the function that has a docstring, without it and without the outer indentation."""
+    docstring = node.body[0]
+    kept = [*lines[node.lineno - 1 : docstring.lineno - 1], *lines[docstring.end_lineno : node.end_lineno]]
+    margin = " " * node.col_offset
+    return [line.removeprefix(margin) for line in kept]

@@ -1,0 +1,65 @@
+"""Finding files by pattern and reading them as text, decompressed, with errors that name the file."""
+
+import glob
+import io
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+import pyarrow as pa
+
+from formats.errors import InputError
+
+T = TypeVar("T")
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def find_files(pattern: str) -> list[str]:
+    """The files that a path or glob pattern names, sorted; raises InputError where there are none."""
+    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
+    files = [name for name in found if Path(name).is_file()]
+    if files:
+        return files
+    if found:
+        raise InputError(f"{pattern}: is a folder; name its files, such as {pattern.rstrip('/')}/*")
+    reason = "no file matches this pattern" if glob.has_magic(pattern) else "no such file"
+    raise InputError(f"{pattern}: {reason}; correct 'path' of this source")
+
+
+@contextmanager
+def readable(file: str) -> Iterator[None]:
+    """Turn what reading a damaged file raises into an InputError that names it."""
+    try:
+        yield
+    except (OSError, EOFError, pa.ArrowException) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"{file}: cannot be read ({reason}); the file is damaged or of another format") from None
+
+
+@contextmanager
+def open_text(file: str) -> Iterator[TextIO]:
+    """Open a text file, plain or compressed (.gz, .zst, .bz2, .lz4), newlines untranslated.
+
+    Bytes that are not UTF-8 become lone surrogates, so that a bad line costs only its own row.
+    """
+    with readable(file), pa.input_stream(file, compression="detect") as stream:
+        buffered = io.BufferedReader(stream)
+        start = buffered.peek(1024)[:1024]
+        if b"\0" in start or start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError(f"{file}: not UTF-8 text (UTF-16 or binary?); convert it to UTF-8")
+        if start.startswith(_UTF8_MARK):
+            buffered.read(len(_UTF8_MARK))
+        with io.TextIOWrapper(buffered, encoding="utf-8", errors="surrogateescape", newline="") as text:
+            yield text
+
+
+def not_empty(file: str, rows: Iterable[T]) -> Iterator[T]:
+    """Pass ``rows`` on; raises InputError where there are none."""
+    rows = iter(rows)
+    first = list(itertools.islice(rows, 1))
+    if not first:
+        raise InputError(f"{file}: has no rows; take it out of 'ingest.sources' or fill it")
+    return itertools.chain(first, rows)

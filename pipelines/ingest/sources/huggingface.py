@@ -1,0 +1,73 @@
+"""Hugging Face datasets, from the hub, the local cache or a folder that ``save_to_disk`` wrote."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from formats.errors import InputError
+from pipelines.ingest.sources.arrays import batch_rows
+from pipelines.ingest.sources.base import Part, Row
+from pipelines.ingest.sources.columns import TableSource
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+_PART_ROWS = 65536
+_BATCH_ROWS = 4096
+_SAVED = ("dataset_dict.json", "dataset_info.json")
+
+
+class HuggingFaceSource(TableSource):
+    """``name`` is a dataset's name on the hub or a folder; rows are counted from 1."""
+
+    kind: Literal["huggingface"]
+    name: str
+    config: str | None = None
+    split: str = "train"
+    revision: str | None = None
+
+    @property
+    def label(self) -> str:
+        return "/".join(filter(None, [self.name, self.config, self.split]))
+
+    def parts(self) -> list[Part]:
+        dataset = self._load()
+        self.check_columns(self.label, dataset.column_names)
+        if len(dataset) == 0:
+            raise InputError(f"{self.label}: has no rows; take it out of 'ingest.sources'")
+        return [Part(self.label, piece) for piece in range(-(-len(dataset) // _PART_ROWS))]
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        dataset = self._load().select_columns(self.columns).with_format("arrow")
+        start = part.piece * _PART_ROWS
+        stop = min(start + _PART_ROWS, len(dataset))
+        for first in range(start, stop, _BATCH_ROWS):
+            table: pa.Table = dataset[first : min(first + _BATCH_ROWS, stop)]
+            yield from batch_rows(self, part.name, table.combine_chunks().to_batches()[0], first + 1)
+
+    def _load(self) -> "Dataset":
+        return _load(self.name, self.config, self.split, self.revision)
+
+
+@lru_cache(maxsize=1)
+def _load(name: str, config: str | None, split: str, revision: str | None) -> "Dataset":
+    import datasets  # takes seconds, and most corpora have no need of it
+    from datasets.exceptions import DatasetsError
+
+    try:
+        if not any(Path(name, file).is_file() for file in _SAVED):
+            return datasets.load_dataset(name, config, split=split, revision=revision)
+        saved = datasets.load_from_disk(name)
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+        raise InputError(
+            f"dataset '{name}': cannot be loaded ({str(error).strip().splitlines()[0]}); check name, config, split and "
+            "revision, the network and HF_TOKEN, or give a folder that save_to_disk wrote"
+        ) from None
+    if isinstance(saved, datasets.Dataset):
+        return saved
+    if split not in saved:
+        raise InputError(f"dataset '{name}': no split '{split}'; it has: {', '.join(saved)}")
+    return saved[split]

@@ -1,0 +1,50 @@
+"""JSON Lines, plain or compressed: an object a line."""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import Literal, TextIO
+
+from pipelines.ingest.sources.base import Part, Row, faulty
+from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.files import not_empty, open_text
+
+_PROBED_ROWS = 1000
+
+Line = tuple[int, dict[str, object] | Row]
+
+
+class JsonlSource(FileSource):
+    """Rows are numbered by line; blank lines are none."""
+
+    kind: Literal["jsonl"]
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        with open_text(part.name) as text:
+            for number, values in self._checked(part.name, not_empty(part.name, read_objects(part.name, text))):
+                yield values if isinstance(values, Row) else self.to_row(part.name, number, values)
+
+    def _checked(self, file: str, lines: Iterable[Line]) -> Iterator[Line]:
+        """Pass the lines on; a column must be in one of the first."""
+        lines = iter(lines)
+        probed = list(itertools.islice(lines, _PROBED_ROWS))
+        objects = [values for _, values in probed if isinstance(values, dict)]
+        if objects:
+            self.check_columns(file, dict.fromkeys(key for values in objects for key in values))
+        return itertools.chain(probed, lines)
+
+
+def read_objects(file: str, text: TextIO) -> Iterator[Line]:
+    """Line number and object of each line that is not blank; a faulty row where it is no object."""
+    for number, line in enumerate(text, start=1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError):
+            yield number, faulty(file, number, line.rstrip("\r\n"), "not valid JSON")
+            continue
+        if isinstance(values, dict):
+            yield number, values
+        else:
+            yield number, faulty(file, number, line.rstrip("\r\n"), "not a JSON object")

@@ -1,0 +1,37 @@
+"""Parquet files, read a row group at a time."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pyarrow.parquet as pq
+
+from formats.errors import InputError
+from pipelines.ingest.sources.arrays import batch_rows
+from pipelines.ingest.sources.base import Part, Row
+from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.files import readable
+
+_BATCH_ROWS = 4096
+
+
+class ParquetSource(FileSource):
+    """Rows are counted from 1 through the whole file."""
+
+    kind: Literal["parquet"]
+
+    def parts(self) -> list[Part]:
+        parts = []
+        for file, _ in super().parts():
+            with readable(file), pq.ParquetFile(file) as table:
+                self.check_columns(file, table.schema_arrow.names)
+                if table.metadata.num_rows == 0:
+                    raise InputError(f"{file}: has no rows; take it out of 'ingest.sources' or fill it")
+                parts += [Part(file, group) for group in range(table.num_row_groups)]
+        return parts
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        with readable(part.name), pq.ParquetFile(part.name) as table:
+            first = 1 + sum(table.metadata.row_group(group).num_rows for group in range(part.piece))
+            for batch in table.iter_batches(_BATCH_ROWS, row_groups=[part.piece], columns=self.columns):
+                yield from batch_rows(self, part.name, batch, first)
+                first += len(batch)

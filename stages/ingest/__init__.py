@@ -1,0 +1,1 @@
+"""Stage ``ingest``: raw files of any kind to unique pairs by domain."""

@@ -1,0 +1,1 @@
+"""Stage ``report``: what all stages made, on one page."""

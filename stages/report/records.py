@@ -1,0 +1,36 @@
+"""Results read as typed records."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from formats.errors import InputError
+from formats.results import read_json, read_tsv
+
+T = TypeVar("T")
+
+
+class Record(BaseModel):
+    """What is read of a result; its other fields are none of the report's business."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+def read_record(kind: type[T], file: Path, made_by: str) -> T:
+    """A JSON result as ``kind``; raises InputError where it is missing or of another form."""
+    return _validate(kind, read_json(file, made_by), file, made_by)
+
+
+def read_rows(kind: type[T], file: Path, made_by: str) -> list[T]:
+    """The rows of a TSV result as ``kind``; raises InputError where it is missing or of another form."""
+    return _validate(list[kind], read_tsv(file, made_by), file, made_by)  # type: ignore[valid-type]
+
+
+def _validate(kind: type[T], values: Any, file: Path, made_by: str) -> T:
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        raise InputError(f"{file}, at {where}: {fault['msg']}; run the stage '{made_by}' again") from None

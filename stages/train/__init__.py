@@ -1,0 +1,1 @@
+"""Stage ``train``: a variant trained on the packed batches."""

@@ -1,0 +1,21 @@
+"""A training's metrics, out of its curve."""
+
+from collections.abc import Mapping, Sequence
+
+WINDOW = 10
+
+
+def summarise(curve: Sequence[Mapping[str, str]], batch_size: int) -> dict[str, float | int]:
+    """Steps, pairs seen, and the means of loss and accuracy over the first and last steps."""
+    first, last = curve[:WINDOW], curve[-WINDOW:]
+    return {
+        "steps": len(curve),
+        "pairs": len(curve) * batch_size,
+        "first_loss": _mean(first, "loss"),
+        "last_loss": _mean(last, "loss"),
+        "accuracy": _mean(last, "accuracy"),
+    }
+
+
+def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
+    return round(sum(float(row[column]) for row in rows) / len(rows), 6)

@@ -1,0 +1,124 @@
+"""``python -m stages.cluster``."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from formats.clusters import Clusters
+from formats.errors import InputError
+from formats.results import read_json
+from formats.source import Source
+from stages.cluster.__main__ import main
+from tests.helpers import (
+    plant_vectors,
+    run_on_full_disk,
+    run_stage,
+    topic_pairs,
+    tree,
+    write_pairs,
+    write_params,
+    write_rows,
+)
+
+DATA = Path("data/clusters")
+
+
+@pytest.fixture
+def corpus(workspace: Path) -> Path:
+    write_pairs("birds", topic_pairs(70))
+    write_pairs("fish/small", topic_pairs(30, seed=1))
+    plant_vectors()
+    return workspace
+
+
+def test_clusters_of_every_domain_and_their_sizes_come_out(corpus: Path) -> None:
+    assert main() == "100 pairs in 7 clusters of 2 domains"
+    birds = Clusters.read(DATA, "birds", pairs=70)
+    metrics = read_json(Path("results/cluster.json"), made_by="cluster")
+    assert metrics["birds"] == {
+        "pairs": 70,
+        "clusters": 5,
+        "largest": birds.sizes.max(),
+        "median": int(np.median(birds.sizes)),
+        "smallest": birds.sizes.min(),
+    }
+    source = Source.read(DATA, "cluster")
+    assert (source.vectors, source.weights) == ("planted", "weights of planted")
+
+
+def test_two_runs_give_the_same_bytes_and_a_new_domain_changes_no_other(corpus: Path) -> None:
+    main()
+    first = tree(DATA)
+    main()
+    assert tree(DATA) == first
+    write_pairs("mammals", topic_pairs(40, seed=2))
+    plant_vectors()
+    main()
+    second = tree(DATA)
+    assert second.pop("source.json") != first.pop("source.json")
+    assert {name: content for name, content in second.items() if "mammals" not in name} == first
+
+
+def test_held_out_pairs_are_in_no_cluster(workspace: Path) -> None:
+    pairs = topic_pairs(20)
+    write_rows("birds", [(*pair, "test" if number < 5 else "train") for number, pair in enumerate(pairs)])
+    plant_vectors()
+    main()
+    assert Clusters.read(DATA, "birds", pairs=15).sizes.sum() == 15
+
+
+def test_a_domain_may_have_no_training_pairs_at_all(workspace: Path) -> None:
+    write_pairs("birds", topic_pairs(20))
+    write_pairs("mammals", topic_pairs(3, seed=1), split="test")
+    plant_vectors()
+    assert main() == "20 pairs in 3 clusters of 2 domains"
+
+
+def test_wrong_input_is_one_message_and_nothing_comes_out(corpus: Path) -> None:
+    write_params(corpus, {"cluster.cluster_sise": 3})
+    ended = run_stage("cluster", cwd=corpus)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "cluster: error: params.yaml: unknown parameter 'cluster.cluster_sise'; did you mean 'cluster_size'?\n"
+    )
+    assert ended.stdout == ""
+    assert sorted(path.name for path in corpus.iterdir()) == ["data", "params.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cluster.vectors": "other"}, "no vectors of that name; 'embed.models' made: planted"),
+        ({"cluster.cluster_size": 0}, "parameter 'cluster.cluster_size': .*greater than 0"),
+        ({"base.seed": "x"}, "parameter 'base.seed'"),
+    ],
+)
+def test_wrong_parameters_are_explained(corpus: Path, changes: dict[str, object], message: str) -> None:
+    write_params(corpus, changes)
+    with pytest.raises(InputError, match=message):
+        main()
+    assert not DATA.exists()
+
+
+def test_a_fault_in_the_last_domain_leaves_the_old_clusters_whole(corpus: Path) -> None:
+    main()
+    first = tree(Path("data/clusters"))
+    file = Path("data/vectors/planted/fish%2Fsmall/vectors.npy")
+    vectors = np.load(file)
+    vectors[3] = np.nan
+    np.save(file, vectors)
+    with pytest.raises(InputError, match=r"fish%2Fsmall/vectors\.npy: row 3 is not finite"):
+        main()
+    assert tree(DATA) == first
+    assert [path.name for path in Path("data").iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("pages", [0, 3])
+def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_path: Path, pages: int) -> None:
+    before = list(tree(corpus))
+    ended, left = run_on_full_disk("cluster", cwd=corpus, pages=pages, outside=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("cluster: error: the disk is full; free space")
+    assert len(ended.stderr.splitlines()) == 1
+    assert sorted(left) == sorted(before)

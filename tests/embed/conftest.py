@@ -1,0 +1,37 @@
+"""The embed stage in this process, on the tiny encoder."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.embed import chunks
+from stages.embed import __main__ as stage
+from tests.helpers import topic_pairs, write_pairs, write_params
+
+RunEmbed = Callable[[], str]
+
+
+@pytest.fixture
+def encoder(workspace: Path, tiny_bert: Path) -> dict[str, Any]:
+    """What ``embed.models.tiny`` holds in ``params.yaml``."""
+    encoder = {"name": str(tiny_bert), "max_length": 16, "batch_size": 8}
+    write_params(workspace, {"embed.models": {"tiny": encoder}})
+    return encoder
+
+
+@pytest.fixture
+def corpus(workspace: Path, encoder: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Domains ``birds`` (40 pairs) and ``fish/small`` (30), cut into chunks of 16 texts on average."""
+    monkeypatch.setattr(chunks, "MEAN_TEXTS", 16)
+    monkeypatch.setattr(chunks, "MOST_TEXTS", 64)
+    write_pairs("birds", topic_pairs(40))
+    write_pairs("fish/small", topic_pairs(30, seed=1))
+    return workspace
+
+
+@pytest.fixture
+def run_embed() -> RunEmbed:
+    """``python -m stages.embed``."""
+    return stage.main

@@ -1,0 +1,51 @@
+"""Killed half-way, embedding goes on where it was."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.embed.conftest import RunEmbed
+from tests.helpers import start_python, tree
+
+SLOW = """
+import stages, time
+from pipelines.embed import chunks, handler
+chunks.MEAN_TEXTS, chunks.MOST_TEXTS = 16, 64
+real = handler.encode
+def slow(*arguments):
+    time.sleep(0.3)
+    return real(*arguments)
+handler.encode = slow
+import runpy
+runpy.run_module("stages.embed", run_name="__main__")
+"""
+
+
+def chunk_files(scratch: str) -> dict[str, int]:
+    files = Path(scratch).rglob("*.npy")
+    return {file.name: file.stat().st_mtime_ns for file in files if not file.name.startswith(".")}
+
+
+def test_killed_half_way_it_encodes_the_rest_and_gives_the_same_bytes(
+    corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start_python("-c", SLOW, cwd=corpus) as process:
+        while len(chunk_files(".scratch")) < 3:
+            assert process.poll() is None, "the stage ended before it could be killed"
+            time.sleep(0.02)
+        process.kill()
+    assert not Path("data/vectors").exists()
+    finished = chunk_files(".scratch")
+
+    summary = run_embed()
+    assert 0 < int(summary.split("(")[1].split()[0]) < 140
+    resumed = chunk_files(".scratch")
+    assert len(resumed) > len(finished) >= 3
+    assert {name: resumed[name] for name in finished} == finished
+
+    vectors = tree(Path("data/vectors"))
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "fresh")
+    run_embed()
+    assert tree(Path("data/vectors")) == vectors
+    assert set(chunk_files("fresh")) == set(resumed)

@@ -1,0 +1,202 @@
+"""``python -m stages.embed``: vectors, their bytes under every runner, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from formats.errors import InputError
+from formats.fingerprint import text_keys
+from formats.pairs import read_pairs
+from formats.results import read_json
+from formats.vectors import VectorStore
+from pipelines.embed import handler
+from pipelines.embed.chunks import cut_chunks
+from tests.embed.conftest import RunEmbed
+from tests.helpers import REPO, run_on_full_disk, topic_pairs, tree, write_pairs, write_params, write_rows
+
+DATA = Path("data/vectors")
+TINY = DATA / "tiny"
+
+
+def texts_of(domain: str) -> list[str]:
+    pairs = read_pairs(Path("data/pairs"), domain)
+    return [*pairs["query"].to_pylist(), *pairs["document"].to_pylist()]
+
+
+def test_vectors_are_those_of_the_encoder_called_chunk_by_chunk(
+    corpus: Path, run_embed: RunEmbed, tiny_bert: Path
+) -> None:
+    assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
+    model = SentenceTransformer(str(tiny_bert), device="cpu")
+    model.max_seq_length = 16
+    for domain in ("birds", "fish/small"):
+        chunks = cut_chunks(texts_of(domain))
+        assert len(chunks) >= 2
+        found = VectorStore.open(TINY).of(domain)
+        for chunk in chunks:
+            direct = model.encode(chunk.texts, batch_size=8, normalize_embeddings=True).astype(np.float16)
+            np.testing.assert_array_equal(found.of("query", chunk.texts), direct.astype(np.float32))
+    np.testing.assert_allclose(np.linalg.norm(found.vectors.astype(np.float64), axis=1), 1, atol=1e-3)
+
+
+def test_the_store_says_which_encoder_made_it_and_nothing_of_this_machine(corpus: Path, run_embed: RunEmbed) -> None:
+    run_embed()
+    described = read_json(TINY / "encoder.json", made_by="embed")
+    assert set(described) == {"name", "revision", "max_length", "batch_size", "prefixes", "weights"}
+    assert {file.name for file in TINY.rglob("*") if file.is_file()} == {"encoder.json", "keys.npy", "vectors.npy"}
+
+
+def test_a_prefix_is_put_before_the_texts_of_its_side_and_domain(
+    workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any], tiny_bert: Path
+) -> None:
+    encoder["prefixes"] = {
+        "default": {"query": "search_query: ", "document": "search_document: "},
+        "domains": {"intents": {"query": "classification: "}},
+    }
+    write_params(workspace, {"embed.models": {"tiny": encoder}})
+    for domain in ("birds", "intents"):
+        write_rows(domain, [("w1 w2", "w3", "train")])
+    run_embed()
+    expected = {
+        "birds": ["search_query: w1 w2", "search_document: w3"],
+        "intents": ["classification: w1 w2", "w3"],
+    }
+    model = SentenceTransformer(str(tiny_bert), device="cpu")
+    for domain, texts in expected.items():
+        found = VectorStore.open(TINY).of(domain)
+        np.testing.assert_array_equal(
+            np.sort(np.load(TINY / domain / "keys.npy").view("S16")), np.sort(text_keys(texts).view("S16"))
+        )
+        pair = np.concatenate([found.of("query", ["w1 w2"]), found.of("document", ["w3"])])
+        np.testing.assert_allclose(pair, model.encode(texts, normalize_embeddings=True), atol=1e-3)
+
+
+def test_no_token_after_the_longest_allowed_is_read(
+    workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]
+) -> None:
+    write_params(workspace, {"embed.models": {"tiny": {**encoder, "max_length": 4}}})
+    write_rows("birds", [("w1 w2", "w1 w2 w3", "train")])
+    run_embed()
+    found = VectorStore.open(TINY).of("birds")
+    np.testing.assert_allclose(found.of("query", ["w1 w2"]), found.of("document", ["w1 w2 w3"]), atol=1e-3)
+
+
+@pytest.mark.parametrize("options", ["", "--direct_running_mode=multi_threading --direct_num_workers=2"])
+def test_a_run_from_scratch_gives_the_same_bytes_however_beam_runs_it(
+    corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    run_embed()
+    first = tree(DATA)
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "another-scratch")
+    monkeypatch.setenv("BEAM_OPTIONS", f"--runner=FnApiRunner {options}")
+    assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
+    assert tree(DATA) == first
+
+
+def test_worker_processes_give_the_same_bytes(
+    corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # other processes know nothing of smaller chunks
+    monkeypatch.chdir(corpus)
+    run_embed()
+    first = tree(DATA)
+    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "another-scratch")
+    monkeypatch.setenv("BEAM_OPTIONS", "--direct_running_mode=multi_processing --direct_num_workers=2")
+    assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
+    assert tree(DATA) == first
+
+
+def test_a_second_run_encodes_nothing(corpus: Path, run_embed: RunEmbed) -> None:
+    run_embed()
+    first = tree(DATA)
+    assert run_embed() == "140 vectors of 'tiny' (0 encoded now)"
+    assert tree(DATA) == first
+
+
+def test_a_new_domain_encodes_only_its_new_texts_and_changes_no_other(corpus: Path, run_embed: RunEmbed) -> None:
+    run_embed()
+    first = tree(DATA)
+    write_pairs("mammals", topic_pairs(20, seed=2))
+    assert run_embed() == "180 vectors of 'tiny' (40 encoded now)"
+    assert {name: content for name, content in tree(DATA).items() if "mammals" not in name} == first
+
+
+def test_one_more_pair_encodes_only_the_chunks_it_falls_into(corpus: Path, run_embed: RunEmbed) -> None:
+    run_embed()
+    write_pairs("birds", [*topic_pairs(40), ("topic1 one more", "topic1 one more document")])
+    summary = run_embed()
+    assert summary.startswith("142 vectors of 'tiny' (")
+    assert 2 <= int(summary.split("(")[1].split()[0]) < 80
+
+
+def test_another_prefix_or_length_or_batch_size_finds_no_stale_vectors(
+    corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any]
+) -> None:
+    run_embed()
+    for change in ({"max_length": 8}, {"batch_size": 4}, {"prefixes": {"default": {"query": "q ", "document": "d "}}}):
+        write_params(corpus, {"embed.models": {"tiny": encoder | change}})
+        assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
+
+
+def test_every_encoder_gets_vectors_of_its_own(corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:
+    write_params(corpus, {"embed.models": {"tiny": encoder, "a/b": {**encoder, "max_length": 8}}})
+    run_embed()
+    assert {folder.name for folder in DATA.iterdir()} == {"tiny", "a%2Fb"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./nowhere", r"model '\./nowhere': no such folder"),
+        ("package:not_installed_here", "that package is not installed"),
+        ("nobody/not-in-the-cache", "neither a folder here nor a model that the hub gives"),
+    ],
+)
+def test_a_model_that_is_not_there_is_explained_and_nothing_comes_out(
+    corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any], name: str, message: str
+) -> None:
+    write_params(corpus, {"embed.models": {"tiny": encoder | {"name": name}}})
+    with pytest.raises(InputError, match=message):
+        run_embed()
+    assert [path.name for path in Path("data").iterdir()] == ["pairs"]
+
+
+def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_path: Path) -> None:
+    # One page is room for one chunk: the next one fails in a worker of Beam.
+    ended, left = run_on_full_disk("embed", cwd=corpus, pages=1, outside=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("embed: error: the disk is full; free space or point BATCHWRIGHT_SCRATCH to another")
+    assert len(ended.stderr.splitlines()) == 1
+    assert not [name for name in left if name.startswith(("data/vectors", "data/."))]
+    chunks = [name for name in left if name.startswith(".scratch")]
+    assert len(chunks) <= 1
+    assert all(name.endswith(".npy") and "/." not in name for name in chunks)
+
+
+def test_vectors_that_are_not_finite_are_refused(
+    corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = handler.encode
+
+    def broken(model: SentenceTransformer, texts: list[str], batch_size: int) -> np.ndarray:
+        vectors = real(model, texts, batch_size)
+        vectors[-1, 0] = np.nan if texts[0] in texts_of("fish/small") else 0
+        return vectors
+
+    monkeypatch.setattr(handler, "encode", broken)
+    with pytest.raises(InputError, match="domain 'fish/small': the encoder gave NaN or infinite vectors"):
+        run_embed()
+    assert not DATA.exists()
+
+
+def test_an_option_that_beam_does_not_know_is_explained(
+    corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEAM_OPTIONS", "--runner=NoSuchRunner")
+    with pytest.raises(InputError, match=r"environment variable BEAM_OPTIONS: .*NoSuchRunner"):
+        run_embed()

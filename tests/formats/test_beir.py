@@ -1,0 +1,76 @@
+"""BEIR folders: faults are named by file and line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from formats.beir import BeirFolder
+from formats.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"_id": "d1", "title": "Title", "text": "body"}\n{"_id": "d2", "text": "only body"}\n'
+        '{"_id": 3, "title": null, "text": "número", "metadata": {}}\n'
+    )
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "what?"}\n')
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\t3\t0\nq1\td2\t-1\n")
+    return tmp_path
+
+
+def test_a_folder_is_read_with_titles_before_texts(folder: Path) -> None:
+    source = BeirFolder(folder)
+    assert list(source.documents()) == [("d1", "Title body"), ("d2", "only body"), ("3", "número")]
+    assert list(source.queries()) == [("q1", "what?")]
+    assert list(source.judgments()) == [("q1", "d1", 2), ("q1", "3", 0), ("q1", "d2", -1)]
+
+
+def test_judgments_need_no_header(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\td1\t1\n")
+    assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1)]
+
+
+def documents(source: BeirFolder) -> object:
+    return list(source.documents())
+
+
+def judgments(source: BeirFolder) -> object:
+    return list(source.judgments())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read", "message"),
+    [
+        (
+            "corpus.jsonl",
+            b'{"_id": "d1", "text": "a"}\n{"_id": "d2"\n',
+            documents,
+            r"corpus\.jsonl, line 2: expected a JSON",
+        ),
+        ("corpus.jsonl", b'{"_id": "d1", "text": "a"}\n{"_id": "d2"}\n', documents, r"corpus\.jsonl, line 2: .*'text'"),
+        ("corpus.jsonl", b'{"text": "a"}\n', documents, r"corpus\.jsonl, line 1: expected a JSON object with '_id'"),
+        ("corpus.jsonl", b"[1]\n", documents, r"corpus\.jsonl, line 1"),
+        ("corpus.jsonl", b'{"_id": "d1", "text": null}\n', documents, r"corpus\.jsonl, line 1"),
+        ("corpus.jsonl", b'{"_id": "d1", "text": 5}\n', documents, r"corpus\.jsonl, line 1"),
+        ("corpus.jsonl", b'{"_id": "d1", "text": "\xff"}\n', documents, r"corpus\.jsonl: not UTF-8"),
+        ("qrels/test.tsv", b"q\td\tscore\nq1\td1\n", judgments, r"test\.tsv, line 2: expected query id, document id"),
+        ("qrels/test.tsv", b"q\td\tscore\nq1\td1\tyes\n", judgments, r"test\.tsv, line 2: expected query id"),
+        ("qrels/test.tsv", b"q\td\tscore\nq1 d1 1\n", judgments, r"test\.tsv, line 2: expected .* tab-separated"),
+    ],
+)
+def test_a_broken_line_is_named(
+    folder: Path, name: str, content: bytes, read: Callable[[BeirFolder], object], message: str
+) -> None:
+    (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read(BeirFolder(folder))
+
+
+def test_missing_files_are_named(folder: Path) -> None:
+    for name, read in (("corpus.jsonl", documents), ("qrels/test.tsv", judgments)):
+        (folder / name).unlink()
+        with pytest.raises(InputError, match=f"{name}: no such file; a BEIR folder holds"):
+            read(BeirFolder(folder))

@@ -1,0 +1,62 @@
+"""Finding models: in a folder, in a package, in the hub's cache."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from formats.errors import InputError
+from formats.models import locate_model, model_hash
+
+
+def model(folder: Path, weights: bytes = b"weights") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(weights)
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    folder = model(tmp_path / "org" / "name")
+    assert locate_model(str(folder)) == folder
+
+
+def test_a_package_gives_the_model_that_it_carries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = model(tmp_path / "carrier_of_a_model" / "model")
+    (folder.parent / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert locate_model("package:carrier_of_a_model") == folder
+    assert "carrier_of_a_model" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./nowhere", r"model '\./nowhere': no such folder"),
+        ("/no/such/model", "model '/no/such/model': no such folder"),
+        ("a/b/c", "model 'a/b/c': no such folder"),
+        ("package:not_installed_here", "model 'package:not_installed_here': that package is not installed"),
+        ("package:not_installed.here", "model 'package:not_installed.here': that package is not installed"),
+        ("package:json", "model 'package:json': the package holds no folder 'model'"),
+        ("nobody/not-in-the-cache", "model 'nobody/not-in-the-cache': neither a folder here nor a model that the hub"),
+        ("not a name!", "model 'not a name!': neither a folder here"),
+    ],
+)
+def test_a_model_that_is_not_there_is_explained(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        locate_model(name)
+
+
+def test_the_hash_follows_weights_and_configuration_and_not_the_place(tmp_path: Path) -> None:
+    first = model_hash(model(tmp_path / "a"))
+    assert model_hash(model(tmp_path / "b")) == first
+    assert model_hash(model(tmp_path / "c", weights=b"others")) != first
+    (tmp_path / "b" / "README.md").write_text("says nothing about the output")
+    assert model_hash(tmp_path / "b") == first
+    (tmp_path / "b" / "config.json").write_text('{"layers": 3}')
+    assert model_hash(tmp_path / "b") != first
+
+
+def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no weights \(\*\.safetensors\)"):
+        model_hash(tmp_path)

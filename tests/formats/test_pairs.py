@@ -1,0 +1,79 @@
+"""Pairs and rejects as Parquet."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formats.errors import InputError
+from formats.pairs import (
+    PAIRS,
+    REJECTS,
+    domain_of,
+    domains,
+    file_stem,
+    pairs_file,
+    read_pairs,
+    read_rejects,
+    write_table,
+)
+
+
+def table(*ids: str, split: str = "train") -> pa.Table:
+    rows = [
+        {"id": name, "query": "q", "document": "d", "domain": "a", "split": split, "negatives": ["n"]} for name in ids
+    ]
+    return pa.Table.from_pylist(rows, schema=PAIRS)
+
+
+def test_pairs_come_back_all_or_those_of_a_split(tmp_path: Path) -> None:
+    both = pa.concat_tables([table("1", "3"), table("4", split="test")])
+    write_table(pairs_file(tmp_path, "a"), both, PAIRS)
+    assert read_pairs(tmp_path, "a").equals(both)
+    assert read_pairs(tmp_path, "a", "train")["id"].to_pylist() == ["1", "3"]
+    assert read_pairs(tmp_path, "a", "test")["id"].to_pylist() == ["4"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_domain_name_is_a_file_name_and_back(domain: str) -> None:
+    stem = file_stem(domain)
+    assert domain_of(stem) == domain
+    assert "/" not in stem
+    assert "\0" not in stem
+
+
+def test_domains_are_listed_by_their_own_names(tmp_path: Path) -> None:
+    for domain in ("b", "a/c", "v1.2"):
+        write_table(pairs_file(tmp_path, domain), table("1"), PAIRS)
+    assert domains(tmp_path) == ["a/c", "b", "v1.2"]
+
+
+@pytest.mark.parametrize("ids", [("2", "1"), ("1", "1")])
+def test_ids_out_of_order_or_twice_are_refused(tmp_path: Path, ids: tuple[str, str]) -> None:
+    write_table(pairs_file(tmp_path, "a"), table(*ids), PAIRS)
+    with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
+        read_pairs(tmp_path, "a")
+
+
+def test_a_missing_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no pairs here; run the stage 'ingest' first"):
+        domains(tmp_path)
+    with pytest.raises(InputError, match=r"a\.parquet: no such file"):
+        read_pairs(tmp_path, "a")
+    write_table(pairs_file(tmp_path, "a"), table("1"), PAIRS)
+    content = pairs_file(tmp_path, "a").read_bytes()
+    pairs_file(tmp_path, "a").write_bytes(content[:-20])
+    with pytest.raises(InputError, match=r"a\.parquet: not a readable Parquet file"):
+        read_pairs(tmp_path, "a")
+    pq.write_table(pa.table({"text": ["x"]}), pairs_file(tmp_path, "a"))
+    with pytest.raises(InputError, match=r"a\.parquet: columns are \['text'\], expected \['id', 'query'"):
+        read_pairs(tmp_path, "a")
+
+
+def test_rejects_come_back(tmp_path: Path) -> None:
+    rejects = pa.Table.from_pylist([{"source": "s", "row": 3, "reason": "empty", "text": ""}], schema=REJECTS)
+    write_table(tmp_path / "rejects.parquet", rejects, REJECTS)
+    assert read_rejects(tmp_path / "rejects.parquet").equals(rejects)

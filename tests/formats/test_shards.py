@@ -1,0 +1,149 @@
+"""Shards and their manifest: every damage is found and named."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from formats.errors import InputError
+from formats.fingerprint import file_sha256
+from formats.manifest import EpochSummary, Manifest, Shard
+from formats.shards import SHARD, ShardSet, shard_name, write_shard
+
+BATCHES_PER_SHARD = (3, 1, 2)
+
+
+def batch(number: int, size: int = 4) -> pa.RecordBatch:
+    rows = [
+        {
+            "id": f"{number}-{row}",
+            "query": f"query {number} {row}",
+            "document": "document " * (row + 1),
+            "domain": "tests",
+            "negatives": ["hard one"] * row,
+            "mask": bytes([number]),
+        }
+        for row in range(size)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=SHARD)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shards = []
+    for index, count in enumerate(BATCHES_PER_SHARD):
+        file = tmp_path / shard_name(index, len(BATCHES_PER_SHARD))
+        first = sum(BATCHES_PER_SHARD[:index])
+        write_shard(file, [batch(first + number) for number in range(count)])
+        size = file.stat().st_size
+        shards.append(Shard(name=file.name, sha256=file_sha256(file), bytes=size, rows=4 * count, batches=count))
+    summary = EpochSummary(
+        first_batch=0, batches=6, left_over={"tests": 1}, hardness=0.5, unmasked_hardness=0.4, masked_share=0.1
+    )
+    Manifest(
+        policy="contextual",
+        batch_size=4,
+        rows=24,
+        batches=6,
+        seed=1,
+        parameters={"epochs": 1},
+        models={"clusters": "abc"},
+        epochs=[summary],
+        shards=shards,
+    ).write(tmp_path)
+    return tmp_path
+
+
+def damage(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+
+
+def test_batches_are_numbered_through_all_shards_and_equal_what_was_written(folder: Path) -> None:
+    shards = ShardSet.open(folder)
+    shards.verify()
+    assert len(shards) == 6
+    for number in range(6):
+        read = shards.batch(number)
+        assert read.schema.equals(SHARD, check_metadata=True)
+        assert read.equals(batch(number))
+
+
+def test_one_record_batch_is_one_training_batch(folder: Path) -> None:
+    for file, count in zip(sorted(folder.glob("*.arrow")), BATCHES_PER_SHARD, strict=True):
+        reader = pa.ipc.open_file(file)
+        assert [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)] == [4] * count
+
+
+def test_a_missing_and_a_truncated_shard_are_named_on_opening(folder: Path) -> None:
+    file = folder / "train-00001-of-00003.arrow"
+    content = file.read_bytes()
+    file.write_bytes(content[:-7])
+    with pytest.raises(
+        InputError, match=rf"00001-of-00003\.arrow: expected {len(content)} bytes, {len(content) - 7} bytes"
+    ):
+        ShardSet.open(folder)
+    file.unlink()
+    with pytest.raises(InputError, match=r"00001-of-00003\.arrow: expected .* bytes, missing"):
+        ShardSet.open(folder)
+
+
+def test_verifying_finds_a_single_flipped_bit(folder: Path) -> None:
+    damage(folder / "train-00002-of-00003.arrow")
+    with pytest.raises(InputError, match=r"00002-of-00003\.arrow: content differs from the manifest's sha256"):
+        ShardSet.open(folder).verify()
+
+
+def test_a_shard_that_is_no_arrow_file_is_named(folder: Path) -> None:
+    file = folder / "train-00000-of-00003.arrow"
+    file.write_bytes(b"x" * file.stat().st_size)
+    with pytest.raises(InputError, match=r"00000-of-00003\.arrow"):
+        ShardSet.open(folder).batch(0)
+
+
+def test_a_batch_whose_content_does_not_decompress_is_named(folder: Path) -> None:
+    file = folder / "train-00001-of-00003.arrow"
+    content = bytearray(file.read_bytes())
+    frame = content.index(b"\x28\xb5\x2f\xfd")
+    content[frame : frame + 4] = b"none"
+    file.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"00001-of-00003\.arrow: damaged"):
+        ShardSet.open(folder).batch(3)
+
+
+def test_a_shard_with_other_columns_is_refused(folder: Path) -> None:
+    file = folder / "train-00000-of-00003.arrow"
+    other = pa.record_batch({"text": ["a"]})
+    with pa.ipc.new_file(file, other.schema) as writer:
+        writer.write_batch(other)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["shards"][0]["bytes"] = file.stat().st_size
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"columns are \['text'\], expected"):
+        ShardSet.open(folder).batch(0)
+
+
+def test_writing_a_shard_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        write_shard(tmp_path / "train-00000-of-00001.arrow", [batch(0), pa.record_batch({"text": ["a"]})])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_manifest_comes_back(folder: Path) -> None:
+    manifest = Manifest.read(folder)
+    assert manifest.epochs[0].left_over == {"tests": 1}
+    manifest.write(folder / "again")
+    assert Manifest.read(folder / "again") == manifest
+
+
+def test_a_missing_broken_or_foreign_manifest_is_named(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"manifest\.json: no such file; run the stage 'pack' first"):
+        ShardSet.open(folder / "nowhere")
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match=r"manifest\.json: not valid JSON"):
+        ShardSet.open(folder)
+    (folder / "manifest.json").write_text('{"batches": 1}')
+    with pytest.raises(InputError, match=r"manifest\.json: not a manifest of this version"):
+        ShardSet.open(folder)

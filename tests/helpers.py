@@ -1,0 +1,169 @@
+"""Small corpora, planted vectors and stages run as a user runs them."""
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from numpy.typing import NDArray
+
+from formats.fingerprint import content_id, text_keys
+from formats.pairs import PAIRS, domains, file_stem, pairs_file, read_pairs, write_table
+from formats.prefixes import Prefixes
+from formats.vectors import write_domain_vectors, write_encoder
+
+REPO = Path(__file__).parents[1]
+WORDS = [f"w{number}" for number in range(60)]
+TOPICS = [f"topic{number}" for number in range(12)]
+WIDTH = 16
+
+PARAMS: dict[str, Any] = {
+    "base": {"seed": 1},
+    "embed": {"models": {"planted": {"name": "./no-model", "max_length": 16, "batch_size": 8}}},
+    "cluster": {"vectors": "planted", "cluster_size": 16, "iterations": 10},
+    "filter": {"vectors": "planted", "margin": 0.125},
+    "pack": {"batch_size": 8, "epochs": 2, "batches_per_shard": 3},
+    "evaluate": {"held_out": {"queries": 10, "documents": 50}},
+}
+
+
+def write_params(folder: Path, changes: Mapping[str, Any] | None = None) -> None:
+    """Write ``params.yaml``: the groups above with dotted keys of ``changes`` set."""
+    values = yaml.safe_load(yaml.safe_dump(PARAMS))
+    for key, value in (changes or {}).items():
+        *groups, last = key.split(".")
+        place = values
+        for group in groups:
+            place = place[group]
+        place[last] = value
+    (folder / "params.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+
+
+def topic_pairs(pairs: int, topics: int = 4, seed: int = 0) -> list[tuple[str, str]]:
+    """Unique queries and documents; the first word of both is the pair's topic."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for number in range(pairs):
+        topic = TOPICS[generator.integers(topics)]
+        words = generator.choice(WORDS, size=(2, int(generator.integers(2, 9)))).tolist()
+        made.append(
+            (f"{topic} q{seed} {number} {' '.join(words[0])}", f"{topic} d{seed} {number} {' '.join(words[1])}")
+        )
+    return made
+
+
+def write_pairs(domain: str, pairs: list[tuple[str, str]], split: str = "train") -> None:
+    """Write ``data/pairs`` of one domain in the working directory, all of one split."""
+    write_rows(domain, [(query, document, split) for query, document in pairs])
+
+
+def write_rows(domain: str, rows: list[tuple[str, str, str]]) -> None:
+    """Write ``data/pairs`` of one domain from queries, documents and splits."""
+    records = [
+        {
+            "id": content_id(domain, query, document),
+            "query": query,
+            "document": document,
+            "domain": domain,
+            "split": split,
+            "negatives": [],
+        }
+        for query, document, split in rows
+    ]
+    table = pa.Table.from_pylist(sorted(records, key=lambda record: str(record["id"])), schema=PAIRS)
+    write_table(pairs_file(Path("data/pairs"), domain), table, PAIRS)
+
+
+def planted_vectors(texts: list[str]) -> NDArray[np.float16]:
+    """Vectors ``(N, 16)`` near that of each text's first word, of length about 1.
+
+    All are multiples of 1/16: sums of their products are exact in float32, in whatever order.
+    """
+    made = [
+        _direction(text.split()[0].casefold()) + 0.7 * _direction(" ".join(text.casefold().split())) for text in texts
+    ]
+    vectors = np.stack(made) / np.linalg.norm(made, axis=1, keepdims=True)
+    return (np.round(vectors * 16) / 16).astype(np.float16)
+
+
+def plant_vectors(name: str = "planted") -> None:
+    """Write ``data/vectors/NAME`` for all of ``data/pairs``."""
+    folder = Path("data/vectors") / name
+    for domain in domains(Path("data/pairs")):
+        table = read_pairs(Path("data/pairs"), domain)
+        texts = sorted({*table["query"].to_pylist(), *table["document"].to_pylist()})
+        write_domain_vectors(folder / file_stem(domain), text_keys(texts), planted_vectors(texts))
+    write_encoder(folder, {"weights": f"weights of {name}", "prefixes": Prefixes().model_dump()})
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """All files below a folder with their bytes."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def run_python(*arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python in ``cwd`` with this project importable, and wait."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=project_environment(**environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def start_python(*arguments: str, cwd: Path, **environment: str) -> "subprocess.Popen[bytes]":
+    """Start Python as ``run_python`` does, in the background and unheard."""
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=cwd, env=project_environment(**environment), stdout=quiet, stderr=quiet
+    )
+
+
+def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run ``python -m stages.STAGE`` in ``cwd``, and wait."""
+    return run_python("-m", f"stages.{stage}", *arguments, cwd=cwd, **environment)
+
+
+def run_on_full_disk(
+    stage: str, *arguments: str, cwd: Path, pages: int, outside: Path
+) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
+    """Run a stage in a copy of ``cwd`` on a disk with room for ``pages`` of 4096 bytes more.
+
+    Returns:
+        How it ended, and the files left. ``outside`` is a folder for what the copy needs.
+    """
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs user namespaces, which are not allowed here")
+    used = sum(-(-len(content) // 4096) for content in tree(cwd).values())
+    disk, listing = outside / "disk", outside / "listing"
+    disk.mkdir()
+    command = shlex.join([sys.executable, "-m", f"stages.{stage}", *arguments])
+    script = f"""
+        mount -t tmpfs -o size={(used + pages) * 4}k tmpfs {disk} && cp -r {cwd}/. {disk} && cd {disk} || exit 99
+        {command}; status=$?; find . -type f -printf '%P\\n' > {listing}; exit $status
+    """
+    ended = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], env=project_environment(), capture_output=True, text=True, check=False
+    )
+    return ended, listing.read_text().splitlines()
+
+
+def project_environment(**changes: str) -> dict[str, str]:
+    """This process's environment with the project on the path."""
+    return {**os.environ, "PYTHONPATH": str(REPO), **changes}
+
+
+def _direction(seed: str) -> NDArray[np.float64]:
+    digest = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest(), "big")
+    vector: NDArray[np.float64] = np.random.default_rng(digest).normal(size=WIDTH)
+    return vector / np.linalg.norm(vector)

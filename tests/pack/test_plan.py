@@ -1,0 +1,107 @@
+"""Which pairs meet in a batch, and in which order batches come."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.clusters import Clusters
+from formats.errors import InputError
+from stages.pack.params import PackParams
+from stages.pack.plan import Batch, plan_batches
+from stages.pack.policies import POLICIES
+
+
+def make_clusters(sizes: list[int], seed: int = 0) -> Clusters:
+    """Clusters of the given sizes, members in random rows."""
+    generator = np.random.default_rng(seed)
+    assignment = generator.permutation(np.repeat(np.arange(len(sizes)), sizes)).astype(np.int32)
+    return Clusters(assignment=assignment, centroids=generator.normal(size=(len(sizes), 2, 4)).astype(np.float32))
+
+
+def plan(
+    policy: str = "contextual", seed: int = 1, batch_size: int = 4, epochs: int = 3, **sizes: list[int]
+) -> list[Batch]:
+    params = PackParams(batch_size=batch_size, epochs=epochs, batches_per_shard=3)
+    return plan_batches({domain: make_clusters(of) for domain, of in sizes.items()}, policy, params, seed)
+
+
+def content(batches: list[Batch], domain: str | None = None) -> list[tuple[int, str, list[int]]]:
+    return [(each.epoch, each.domain, each.rows.tolist()) for each in batches if domain in (None, each.domain)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(
+    sizes=st.lists(st.integers(0, 20), min_size=1, max_size=8), batch_size=st.integers(2, 12), seed=st.integers(0, 9)
+)
+@settings(max_examples=60, deadline=None)
+def test_a_policy_fills_all_the_batches_it_can_with_each_pair_once(
+    policy: str, sizes: list[int], batch_size: int, seed: int
+) -> None:
+    batches = POLICIES[policy](make_clusters([*sizes, 1]), batch_size, np.random.default_rng(seed))
+    pairs = sum(sizes) + 1
+    assert batches.shape == (pairs // batch_size, batch_size)
+    assert len(np.unique(batches)) == batches.size
+    assert set(batches.ravel().tolist()) <= set(range(pairs))
+
+
+@given(sizes=st.lists(st.integers(1, 30), min_size=2, max_size=8), batch_size=st.integers(2, 8))
+@settings(max_examples=60, deadline=None)
+def test_a_cluster_fills_as_many_contextual_batches_alone_as_it_can(sizes: list[int], batch_size: int) -> None:
+    clusters = make_clusters(sizes)
+    batches = POLICIES["contextual"](clusters, batch_size, np.random.default_rng(0))
+    pure = Counter(of.tolist()[0] for of in clusters.assignment[batches] if len(set(of.tolist())) == 1)
+    assert all(pure[cluster] >= size // batch_size for cluster, size in enumerate(sizes))
+
+
+def test_no_pair_comes_twice_in_an_epoch_and_epochs_follow_each_other() -> None:
+    batches = plan(birds=[9, 5, 8], fish=[7, 7])
+    assert [each.epoch for each in batches] == sorted(each.epoch for each in batches)
+    for epoch in range(3):
+        used = [(each.domain, row) for each in batches if each.epoch == epoch for row in each.rows.tolist()]
+        assert len(set(used)) == len(used) == 4 * (22 // 4 + 14 // 4)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_epoch_has_other_batches_and_leaves_others_over(policy: str) -> None:
+    by_epoch = [set() for _ in range(3)]
+    for each in plan(policy, batch_size=8, birds=[30, 19, 26]):
+        by_epoch[each.epoch].add(frozenset(each.rows.tolist()))
+    assert not by_epoch[0] & by_epoch[1]
+    assert not by_epoch[1] & by_epoch[2]
+    left_over = [frozenset(range(75)) - frozenset().union(*batches) for batches in by_epoch]
+    assert len(set(left_over)) > 1
+
+
+def test_the_batches_of_all_domains_are_mixed() -> None:
+    of_epoch = [each.domain for each in plan(epochs=1, birds=[40, 40], fish=[40, 40])]
+    assert of_epoch != sorted(of_epoch)
+    assert of_epoch != sorted(of_epoch, reverse=True)
+
+
+def test_the_same_seed_gives_the_same_batches_and_another_seed_others() -> None:
+    assert content(plan(birds=[9, 5])) == content(plan(birds=[9, 5]))
+    assert content(plan(birds=[9, 5])) != content(plan(birds=[9, 5], seed=2))
+
+
+def test_a_domain_does_not_change_the_batches_of_another() -> None:
+    def birds(**others: list[int]) -> list[tuple[int, str, list[int]]]:
+        return sorted(content(plan(birds=[9, 5, 8], **others), "birds"))
+
+    assert birds() == birds(fish=[7, 7]) == birds(ants=[30], zebras=[12])
+
+
+def test_two_domains_of_one_form_do_not_draw_the_same() -> None:
+    batches = plan("random", birds=[20], fish=[20])
+    assert {str(rows) for _, _, rows in content(batches, "birds")} != {
+        str(rows) for _, _, rows in content(batches, "fish")
+    }
+
+
+def test_domains_smaller_than_a_batch_are_named_with_their_sizes() -> None:
+    with pytest.raises(InputError, match=r"batch_size is 8, but these .*: 'ants' \(7\), 'bees' \(0\); lower pack"):
+        plan(batch_size=8, ants=[4, 3], bees=[0], cats=[8])
+    with pytest.raises(InputError, match=r"'d09' \(1\) and 5 more; lower"):
+        plan(batch_size=8, **{f"d{number:02}": [1] for number in range(15)})

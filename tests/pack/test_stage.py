@@ -1,0 +1,241 @@
+"""``python -m stages.pack``: shards, their manifest, resuming, and what is refused."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from formats.errors import InputError
+from formats.pairs import read_pairs
+from formats.results import read_json
+from formats.shards import ShardSet
+from stages.pack import write
+from tests.helpers import (
+    plant_vectors,
+    run_on_full_disk,
+    run_stage,
+    start_python,
+    topic_pairs,
+    tree,
+    write_pairs,
+    write_params,
+)
+from tests.pack.corpora import RunPack, prepare
+
+OURS = Path("data/shards/contextual")
+ALL_FIELDS = ["id", "query", "document", "domain", "negatives"]
+
+
+def test_batches_are_of_one_domain_and_hold_its_pairs_as_they_are(corpus: Path, run_pack: RunPack) -> None:
+    assert run_pack("contextual").startswith("30 contextual batches of 8, hardness 0.")
+    pairs = {
+        row["id"]: {field: row[field] for field in ALL_FIELDS}
+        for domain in ("birds", "fish")
+        for row in read_pairs(Path("data/pairs"), domain, "train").to_pylist()
+    }
+    shards = ShardSet.open(OURS)
+    shards.verify()
+    for number in range(len(shards)):
+        batch = shards.batch(number)
+        assert len(batch) == 8
+        assert len(set(batch["domain"].to_pylist())) == 1
+        for row in batch.select(ALL_FIELDS).to_pylist():
+            assert row == pairs[row["id"]]
+
+
+def test_every_pair_is_in_an_epoch_once_or_counted_as_left_over(corpus: Path, run_pack: RunPack) -> None:
+    run_pack("contextual")
+    shards = ShardSet.open(OURS)
+    for epoch in shards.manifest.epochs:
+        numbers = range(epoch.first_batch, epoch.first_batch + epoch.batches)
+        ids = [name for number in numbers for name in shards.batch(number)["id"].to_pylist()]
+        assert len(set(ids)) == len(ids)
+        assert epoch.left_over == {"birds": 0, "fish": 5}
+        assert len(ids) + sum(epoch.left_over.values()) == 80 + 45
+    assert read_json(Path("results/pack/contextual.json"), made_by="pack")["left_over"] == 10
+
+
+def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack: RunPack) -> None:
+    run_pack("contextual")
+    manifest = ShardSet.open(OURS).manifest
+    assert (manifest.policy, manifest.seed, manifest.batch_size, manifest.batches) == ("contextual", 1, 8, 30)
+    assert manifest.parameters == {"batch_size": 8, "epochs": 2, "batches_per_shard": 3}
+    assert manifest.models == {"clusters": "weights of planted", "surrogate": "weights of planted"}
+    assert [shard.batches for shard in manifest.shards] == [3] * 10
+    assert manifest.rows == sum(shard.rows for shard in manifest.shards) == 240
+    published = {file.name for file in OURS.iterdir()}
+    assert published == {"manifest.json", *(shard.name for shard in manifest.shards)}
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_the_number_of_workers_does_not_change_a_byte(
+    corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    run_pack("contextual")
+    first = tree(OURS), tree(Path("results"))
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", workers)
+    run_pack("contextual")
+    assert (tree(OURS), tree(Path("results"))) == first
+
+
+def test_another_seed_gives_other_bytes(corpus: Path, run_pack: RunPack) -> None:
+    run_pack("contextual")
+    first = tree(OURS)
+    write_params(corpus, {"base.seed": 2})
+    run_pack("contextual")
+    assert tree(OURS)["train-00000-of-00010.arrow"] != first["train-00000-of-00010.arrow"]
+
+
+def test_a_new_domain_changes_no_batch_of_another(corpus: Path, run_pack: RunPack) -> None:
+    def batches_of_birds() -> list[str]:
+        shards = ShardSet.open(OURS)
+        batches = [shards.batch(number).to_pydict() for number in range(len(shards))]
+        return sorted(str(batch) for batch in batches if batch["domain"][0] == "birds")
+
+    run_pack("contextual")
+    first = batches_of_birds()
+    prepare(mammals=topic_pairs(40, seed=7))
+    run_pack("contextual")
+    assert batches_of_birds() == first
+
+
+KILLED = """
+import time, stages.pack.write as write
+real = write._write_shard
+def slow(*arguments):
+    real(*arguments)
+    time.sleep(0.5)
+write._write_shard = slow
+import runpy, sys
+sys.argv = ["stages.pack", "contextual"]
+runpy.run_module("stages.pack", run_name="__main__")
+"""
+
+
+def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
+    corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_pack("contextual")
+    uninterrupted = tree(OURS), tree(Path("results"))
+    write_params(corpus, {"base.seed": 2})
+    run_pack("contextual")
+    write_params(corpus)
+
+    with start_python("-c", KILLED, cwd=corpus, BATCHWRIGHT_WORKERS="2") as process:
+        while len(ledgers := sorted(Path(".scratch").rglob("*.arrow.json"))) < 3:
+            assert process.poll() is None, "the stage ended before it could be killed"
+            time.sleep(0.02)
+        process.kill()
+    assert ShardSet.open(OURS).manifest.seed == 2, "a killed stage must leave the old shards as they were"
+    finished = {ledger.with_suffix("").name for ledger in ledgers}
+
+    written: list[str] = []
+    real = write._write_shard
+    monkeypatch.setattr(
+        write, "_write_shard", lambda parts, name, *rest: (written.append(name), real(parts, name, *rest))
+    )
+    run_pack("contextual")
+    assert (tree(OURS), tree(Path("results"))) == uninterrupted
+    assert not finished & set(written)
+    assert written
+
+
+def test_what_an_unfinished_run_left_is_not_used_once_inputs_change(
+    corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("stages.pack.__main__.publish_dir", interrupt)
+        run_pack("contextual")
+    prepare(birds=topic_pairs(64, seed=9))
+    run_pack("contextual")
+    shards = ShardSet.open(OURS)
+    packed = {name for number in range(len(shards)) for name in shards.batch(number)["id"].to_pylist()}
+    known = {name for domain in ("birds", "fish") for name in read_pairs(Path("data/pairs"), domain)["id"].to_pylist()}
+    assert packed <= known
+
+
+def test_a_domain_smaller_than_a_batch_is_one_message_and_nothing_comes_out(corpus: Path) -> None:
+    write_params(corpus, {"pack.batch_size": 64})
+    ended = run_stage("pack", "contextual", cwd=corpus)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "pack: error: pack.batch_size is 64, but these domains hold fewer training pairs: 'fish' (45); "
+        "lower pack.batch_size, or give small domains one name in ingest.sources\n"
+    )
+    assert ended.stdout == ""
+    assert not Path("data/shards").exists()
+    assert not Path("results/pack").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pack.batch_sise": 8}, r"unknown parameter 'pack\.batch_sise'; did you mean 'batch_size'\?"),
+        ({"pack.batch_size": 1}, r"parameter 'pack\.batch_size': .*greater than 1"),
+        ({"pack.epochs": 0}, r"parameter 'pack\.epochs': .*greater than 0"),
+        ({"pack.epochs": "two"}, r"parameter 'pack\.epochs': .*integer.*found 'two'"),
+    ],
+)
+def test_wrong_parameters_are_explained(
+    corpus: Path, run_pack: RunPack, changes: dict[str, object], message: str
+) -> None:
+    write_params(corpus, changes)
+    with pytest.raises(InputError, match=message):
+        run_pack("contextual")
+    assert not OURS.exists()
+
+
+def test_an_unknown_policy_is_explained(corpus: Path) -> None:
+    ended = run_stage("pack", "contextaul", cwd=corpus)
+    assert ended.returncode == 2
+    assert "invalid choice: 'contextaul'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("count", [45, 60])
+def test_clusters_of_other_pairs_are_refused(corpus: Path, run_pack: RunPack, count: int) -> None:
+    write_pairs("fish", topic_pairs(count, seed=77))
+    plant_vectors()
+    with pytest.raises(InputError, match=r"data/clusters: made from other pairs .*; run the stage 'cluster' again"):
+        run_pack("contextual")
+
+
+def test_clusters_of_other_vectors_are_refused(corpus: Path, run_pack: RunPack) -> None:
+    encoder = Path("data/vectors/planted/encoder.json")
+    encoder.write_text(encoder.read_text().replace("weights of planted", "retrained weights"))
+    with pytest.raises(InputError, match=r"data/clusters: made from other .*; run the stage 'cluster' again"):
+        run_pack("contextual")
+
+
+@pytest.mark.parametrize(
+    ("artifact", "stage"), [("clusters", "cluster"), ("negatives", "filter"), ("vectors", "embed")]
+)
+def test_a_missing_artifact_names_the_stage_that_makes_it(
+    corpus: Path, run_pack: RunPack, artifact: str, stage: str
+) -> None:
+    Path("data", artifact).rename("elsewhere")
+    with pytest.raises(InputError, match=f"run the stage '{stage}' first"):
+        run_pack("contextual")
+
+
+def test_vectors_of_the_wrong_size_are_named(corpus: Path, run_pack: RunPack) -> None:
+    file = Path("data/vectors/planted/birds/vectors.npy")
+    np.save(file, np.load(file)[:-1])
+    with pytest.raises(InputError, match=r"birds/keys\.npy: expected .* of shape"):
+        run_pack("contextual")
+    assert not OURS.exists()
+
+
+@pytest.mark.parametrize("pages", [0, 9])
+def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_path: Path, pages: int) -> None:
+    before = set(tree(corpus))
+    ended, left = run_on_full_disk("pack", "contextual", cwd=corpus, pages=pages, outside=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("pack: error: the disk is full; free space")
+    assert len(ended.stderr.splitlines()) == 1
+    new = set(left) - before
+    assert all(name.startswith(".scratch/pack/") and "/." not in name.removeprefix(".") for name in new)

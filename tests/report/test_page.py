@@ -1,0 +1,225 @@
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from formats.errors import InputError
+from tests.report.artifacts import DOMAINS, PIPELINE, scores, write_artifacts
+
+Report = Callable[..., str]
+SECTIONS = ["results", "pipeline", "counts", "clusters", "hardness", "curves"]
+
+
+class Reader(HTMLParser):
+    """Tags, ids and table cells of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.ids: list[str] = []
+        self.rows: list[list[str]] = []
+        self._in_cell = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self._in_cell = True
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self.rows[-1][-1] += data
+
+
+def page_in(folder: Path) -> str:
+    return (folder / "report/index.html").read_text(encoding="utf-8")
+
+
+def test_the_page_has_all_sections_in_order(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    assert "best nDCG@10 on held-out queries 0.623 (biencoder, contextual batches)" in make_report()
+    page = page_in(tmp_path)
+    assert re.findall(r'<section id="(\w+)"', page) == SECTIONS
+    assert '<html lang="en">' in page
+    assert "<title>Batchwright report</title>" in page
+
+
+def test_the_same_artifacts_give_the_same_bytes_in_another_process(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    first = page_in(tmp_path)
+    root = Path(__file__).parents[2]
+    (tmp_path / "report/index.html").unlink()
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.report"], cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True
+    )
+    assert done.stdout.startswith(b"report: report/index.html")
+    assert done.stderr == b""
+    assert page_in(tmp_path) == first
+
+
+@pytest.mark.parametrize("collections", [(), ("scifact",), ("scifact", "cran$field$", "<i>vaswani")])
+def test_the_table_of_results_holds_every_number(tmp_path: Path, make_report: Report, collections: tuple[str, ...]):
+    write_artifacts(tmp_path, collections)
+    make_report()
+    rows = Reader(page_in(tmp_path)).rows
+    for system, ndcg in (("BM25", 0.411), ("untrained", 0.522), ("biencoder, contextual batches", 0.623)):
+        expected = [
+            f"{value:.3f}".lstrip("0")
+            for place in range(len(collections) + 1)
+            for value in scores(ndcg + place / 50).values()
+        ]
+        assert [system, *expected] in rows
+
+
+def test_the_best_of_each_column_is_bold_and_no_other(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    table = page_in(tmp_path).split("<tbody>")[1].split("</tbody>")[0]
+    *others, best = re.findall("<tr>.*</tr>", table)
+    assert best.count("<strong>") == 6
+    assert not any("<strong>" in row for row in others)
+
+
+def test_variants_share_one_table_and_differing_systems_get_a_row_each(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("biencoder", "cde"))
+    make_report()
+    rows = Reader(page_in(tmp_path)).rows
+    start = next(place for place, row in enumerate(rows) if row[0] == "System")
+    assert [row[0] for row in rows[start + 1 : start + 8]] == [
+        "BM25",
+        "untrained",
+        "biencoder, random batches",
+        "biencoder, contextual batches",
+        "untrained (cde)",
+        "cde, random batches",
+        "cde, contextual batches",
+    ]
+
+
+def test_texts_of_users_are_escaped(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("<i>scifact",))
+    make_report()
+    reader = Reader(page_in(tmp_path))
+    assert not reader.tags.keys() & {"script", "i", "b"}
+    assert [DOMAINS[1], "40", "4", "43", "39"] in reader.rows
+
+
+def test_counts_are_in_the_order_of_the_sources(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    rows = Reader(page_in(tmp_path)).rows
+    first = rows.index(["first <b>", "92", "87", "5", "query is empty 3, duplicate 2"])
+    assert rows[first + 1] == ["last", "1", "1", "0", "-"]
+
+
+def test_the_page_needs_nothing_else(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    page, reader = page_in(tmp_path), Reader(page_in(tmp_path))
+    assert not re.search(r"https?:|src=|@import|url\((?!#)", page)
+    assert not reader.tags.keys() & {"script", "link", "img", "iframe"}
+    assert str(tmp_path) not in page
+
+
+def test_ids_are_unique_and_every_reference_has_one(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact", "vaswani"), ("biencoder", "cde"))
+    make_report()
+    page = page_in(tmp_path)
+    ids = Reader(page).ids
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', page)) <= set(ids)
+
+
+def test_every_chart_says_what_it_shows(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    page = page_in(tmp_path)
+    labels = re.findall(r'<svg[^>]*role="img" aria-label="([^"]+)"', page)
+    assert len(labels) == len(set(labels)) == page.count("<svg") == 7
+
+
+def test_a_long_table_is_folded(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    file = tmp_path / "results/ingest.json"
+    counts = '{"train": 1, "test": 1, "queries": 2, "documents": 2}'
+    many = ", ".join(f'"domain {number}": {counts}' for number in range(13))
+    file.write_text(f'{{"sources": {{}}, "domains": {{{many}}}}}')
+    make_report()
+    assert "<summary>Pairs of each domain (13)</summary>" in page_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("missing", "stage"),
+    [
+        ("results/ingest.json", "ingest"),
+        ("results/cluster.json", "cluster"),
+        ("results/pack/random.tsv", "pack"),
+        ("results/train/biencoder-random.tsv", "train"),
+        ("results/evaluate/biencoder.json", "evaluate"),
+    ],
+)
+def test_a_missing_artifact_is_named_with_its_stage(tmp_path: Path, make_report: Report, missing: str, stage: str):
+    write_artifacts(tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(InputError, match=f"run the stage '{stage}' first"):
+        make_report()
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_result_of_another_form_is_refused(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    (tmp_path / "results/train/biencoder.tsv").write_text("step\tloss\taccuracy\n1\tlow\t0.5\n")
+    with pytest.raises(InputError, match=r"biencoder\.tsv, at 0\.loss: .*run the stage 'train' again"):
+        make_report()
+
+
+@pytest.mark.parametrize("text", ["", "stages: [a]", "stages: {a: 1}", ": :"])
+def test_a_broken_pipeline_is_refused(tmp_path: Path, make_report: Report, text: str):
+    write_artifacts(tmp_path)
+    (tmp_path / "dvc.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"dvc\.yaml: "):
+        make_report()
+
+
+def test_the_picture_is_a_file_of_its_own(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    assert make_report("--picture", "docs/results.svg") == "docs/results.svg written"
+    picture = (tmp_path / "docs/results.svg").read_text(encoding="utf-8")
+    assert ".623" in picture
+    assert "currentColor" not in picture
+    assert not (tmp_path / "report").exists()
+    make_report("--picture", "docs/again.svg")
+    assert (tmp_path / "docs/again.svg").read_text(encoding="utf-8") == picture
+
+
+def test_the_pipeline_names_its_stages_and_their_counts(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    page = page_in(tmp_path)
+    shown = re.findall(r"<text [^>]*>([^<]*)</text>", page.split("Stages from left")[1].split("</svg>")[0])
+    assert [name for name in shown if f"\n  {name}:" in PIPELINE] == [
+        "ingest",
+        "embed",
+        "cluster",
+        "filter",
+        "pack",
+        "train",
+        "control",
+        "evaluate",
+        "report",
+    ]
+    assert {"88 pairs", "164 texts", "10 clusters", "20 batches", "30 steps", "2,468 queries"} <= set(shown)

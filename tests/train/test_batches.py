@@ -1,0 +1,99 @@
+"""Reading training batches, and how many steps they make."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.errors import InputError
+from formats.manifest import Manifest
+from formats.prefixes import Prefix, Prefixes
+from formats.shards import ShardSet
+from tests.train.toys import toy_batch, toy_rows, write_toy_shards
+from trainers.batches import BatchReader
+from trainers.params import Common
+from trainers.steps import epoch_of, planned_steps
+
+PREFIXES = Prefixes(default=Prefix(query="query: ", document="document: "), domains={"other": Prefix(query="o: ")})
+
+
+def reader(folder: Path, size: int = 9, hard_negatives: int = 2) -> BatchReader:
+    rows = [row | {"domain": "other" if number == 1 else "toys"} for number, row in enumerate(toy_rows(size))]
+    for number, row in enumerate(rows):
+        row["negatives"] = [f"w{number} w{place}" for place in range(number % 4)]
+    masked = np.random.default_rng(0).random((size, size)) < 0.5
+    shards = write_toy_shards(folder / "shards", [toy_batch(rows, masked), toy_batch(rows)])
+    return BatchReader(ShardSet.open(shards), PREFIXES, hard_negatives)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 9))
+def test_the_ranks_rows_together_are_the_batch(tmp_path_factory: pytest.TempPathFactory, world: int) -> None:
+    read = reader(tmp_path_factory.mktemp("batches")).read
+    whole = read(0, slice(None))
+    parts = [read(0, slice(rank, None, world)) for rank in range(world)]
+    queries: list[str] = [""] * whole.size
+    negatives = []
+    for part in parts:
+        queries[part.rows] = part.queries
+        assert len(part.negatives) == part.negative_counts[part.rows].sum()
+        assert np.array_equal(part.masked, whole.masked)
+        negatives += part.negatives
+    assert queries == whole.queries
+    assert sorted(negatives) == sorted(whole.negatives)
+
+
+def test_texts_get_the_prefix_of_their_domain(tmp_path: Path) -> None:
+    batch = reader(tmp_path).read(0, slice(None))
+    assert batch.queries[0].startswith("query: w")
+    assert batch.queries[1].startswith("o: w")
+    assert batch.documents[0].startswith("document: w")
+    assert not batch.documents[1].startswith("document: ")
+    assert batch.negatives == ["w1 w0", *(f"document: w{row} w{place}" for row, place in ROW_PLACES)]
+
+
+ROW_PLACES = [(2, 0), (2, 1), (3, 0), (3, 1), (5, 0), (6, 0), (6, 1), (7, 0), (7, 1)]
+
+
+def test_no_more_hard_negatives_than_asked_for_are_read(tmp_path: Path) -> None:
+    batch = reader(tmp_path, hard_negatives=0).read(0, slice(None))
+    assert batch.negatives == []
+    assert batch.negative_counts.tolist() == [0] * 9
+
+
+def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
+    batches = reader(tmp_path)
+    file = tmp_path / "shards" / "train-00000-of-00002.arrow"
+    file.write_bytes(b"\0" * file.stat().st_size)
+    with pytest.raises(InputError, match=r"train-00000-of-00002.arrow: damaged .* run the stage 'pack' again"):
+        batches.read(0, slice(None))
+
+
+def test_a_batch_of_another_size_than_the_manifest_says_is_refused(tmp_path: Path) -> None:
+    folder = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4)), toy_batch(toy_rows(3))])
+    with pytest.raises(InputError, match="3 rows, the manifest says 4"):
+        BatchReader(ShardSet.open(folder), PREFIXES, 0).read(1, slice(None))
+
+
+def common(**changes: object) -> Common:
+    values = {"epochs": 1, "chunk": 4, "learning_rate": 1e-3, "warm_up": 0.1, "weight_decay": 0.0, "clip": 1.0}
+    return Common.model_validate(values | changes)
+
+
+def test_steps_follow_epochs_and_limit(tmp_path: Path) -> None:
+    batches = [toy_batch(toy_rows(4, seed)) for seed in range(6)]
+    manifest = Manifest.read(write_toy_shards(tmp_path / "shards", batches, epochs=2))
+    assert planned_steps(manifest, common()) == 3
+    assert planned_steps(manifest, common(epochs=2)) == 6
+    assert planned_steps(manifest, common(epochs=2, steps=5)) == 5
+    assert [epoch_of(manifest, step) for step in range(6)] == [1, 1, 1, 2, 2, 2]
+
+
+def test_more_steps_or_epochs_than_packed_are_refused_with_what_to_change(tmp_path: Path) -> None:
+    manifest = Manifest.read(write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4))]))
+    with pytest.raises(InputError, match=r"epochs is 2, the shards hold 1; lower it, or raise pack.epochs"):
+        planned_steps(manifest, common(epochs=2))
+    with pytest.raises(InputError, match=r"steps is 5, 1 epoch\(s\) of the shards hold 1 batches"):
+        planned_steps(manifest, common(steps=5))

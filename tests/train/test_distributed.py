@@ -1,0 +1,81 @@
+"""Two processes against one."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, multiprocessing
+from torch import distributed as dist
+
+from formats.shards import ShardSet
+from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.batches import BatchReader
+from trainers.biencoder.train import Biencoder, train
+from trainers.distributed import gather_rows, own_rows, sum_gradients
+from trainers.job import TrainJob
+
+WORLD = 2
+
+
+def test_two_processes_give_the_gradient_and_the_weights_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    start = write_toy_model(tmp_path / "start", dropout=0.0)
+    batches = [toy_batch(toy_rows(7, seed, negatives=seed % 3)) for seed in range(4)]
+    shards = write_toy_shards(tmp_path / "shards", batches)
+    jobs = [toy_job(tmp_path / name, start, shards, hard_negatives=2, chunk=2) for name in ("one", "two")]
+
+    _work(-1, jobs[0], tmp_path)
+    multiprocessing.spawn(_work, (jobs[1], tmp_path), nprocs=WORLD)
+
+    one, first, second = (torch.load(tmp_path / f"gradient{rank}.pt") for rank in (-1, 0, 1))
+    assert torch.equal(first, second)
+    assert torch.cosine_similarity(one, first, dim=0) > 0.99999
+    assert abs(one.norm() / first.norm() - 1) < 1e-4
+    assert _curve(jobs[0]) == pytest.approx(_curve(jobs[1]), rel=1e-3)
+    assert _weights(jobs[0]).allclose(_weights(jobs[1]), atol=1e-4)
+
+
+def _work(rank: int, job: TrainJob, folder: Path) -> None:
+    torch.set_num_threads(1)
+    if rank >= 0:
+        store = dist.FileStore(str(folder / "store"), WORLD)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD)
+        _check_collectives()
+    torch.save(_first_gradient(job), folder / f"gradient{rank}.pt")
+    train(job)
+    if rank >= 0:
+        dist.destroy_process_group()
+
+
+def _check_collectives() -> None:
+    for total in (2, 5, 6):
+        for shape in ((total,), (total, 3), (total, 2, 3), (total, 0, 3)):
+            whole = torch.arange(torch.Size(shape).numel()).float().view(shape)
+            assert torch.equal(gather_rows(whole[own_rows()], total), whole)
+    shared, single, unused = (torch.nn.Parameter(torch.zeros(2)) for _ in range(3))
+    shared.grad = torch.ones(2)
+    if dist.get_rank() == 1:
+        single.grad = torch.full((2,), 5.0)
+    sum_gradients([shared, single, unused])
+    assert shared.grad.tolist() == [2, 2]
+    assert single.grad is not None and single.grad.tolist() == [5, 5]
+    assert unused.grad is None
+
+
+def _first_gradient(job: TrainJob) -> Tensor:
+    learner = Biencoder(job)
+    reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
+    learner.backward(reader.read(2, own_rows()))
+    sum_gradients(learner.model.parameters())
+    return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])
+
+
+def _curve(job: TrainJob) -> list[float]:
+    return [float(line.split("\t")[2]) for line in job.curve.read_text().splitlines()[1:]]
+
+
+def _weights(job: TrainJob) -> Tensor:
+    return torch.cat([each.flatten() for each in load_file(job.model / "model.safetensors").values()])

@@ -1,0 +1,95 @@
+"""Ray Train around the training: this process, and two real workers on a real local cluster."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+
+from formats.errors import InputError
+from formats.results import read_tsv
+from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.job import TrainJob
+from trainers.launch import launch
+
+STEPS = 6
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
+        ray.init(address="local", num_cpus=2, num_gpus=0, logging_level="ERROR")
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_GPUS", "0")
+
+
+def job(folder: Path, **changes: object) -> TrainJob:
+    start = folder / "start"
+    if not start.exists():
+        write_toy_model(start, dropout=0.0)
+        write_toy_shards(folder / "shards", [toy_batch(toy_rows(5, seed, negatives=1)) for seed in range(STEPS)])
+    return toy_job(folder / "out", start, folder / "shards", hard_negatives=1, **changes)
+
+
+def losses(trained: TrainJob) -> list[float]:
+    return [float(row["loss"]) for row in read_tsv(trained.curve, made_by="train")]
+
+
+def test_two_ray_workers_train_as_this_process_does(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = job(tmp_path)
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "0")
+    launch(trained)
+    alone = losses(trained)
+    assert not trained.scratch.exists()
+
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
+    launch(job(tmp_path))
+    assert len(alone) == STEPS
+    assert losses(trained) == pytest.approx(alone, rel=1e-3)
+    assert (trained.model / "model.safetensors").exists()
+    assert not trained.scratch.exists()
+
+
+def test_what_a_worker_has_to_say_reaches_the_user(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
+    with pytest.raises(InputError, match=r"at step \d the loss is nan, .*; lower train.common.learning_rate"):
+        launch(job(tmp_path, learning_rate=1e30, clip=1e30, warm_up=0))
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_more_workers_than_the_cluster_has_are_refused(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "3")
+    with pytest.raises(InputError, match="needs 3 CPUs, the cluster has 2; lower it, or name a larger cluster"):
+        launch(job(tmp_path))
+
+
+def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "6")
+    with pytest.raises(InputError, match="a batch has only 5 rows"):
+        launch(job(tmp_path))
+
+
+def test_only_the_launcher_imports_ray_and_nothing_imports_faiss_or_beam() -> None:
+    root = Path(__file__).parents[2]
+    imports = re.compile(r"^\s*(?:import|from)\s+(ray|faiss|apache_beam)\b", re.MULTILINE)
+    found = {
+        (str(file.relative_to(root)), name)
+        for package in ("trainers", "formats")
+        for file in (root / package).rglob("*.py")
+        for name in imports.findall(file.read_text(encoding="utf-8"))
+    }
+    assert found == {("trainers/launch.py", "ray")}

@@ -1,0 +1,97 @@
+"""Masked InfoNCE against a loop that is obvious."""
+
+import math
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from trainers.loss import info_nce
+
+
+def oracle(
+    q: NDArray[np.float64],
+    d: NDArray[np.float64],
+    masked: NDArray[np.bool_],
+    n: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    temperature: float,
+) -> tuple[float, float]:
+    total, right = 0.0, 0
+    for i in range(len(q)):
+        own = float(q[i] @ d[i]) / temperature
+        others = [float(q[i] @ d[j]) / temperature for j in range(len(d)) if j != i and not masked[i, j]]
+        others += [float(q[i] @ n[i, k]) / temperature for k in range(n.shape[1]) if not absent[i, k]]
+        total -= own - math.log(sum(math.exp(score) for score in [own, *others]))
+        right += all(own > other for other in others)
+    return total / len(q), right / len(q)
+
+
+def random_case(seed: int, size: int, negatives: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+
+    def unit(*shape: int) -> Tensor:
+        return functional.normalize(torch.randn(*shape, 5, generator=generator, dtype=torch.float64), dim=-1)
+
+    masked = torch.rand(size, size, generator=generator) < 0.4
+    absent = torch.rand(size, negatives, generator=generator) < 0.4
+    return unit(size), unit(size), masked, unit(size, negatives), absent
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 4), st.floats(0.02, 2.0))
+def test_info_nce_equals_a_double_loop(seed: int, size: int, negatives: int, temperature: float) -> None:
+    q, d, masked, n, absent = random_case(seed, size, negatives)
+    outcome = info_nce(q, d, masked, n, absent, temperature)
+    loss, accuracy = oracle(q.numpy(), d.numpy(), masked.numpy(), n.numpy(), absent.numpy(), temperature)
+    assert math.isclose(outcome.loss.item(), loss, rel_tol=1e-9, abs_tol=1e-9)
+    assert math.isclose(outcome.accuracy.item(), accuracy, abs_tol=1e-6)
+
+
+def test_a_document_masked_for_all_other_queries_gets_gradient_only_from_its_own() -> None:
+    q, d, masked, n, absent = random_case(1, 6, 2)
+    masked[:] = False
+    masked[:, 3] = True
+    d.requires_grad_()
+    outcome = info_nce(q, d, masked, n, absent, 0.1)
+    without_own = outcome.loss - (-(q[3] @ d[3]) / 0.1 + torch.logsumexp(_row(q, d, n, absent, 3), 0)) / 6
+    (gradient,) = torch.autograd.grad(without_own, d)
+    assert gradient[3].abs().max() < 1e-12
+    assert gradient[0].abs().max() > 1e-6
+
+
+def test_a_masked_pair_sends_no_gradient() -> None:
+    q, d, masked, n, absent = random_case(2, 4, 1)
+    masked[:] = True
+    absent[:] = True
+    d.requires_grad_()
+    outcome = info_nce(q, d, masked, n, absent, 0.1)
+    outcome.loss.backward()
+    assert outcome.loss.item() == 0.0
+    assert outcome.accuracy.item() == 1.0
+    assert torch.equal(d.grad, torch.zeros_like(d))
+
+
+def test_hard_negatives_join_only_their_own_row() -> None:
+    q, d, masked, n, absent = random_case(3, 5, 2)
+    absent[:] = True
+    absent[2] = False
+    n.requires_grad_()
+    info_nce(q, d, masked, n, absent, 0.1).loss.backward()
+    assert n.grad is not None
+    touched = n.grad.abs().sum(dim=(1, 2)) > 0
+    assert touched.tolist() == [False, False, True, False, False]
+
+
+def test_equal_scores_do_not_count_as_right() -> None:
+    q = d = functional.normalize(torch.ones(3, 4), dim=-1)
+    nothing = torch.zeros(3, 0, dtype=torch.bool)
+    assert info_nce(q, d, torch.zeros(3, 3, dtype=torch.bool), torch.zeros(3, 0, 4), nothing, 0.1).accuracy == 0
+
+
+def _row(q: Tensor, d: Tensor, n: Tensor, absent: Tensor, i: int) -> Tensor:
+    return torch.cat([d @ q[i], (n[i] @ q[i])[~absent[i]]]) / 0.1

@@ -1,0 +1,157 @@
+"""Training the biencoder in this process."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from formats.errors import InputError
+from formats.results import read_tsv
+from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers import loop
+from trainers.biencoder import retrieve, train
+from trainers.biencoder.train import Biencoder
+
+STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_toy_model(tmp_path_factory.mktemp("start") / "toy")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    batches = [toy_batch(toy_rows(12, seed)) for seed in range(STEPS)]
+    return write_toy_shards(tmp_path_factory.mktemp("shards") / "contextual", batches)
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    return tmp_path / "scratch"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_training_lowers_the_loss_and_the_curve_has_a_row_a_step(tmp_path: Path, start: Path, shards: Path) -> None:
+    train(toy_job(tmp_path, start, shards, chunk=12, learning_rate=1e-2))
+    rows = read_tsv(tmp_path / "curve.tsv", made_by="train")
+    assert [row["step"] for row in rows] == [str(step + 1) for step in range(STEPS)]
+    assert list(rows[0]) == ["step", "epoch", "loss", "accuracy", "learning_rate"]
+    losses = [float(row["loss"]) for row in rows]
+    assert np.mean(losses[-10:]) < np.mean(losses[:5]) - 0.3
+
+
+def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
+    tmp_path: Path, start: Path, shards: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [toy_job(tmp_path / name, start, shards, steps=8) for name in ("first", "second", "killed")]
+    train(jobs[0])
+    train(jobs[1])
+
+    monkeypatch.setattr(loop, "SAVE_EVERY_SECONDS", 0.0)
+    backward = Biencoder.backward
+    calls = []
+
+    def die_at_the_sixth(learner: Biencoder, batch: object) -> object:
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return backward(learner, batch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Biencoder, "backward", die_at_the_sixth)
+    with pytest.raises(KeyboardInterrupt):
+        train(jobs[2])
+    assert not jobs[2].model.exists()
+    train(jobs[2])
+
+    assert len(calls) == 6 + 3
+    for other in ("second", "killed"):
+        assert content(tmp_path / "first") == content(tmp_path / other)
+    assert not [file for file in scratch.rglob("*") if file.is_file()]
+
+
+def test_another_parameter_does_not_resume_a_stale_state(tmp_path: Path, start: Path, shards: Path) -> None:
+    one, other = (toy_job(tmp_path, start, shards, temperature=value) for value in (0.1, 0.2))
+    assert one.scratch != other.scratch
+
+
+def test_the_model_opens_offline_without_this_project(tmp_path: Path, start: Path, shards: Path) -> None:
+    prefixes = {"default": {"query": "query: ", "document": "document: "}}
+    train(toy_job(tmp_path / "out", start, shards, steps=4, prefixes=prefixes))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code = (
+        "import sys, numpy; from sentence_transformers import SentenceTransformer\n"
+        f"model = SentenceTransformer({str(tmp_path / 'out' / 'model')!r}, device='cpu')\n"
+        "assert model.prompts == {'query': 'query: ', 'document': 'document: '}\n"
+        "numpy.save('vectors.npy', model.encode_query(['w1 w2', 'w3']))\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] in ('trainers', 'formats', 'stages')]\n"
+    )
+    environment = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PATH": "", "HOME": str(elsewhere)}
+    subprocess.run([sys.executable, "-I", "-c", code], cwd=elsewhere, env=environment, check=True)
+    here = SentenceTransformer(str(tmp_path / "out" / "model"), device="cpu")
+    vectors = here.encode(["query: w1 w2", "query: w3"])
+    assert np.allclose(np.load(elsewhere / "vectors.npy"), vectors, atol=1e-6)
+
+
+def test_the_card_has_a_header_and_no_path(tmp_path: Path, start: Path, shards: Path) -> None:
+    train(toy_job(tmp_path, start, shards, steps=2))
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: sentence-transformers\n")
+    assert "| batches | contextual, 12 pairs each |" in card
+    assert "$" not in card
+    texts = b"".join(content(tmp_path / "model").values())
+    assert str(tmp_path).encode() not in texts
+    assert str(start).encode() not in texts
+
+
+def test_a_loss_that_is_not_finite_ends_training_with_a_message_and_no_model(
+    tmp_path: Path, start: Path, shards: Path
+) -> None:
+    with pytest.raises(InputError, match=r"at step \d+ the loss is nan, .*; lower train.common.learning_rate"):
+        train(toy_job(tmp_path, start, shards, learning_rate=1e30, clip=1e30, warm_up=0))
+    assert not (tmp_path / "model").exists()
+    assert not (tmp_path / "curve.tsv").exists()
+
+
+def test_a_folder_that_holds_no_model_and_too_long_texts_are_refused(tmp_path: Path, start: Path, shards: Path) -> None:
+    with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 64"):
+        train(toy_job(tmp_path, start, shards, max_length=64))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no weights"):
+        toy_job(tmp_path, tmp_path / "empty", shards)
+    job = toy_job(tmp_path, start, shards)
+    (tmp_path / "empty" / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        train(replace(job, start_model=tmp_path / "empty"))
+
+
+def test_a_changed_shard_is_refused_before_training(tmp_path: Path, start: Path) -> None:
+    shards = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4))])
+    file = shards / "train-00000-of-00001.arrow"
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    file.write_bytes(damaged)
+    with pytest.raises(InputError, match="sha256"):
+        toy_job(tmp_path, start, shards)
+
+
+def test_retrieve_finds_what_brute_force_finds(start: Path) -> None:
+    rows = toy_rows(30, seed=5)
+    queries = [str(row["query"]) for row in rows[:7]]
+    documents = [str(row["document"]) for row in rows]
+    indices, scores = retrieve(start, queries, documents, 5, max_length=16)
+    model = SentenceTransformer(str(start), device="cpu")
+    cosine = model.encode(queries, normalize_embeddings=True) @ model.encode(documents, normalize_embeddings=True).T
+    best = np.argsort(-cosine, axis=1, kind="stable")[:, :5]
+    assert indices.dtype == np.int64 and scores.dtype == np.float32
+    assert np.allclose(np.take_along_axis(cosine, indices, axis=1), scores, atol=1e-5)
+    assert np.allclose(np.take_along_axis(cosine, best, axis=1), scores, atol=1e-5)

@@ -1,0 +1,152 @@
+"""Toy models and toy shards, made on the spot."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from formats.fingerprint import content_id, file_sha256
+from formats.manifest import EpochSummary, Manifest, Shard
+from formats.masks import pack_mask
+from formats.shards import SHARD, shard_name, write_shard
+from trainers.biencoder import Params
+from trainers.job import TrainJob, plan_job
+from trainers.params import Common
+
+WORDS = [f"w{number}" for number in range(40)]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+
+
+def write_toy_model(folder: Path, dropout: float = 0.1) -> Path:
+    """A two-layer BERT of width 16 with mean pooling, as a sentence-transformers folder."""
+    torch.manual_seed(0)
+    bert = folder.parent / f"{folder.name}-bert"
+    config = BertConfig(
+        vocab_size=len(SPECIAL) + len(WORDS) + 2,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    BertModel(config).save_pretrained(bert)
+    _tokenizer().save_pretrained(bert)
+    transformer = Transformer(str(bert))
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
+    SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
+    return folder
+
+
+def toy_rows(count: int, seed: int = 0, negatives: int = 0) -> list[dict[str, object]]:
+    """Pairs whose query and document share one rare word, so that there is something to learn."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        key, *others = generator.choice(WORDS, size=6, replace=False)
+        query, document = f"{key} {others[0]}", f"{others[1]} {key} {others[2]}"
+        rows.append(
+            {
+                "id": content_id(query, document),
+                "query": query,
+                "document": document,
+                "domain": "toys",
+                "negatives": [f"{others[3]} {others[4]} {number}" for number in range(negatives)],
+            }
+        )
+    return rows
+
+
+def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | None = None) -> pa.RecordBatch:
+    """One record batch; without ``masked`` every other document is a negative."""
+    mask = np.zeros((len(rows), len(rows)), bool) if masked is None else masked
+    full = [row | {"mask": bits} for row, bits in zip(rows, pack_mask(mask), strict=True)]
+    return pa.RecordBatch.from_pylist(full, schema=SHARD)
+
+
+def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int = 1) -> Path:
+    """Two shards (one where there is one batch) and their manifest."""
+    folder.mkdir(parents=True)
+    size = len(batches[0])
+    half = (len(batches) + 1) // 2
+    parts = [part for part in (batches[:half], batches[half:]) if part]
+    shards = []
+    for index, part in enumerate(parts):
+        file = folder / shard_name(index, len(parts))
+        write_shard(file, part)
+        shards.append(
+            Shard(
+                name=file.name,
+                sha256=file_sha256(file),
+                bytes=file.stat().st_size,
+                rows=len(part) * size,
+                batches=len(part),
+            )
+        )
+    per_epoch = len(batches) // epochs
+    summaries = [
+        EpochSummary(
+            first_batch=epoch * per_epoch,
+            batches=per_epoch,
+            left_over={},
+            hardness=0.0,
+            unmasked_hardness=0.0,
+            masked_share=0.0,
+        )
+        for epoch in range(epochs)
+    ]
+    Manifest(
+        policy="contextual",
+        batch_size=size,
+        rows=len(batches) * size,
+        batches=len(batches),
+        seed=0,
+        parameters={},
+        models={},
+        epochs=summaries,
+        shards=shards,
+    ).write(folder)
+    return folder
+
+
+def toy_job(folder: Path, start_model: Path, shards: Path, **changes: object) -> TrainJob:
+    """A job in ``folder``; ``changes`` go to whichever group of parameters has the key."""
+    common: dict[str, object] = {
+        "epochs": 1,
+        "chunk": 4,
+        "learning_rate": 3e-3,
+        "warm_up": 0.1,
+        "weight_decay": 0.01,
+        "clip": 1.0,
+    }
+    own: dict[str, object] = {"model": str(start_model), "max_length": 16, "temperature": 0.1}
+    for key, value in changes.items():
+        (common if key in Common.model_fields else own)[key] = value
+    return plan_job(
+        variant="biencoder",
+        seed=7,
+        common=Common.model_validate(common),
+        params=Params.model_validate(own),
+        shards=shards,
+        model=folder / "model",
+        curve=folder / "curve.tsv",
+    )
+
+
+def _tokenizer() -> PreTrainedTokenizerFast:
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS, "query:", "document:"])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    )

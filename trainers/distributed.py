@@ -1,0 +1,55 @@
+"""One batch over several processes: rank r of W holds rows ``r::W``.
+
+Every rank computes the loss of the whole batch on gathered, detached embeddings and sends back only the gradient
+at its own rows; the sum over ranks is then the gradient of one process with the whole batch, for any W.
+DistributedDataParallel would average instead, and would synchronise on each chunk of a gradient cache.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+
+def rank() -> int:
+    """This process's number."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world_size() -> int:
+    """How many processes train."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def own_rows() -> slice:
+    """The rows of a batch that this rank holds."""
+    return slice(rank(), None, world_size())
+
+
+def gather_rows(own: Tensor, total: int) -> Tensor:
+    """All ranks' rows in the batch's order, ``(total, ...)``, without gradient."""
+    own = own.detach()
+    world = world_size()
+    if world == 1:
+        return own
+    # Ranks may differ by one row; collectives need equal shapes.
+    padded = own.new_zeros(-(-total // world), *own.shape[1:])
+    padded[: len(own)] = own
+    parts = [torch.empty_like(padded) for _ in range(world)]
+    dist.all_gather(parts, padded)
+    return torch.stack(parts, dim=1).flatten(0, 1)[:total]
+
+
+def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Replace every gradient by its sum over ranks; one that no rank has stays None."""
+    if world_size() == 1:
+        return
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
+    used = torch.tensor([float(each.grad is not None) for each in trained], device=gradients[0].device)
+    flat = torch.cat([part.flatten() for part in (*gradients, used)])
+    dist.all_reduce(flat)
+    *sums, used = torch.split(flat, [*(each.numel() for each in trained), len(trained)])
+    for parameter, total, use in zip(trained, sums, used.tolist(), strict=True):
+        parameter.grad = total.view_as(parameter) if use else None

@@ -1,0 +1,73 @@
+"""A training job: all that a training process is told, wherever it runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from formats.fingerprint import files_fingerprint, fingerprint
+from formats.manifest import Manifest
+from formats.models import locate_model, model_hash
+from formats.runtime import scratch, train_gpus
+from formats.shards import ShardSet
+from trainers.params import Common, VariantParams
+from trainers.steps import planned_steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob:
+    """Picklable; all paths are absolute, since workers run in folders of their own.
+
+    Where several machines train, they must share the file system that these paths are on. ``hub_name`` is what
+    the start model is called on the hub, if it is from there.
+    """
+
+    variant: str
+    seed: int
+    common: Common
+    params: VariantParams
+    start_model: Path
+    hub_name: str | None
+    shards: Path
+    model: Path
+    curve: Path
+    scratch: Path
+    device: Literal["cpu", "cuda"]
+
+
+def plan_job(
+    *, variant: str, seed: int, common: Common, params: VariantParams, shards: Path, model: Path, curve: Path
+) -> TrainJob:
+    """Check the inputs and name the scratch folder after everything that decides the result.
+
+    Raises:
+        InputError: there is no such start model, or the shards are missing, damaged or too few.
+    """
+    start_model = locate_model(params.model, params.revision).resolve()
+    shard_set = ShardSet.open(shards)
+    planned_steps(shard_set.manifest, common)
+    shard_set.verify()
+    return TrainJob(
+        variant=variant,
+        seed=seed,
+        common=common,
+        params=params,
+        start_model=start_model,
+        hub_name=None if Path(params.model).is_dir() or ":" in params.model else params.model,
+        shards=shards.resolve(),
+        model=model.resolve(),
+        curve=curve.resolve(),
+        scratch=scratch(
+            "train", _fingerprint(variant, seed, common, params, start_model, shard_set.manifest)
+        ).resolve(),
+        device="cuda" if train_gpus(int(torch.cuda.is_available())) else "cpu",
+    )
+
+
+def _fingerprint(
+    variant: str, seed: int, common: Common, params: VariantParams, start_model: Path, manifest: Manifest
+) -> str:
+    code = files_fingerprint([Path(__file__).parent])
+    parameters = [common.model_dump(), params.model_dump(), manifest.model_dump()]
+    return fingerprint(variant, seed, parameters, model_hash(start_model), code)

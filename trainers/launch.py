@@ -1,0 +1,117 @@
+"""Ray Train around a training job: the only module here that imports Ray."""
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig, TrainingFailedError
+from ray.train.torch import TorchTrainer
+from torch import distributed as dist
+
+from formats.errors import InputError
+from formats.runtime import train_workers
+from formats.shards import ShardSet
+from trainers.job import TrainJob
+from trainers.variants import load_variant
+
+RESTARTS = 2
+
+
+def launch(job: TrainJob) -> None:
+    """Train with as many workers as ``BATCHWRIGHT_TRAIN_WORKERS`` says; 0 is this process.
+
+    Raises:
+        InputError: the cluster or the batch is too small for so many, a worker raised one, or Ray gave up.
+    """
+    workers = train_workers()
+    logging.getLogger("ray.train").setLevel(logging.ERROR)
+    if workers == 0:
+        _fit(job, workers)
+    else:
+        _check_batch(job, workers)
+        _fit_on_cluster(job, workers)
+    shutil.rmtree(job.scratch, ignore_errors=True)
+
+
+def _fit_on_cluster(job: TrainJob, workers: int) -> None:
+    address = os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":
+        os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
+    ours = not ray.is_initialized()
+    try:
+        if ours:
+            ray.init(address=address, logging_level="ERROR")
+        _check_resources(job, workers)
+        _message_file(job).unlink(missing_ok=True)
+        _fit(job, workers)
+    except ConnectionError as error:
+        raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
+    except TrainingFailedError as error:
+        _raise_message(job)
+        raise InputError(f"training failed {RESTARTS + 1} times, the last time with: {error}") from None
+    finally:
+        if ours:
+            ray.shutdown()
+    _raise_message(job)
+
+
+def _fit(job: TrainJob, workers: int) -> None:
+    gpus = int(job.device == "cuda")
+    TorchTrainer(
+        _train if workers == 0 else _train_on_worker,
+        train_loop_config={"job": job},
+        scaling_config=ScalingConfig(
+            num_workers=workers, use_gpu=bool(gpus), resources_per_worker={"CPU": 1, "GPU": gpus}
+        ),
+        run_config=RunConfig(
+            name=f"{job.variant}-{job.scratch.name}",
+            storage_path=str(job.scratch),
+            failure_config=FailureConfig(max_failures=RESTARTS),
+            logging_config=LoggingConfig(log_level="ERROR"),
+        ),
+    ).fit()
+
+
+def _train(config: dict[str, Any]) -> None:
+    job: TrainJob = config["job"]
+    load_variant(job.variant).train(job)
+
+
+def _train_on_worker(config: dict[str, Any]) -> None:
+    """Train; leave an InputError as a message for ``launch``, since Ray would print it and try again."""
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    try:
+        _train(config)
+    except InputError as error:
+        _message_file(config["job"]).write_text(str(error), encoding="utf-8")
+        dist.destroy_process_group()  # ranks that did not fail would wait for this one
+
+
+def _message_file(job: TrainJob) -> Path:
+    return job.scratch / "error.txt"
+
+
+def _raise_message(job: TrainJob) -> None:
+    file = _message_file(job)
+    if file.exists():
+        raise InputError(file.read_text(encoding="utf-8"))
+
+
+def _check_batch(job: TrainJob, workers: int) -> None:
+    rows = ShardSet.open(job.shards).manifest.batch_size
+    if workers > rows:
+        raise InputError(f"BATCHWRIGHT_TRAIN_WORKERS={workers}: a batch has only {rows} rows; lower it to that")
+
+
+def _check_resources(job: TrainJob, workers: int) -> None:
+    wanted = {"CPU": workers, "GPU": workers * (job.device == "cuda")}
+    available = ray.cluster_resources()
+    for kind, count in wanted.items():
+        if count > available.get(kind, 0):
+            raise InputError(
+                f"BATCHWRIGHT_TRAIN_WORKERS={workers}: needs {count} {kind}s, the cluster has "
+                f"{available.get(kind, 0):g}; lower it, or name a larger cluster with RAY_ADDRESS"
+            )

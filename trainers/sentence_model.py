@@ -1,0 +1,48 @@
+"""Sentence-transformers models: loading, a forward pass with gradient, saving."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+from torch.nn import functional
+from transformers.utils import logging
+
+from formats.errors import InputError
+from formats.prefixes import Prefix
+
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def load_model(folder: Path, max_length: int, device: str | None = None) -> SentenceTransformer:
+    """Load a folder in float32, without network.
+
+    Raises:
+        InputError: the folder holds no such model, or one that reads less than ``max_length`` tokens.
+    """
+    try:
+        model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"model '{folder}': cannot be loaded ({str(error).splitlines()[0]})") from None
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and max_length > positions:
+        raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")
+    model.max_seq_length = max_length
+    return model
+
+
+def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
+    """Model inputs of a few texts, which come with their prefix."""
+    return cast(dict[str, Any], model.preprocess(texts))
+
+
+def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
+    """Unit vectors ``(n, d)``, with gradient."""
+    placed = {key: value.to(model.device) if isinstance(value, Tensor) else value for key, value in features.items()}
+    return functional.normalize(model(placed)["sentence_embedding"], dim=-1)
+
+
+def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
+    """Write ``folder``; ``encode_query`` and ``encode_document`` will put the prefixes before texts."""
+    model.prompts = {"query": prefix.query, "document": prefix.document}
+    model.save(str(folder), create_model_card=False)

@@ -1,0 +1,47 @@
+"""The variants by name."""
+
+import difflib
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.errors import InputError
+from trainers.job import TrainJob
+from trainers.params import VariantParams
+
+_MODULES = {"biencoder": "trainers.biencoder"}
+
+
+class Variant(Protocol):
+    """What a variant's package provides."""
+
+    Params: type[VariantParams]
+    """The group ``train.<variant>``."""
+
+    def train(self, job: TrainJob) -> None:
+        """Train in this process, one rank of several perhaps; rank 0 publishes ``job.model`` and ``job.curve``."""
+
+    def retrieve(
+        self, model: Path, queries: Sequence[str], documents: Sequence[str], k: int, max_length: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Best ``min(k, len(documents))`` documents of each query: indices and scores, ``(Q, k)`` each.
+
+        Texts come with their prefix and are cut after ``max_length`` tokens; equal scores are ordered by index.
+        """
+
+
+def load_variant(name: str) -> Variant:
+    """The package of a variant.
+
+    Raises:
+        InputError: there is no such variant.
+    """
+    if name not in _MODULES:
+        close = difflib.get_close_matches(name, _MODULES, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(_MODULES)}"
+        raise InputError(f"unknown variant '{name}'; {hint}")
+    return cast(Variant, importlib.import_module(_MODULES[name]))
