@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help repro test test-all format lock
+.PHONY: help repro test test-all format docs lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ test-all: $(BIN)/.installed  ## all tests
 
 format: $(BIN)/.installed  ## put the code into its style
 	ruff format --quiet . && ruff check --quiet --fix .
+
+docs: $(BIN)/.installed  ## put the newest results into README
+	python -m docs.tables
+	python -m stages.report --picture docs/results.svg
 
 lock: $(BIN)/.installed  ## pin the newest versions that fit pyproject.toml
 # torch pins its own CUDA packages; left out here, a CPU build satisfies the lock as well.

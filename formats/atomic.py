@@ -1,5 +1,6 @@
 """Files and folders that appear whole or not at all."""
 
+import glob
 import os
 import shutil
 import tempfile
@@ -30,8 +31,13 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path``; it replaces the folder ``path`` when the block succeeds."""
+    """Yield a temporary folder beside ``path``; it replaces the folder ``path`` when the block succeeds.
+
+    One writer at a time: what a killed one left is removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        shutil.rmtree(left, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
         yield temporary
@@ -43,13 +49,18 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 def publish_dir(finished: Path, path: Path) -> None:
     """Move the folder ``finished`` to ``path``, in place of whatever is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if finished.stat().st_dev != path.parent.stat().st_dev:  # a scratch folder on another disk
+        with atomic_dir(path) as copy:
+            shutil.copytree(finished, copy, dirs_exist_ok=True)
+        shutil.rmtree(finished)
+        return
     for file in finished.rglob("*"):
         if file.is_file():
             file.chmod(0o644)
             _sync(file)
-    path.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(path, ignore_errors=True)
-    shutil.move(finished, path)  # a rename, or a copy where the scratch folder is on another disk
+    finished.rename(path)
 
 
 def _sync(file: Path) -> None:

@@ -1,6 +1,7 @@
 """What every stage's command does around its work: one summary line, or one error message and exit status 1."""
 
 import errno
+import os
 import sys
 from collections.abc import Callable
 
@@ -25,7 +26,8 @@ def _fail(stage: str, message: str) -> None:
 
 
 def _explain(error: OSError) -> str:
-    # NumPy reports a full disk as "N requested and M written", without an error number.
-    if error.errno in (errno.ENOSPC, errno.EDQUOT) or " requested and " in str(error):
+    # The text, not the number: NumPy says "N requested and M written", shutil lists many errors in one.
+    signs = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), " requested and ")
+    if any(sign in str(error) for sign in signs):
         return "the disk is full; free space or point BATCHWRIGHT_SCRATCH to another disk, then run the stage again"
     return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")

@@ -91,7 +91,8 @@ def planted_vectors(texts: list[str]) -> NDArray[np.float16]:
         _direction(text.split()[0].casefold()) + 0.7 * _direction(" ".join(text.casefold().split())) for text in texts
     ]
     vectors = np.stack(made) / np.linalg.norm(made, axis=1, keepdims=True)
-    return (np.round(vectors * 16) / 16).astype(np.float16)
+    rounded: NDArray[np.float16] = (np.round(vectors * 16) / 16).astype(np.float16)
+    return rounded
 
 
 def plant_vectors(name: str = "planted") -> None:
@@ -135,7 +136,7 @@ def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "su
 
 
 def run_on_full_disk(
-    stage: str, *arguments: str, cwd: Path, pages: int, outside: Path
+    stage: str, *arguments: str, cwd: Path, pages: int, outside: Path, **environment: str
 ) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
     """Run a stage in a copy of ``cwd`` on a disk with room for ``pages`` of 4096 bytes more.
 
@@ -153,7 +154,11 @@ def run_on_full_disk(
         {command}; status=$?; find . -type f -printf '%P\\n' > {listing}; exit $status
     """
     ended = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script], env=project_environment(), capture_output=True, text=True, check=False
+        ["unshare", "-rm", "sh", "-c", script],
+        env=project_environment(**environment),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return ended, listing.read_text().splitlines()
 

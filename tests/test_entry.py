@@ -1,6 +1,8 @@
 """What a stage's command prints and how it ends."""
 
 import errno
+import os
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -25,8 +27,9 @@ def test_a_stage_that_succeeds_prints_one_line(capsys: pytest.CaptureFixture[str
     ("error", "message"),
     [
         (InputError("a.csv: no column 'q'"), "pack: error: a.csv: no column 'q'\n"),
-        (OSError(errno.ENOSPC, "No space left on device", "x"), "pack: error: the disk is full; free space"),
-        (OSError(errno.EDQUOT, "Disk quota exceeded", "x"), "pack: error: the disk is full; free space"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x"), "pack: error: the disk is full; free space"),
+        (OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), "x"), "pack: error: the disk is full; free space"),
+        (shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'")]), "pack: error: the disk is full; free"),
         (OSError("8192 requested and 120 written"), "pack: error: the disk is full; free space"),
         (
             PermissionError(errno.EACCES, "Permission denied", "data/pairs"),

@@ -1,4 +1,4 @@
-"""The variants by name."""
+"""The variants by name: the packages in this folder."""
 
 import difflib
 import importlib
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from formats.errors import InputError
 from trainers.job import TrainJob
 from trainers.params import VariantParams
-
-_MODULES = {"biencoder": "trainers.biencoder"}
 
 
 class Variant(Protocol):
@@ -40,8 +38,9 @@ def load_variant(name: str) -> Variant:
     Raises:
         InputError: there is no such variant.
     """
-    if name not in _MODULES:
-        close = difflib.get_close_matches(name, _MODULES, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(_MODULES)}"
+    known = sorted(file.parent.name for file in Path(__file__).parent.glob("*/__init__.py"))
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
         raise InputError(f"unknown variant '{name}'; {hint}")
-    return cast(Variant, importlib.import_module(_MODULES[name]))
+    return cast(Variant, importlib.import_module(f"trainers.{name}"))

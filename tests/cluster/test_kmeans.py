@@ -28,8 +28,8 @@ def clustered(queries: Vectors, documents: Vectors, cluster_size: int, seed: int
 @given(st.integers(1, 60), st.integers(1, 70), st.integers(0, 3))
 @settings(max_examples=30, deadline=None)
 def test_every_pair_is_in_one_of_the_clusters(pairs: int, cluster_size: int, seed: int) -> None:
-    vectors = np.random.default_rng(seed).normal(size=(2, pairs, 4)).astype(np.float32)
-    assignment = clustered(*vectors, cluster_size, seed)
+    queries, documents = np.random.default_rng(seed).normal(size=(2, pairs, 4)).astype(np.float32)
+    assignment = clustered(queries, documents, cluster_size, seed)
     assert assignment.shape == (pairs,)
     assert assignment.dtype == np.int32
     assert 0 <= assignment.min() <= assignment.max() < math.ceil(pairs / cluster_size)

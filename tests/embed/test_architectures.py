@@ -9,6 +9,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from formats.models import locate_model, model_hash
+from formats.prefixes import Side
 from formats.results import read_json
 from formats.vectors import VectorStore
 from tests.embed.conftest import RunEmbed
@@ -44,6 +45,10 @@ def test_an_encoder_is_taken_from_the_hub_and_gives_its_own_vectors(
     assert [type(module).__name__ for module in model] == modules
     assert read_json(Path("data/vectors/hub/encoder.json"), "embed")["weights"] == model_hash(locate_model(name))
     found = VectorStore.open(Path("data/vectors/hub")).of("birds")
-    for side, texts in (("query", ["topic1 w1 w2", "w5"]), ("document", ["w3 some unknown words", "w6 w7 w8 w9"])):
+    asked: dict[Side, list[str]] = {
+        "query": ["topic1 w1 w2", "w5"],
+        "document": ["w3 some unknown words", "w6 w7 w8 w9"],
+    }
+    for side, texts in asked.items():
         direct = model.encode([prefix[side] + text for text in texts], normalize_embeddings=True)
         np.testing.assert_allclose(found.of(side, texts), direct, atol=2e-3)

@@ -45,9 +45,13 @@ class Project:
 
     def dvc(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run DVC; its output is text."""
+        return self.shell(f"dvc {' '.join(arguments)}")
+
+    def shell(self, command: str) -> "subprocess.CompletedProcess[str]":
+        """Run a line of shell."""
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1"}
-        return subprocess.run(["dvc", *arguments], cwd=self.folder, env=environment, capture_output=True, text=True)
+        return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, capture_output=True, text=True)
 
     def json(self, name: str) -> Any:
         """Content of a JSON file."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.end_to_end.docs import commands
 from tests.end_to_end.project import Project, write_corpus
 
 
@@ -66,6 +67,23 @@ def test_nothing_changed_nothing_is_done(project):
     assert done.returncode == 0
     assert "Running stage" not in done.stdout
     assert "up to date" in done.stdout
+
+
+@pytest.mark.parametrize("command", sorted(commands("sh")))
+def test_shell_commands_of_the_docs_run(project, command):
+    if command.startswith("make "):
+        command = command.replace("make ", "make --dry-run ")  # the installation would take minutes
+    if command.startswith("cp "):
+        assert project.shell(f"cp params.yaml kept && {command} && mv kept params.yaml").returncode == 0
+        return
+    done = project.shell(command)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("code", sorted(commands("python")))
+def test_python_code_of_the_docs_runs(project, code):
+    done = project.shell(f"python - <<'END'\n{code}\nEND")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_changed_training_parameter_leaves_the_batches_alone(project):

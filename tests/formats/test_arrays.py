@@ -133,8 +133,8 @@ def test_clusters_that_do_not_fit_the_pairs_are_refused(tmp_path: Path, assignme
 
 
 def test_negatives_come_back_and_stale_ones_are_refused(tmp_path: Path) -> None:
-    numbers = np.arange(3)
-    Negatives(scores=numbers, thresholds=numbers, query_class=numbers, document_class=numbers).write(tmp_path, "a")
+    scores, classes = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
+    Negatives(scores=scores, thresholds=scores, query_class=classes, document_class=classes).write(tmp_path, "a")
     assert Negatives.read(tmp_path, "a", pairs=3).document_class.tolist() == [0, 1, 2]
     with pytest.raises(
         InputError, match=r"scores\.npy: expected float32 of shape \(4,\).*run the stage 'filter' again"

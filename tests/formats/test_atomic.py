@@ -1,5 +1,7 @@
 """Files and folders appear whole or not at all."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,26 @@ def test_a_finished_folder_moves_to_its_place(tmp_path: Path) -> None:
     publish_dir(tmp_path / "scratch", tmp_path / "data" / "out")
     assert (tmp_path / "data" / "out" / "file").read_text() == "content"
     assert not (tmp_path / "scratch").exists()
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".folder.killed1" / "deep").mkdir(parents=True)
+    (tmp_path / ".folder-b.other").mkdir()
+    with atomic_dir(tmp_path / "folder") as temporary:
+        (temporary / "file").touch()
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", ".folder-b.other"}
+
+
+def test_a_finished_folder_comes_from_another_disk_as_well(tmp_path: Path) -> None:
+    other = Path("/dev/shm")
+    if not os.access(other, os.W_OK) or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system to write to")
+    with tempfile.TemporaryDirectory(dir=other) as name:
+        (Path(name) / "parts" / "deep").mkdir(parents=True)
+        (Path(name) / "parts" / "deep" / "file").write_text("content")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "old").touch()
+        publish_dir(Path(name) / "parts", tmp_path / "out")
+        assert not (Path(name) / "parts").exists()
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file.relative_to(tmp_path) for file in files] == [Path("out/deep/file")]

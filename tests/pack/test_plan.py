@@ -56,6 +56,19 @@ def test_a_cluster_fills_as_many_contextual_batches_alone_as_it_can(sizes: list[
     assert all(pure[cluster] >= size // batch_size for cluster, size in enumerate(sizes))
 
 
+def test_clusters_too_small_to_fill_a_batch_share_one_with_their_nearest_neighbours() -> None:
+    angles = np.random.default_rng(0).permutation(np.linspace(0, np.pi, 24, endpoint=False))
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    clusters = Clusters(
+        assignment=np.repeat(np.arange(24), 2).astype(np.int32),
+        centroids=np.stack([circle, circle], axis=1).astype(np.float32),
+    )
+    batches = POLICIES["contextual"](clusters, 6, np.random.default_rng(0))
+    spans = np.sort(np.ptp(angles[clusters.assignment[batches]], axis=1))
+    # The tour turns round where an end of the half circle is reached: one batch at most spans more.
+    np.testing.assert_allclose(spans[:-1], 2 * np.pi / 24)
+
+
 def test_no_pair_comes_twice_in_an_epoch_and_epochs_follow_each_other() -> None:
     batches = plan(birds=[9, 5, 8], fish=[7, 7])
     assert [each.epoch for each in batches] == sorted(each.epoch for each in batches)
@@ -66,7 +79,7 @@ def test_no_pair_comes_twice_in_an_epoch_and_epochs_follow_each_other() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_epoch_has_other_batches_and_leaves_others_over(policy: str) -> None:
-    by_epoch = [set() for _ in range(3)]
+    by_epoch: list[set[frozenset[int]]] = [set() for _ in range(3)]
     for each in plan(policy, batch_size=8, birds=[30, 19, 26]):
         by_epoch[each.epoch].add(frozenset(each.rows.tolist()))
     assert not by_epoch[0] & by_epoch[1]

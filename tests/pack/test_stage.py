@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from tests.helpers import (
     write_pairs,
     write_params,
 )
-from tests.pack.corpora import RunPack, prepare
+from tests.pack.corpora import RunPack, prepare, with_duplicates
 
 OURS = Path("data/shards/contextual")
 ALL_FIELDS = ["id", "query", "document", "domain", "negatives"]
@@ -131,10 +132,13 @@ def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
     finished = {ledger.with_suffix("").name for ledger in ledgers}
 
     written: list[str] = []
-    real = write._write_shard
-    monkeypatch.setattr(
-        write, "_write_shard", lambda parts, name, *rest: (written.append(name), real(parts, name, *rest))
-    )
+    write_shard = write._write_shard
+
+    def watched(parts: Path, name: str, *rest: Any) -> None:
+        written.append(name)
+        write_shard(parts, name, *rest)
+
+    monkeypatch.setattr(write, "_write_shard", watched)
     run_pack("contextual")
     assert (tree(OURS), tree(Path("results"))) == uninterrupted
     assert not finished & set(written)
@@ -148,13 +152,15 @@ def test_what_an_unfinished_run_left_is_not_used_once_inputs_change(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("stages.pack.__main__.publish_dir", interrupt)
+        patch.setattr("stages.pack.__main__.remove_ledgers", interrupt)
         run_pack("contextual")
-    prepare(birds=topic_pairs(64, seed=9))
+    assert len(list(Path(".scratch").rglob("*.arrow.json"))) == 10
+    prepare(birds=with_duplicates(topic_pairs(50, seed=9)))
     run_pack("contextual")
     shards = ShardSet.open(OURS)
     packed = {name for number in range(len(shards)) for name in shards.batch(number)["id"].to_pylist()}
     known = {name for domain in ("birds", "fish") for name in read_pairs(Path("data/pairs"), domain)["id"].to_pylist()}
+    assert len(shards.manifest.shards) == 10
     assert packed <= known
 
 
@@ -239,3 +245,12 @@ def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_pa
     assert len(ended.stderr.splitlines()) == 1
     new = set(left) - before
     assert all(name.startswith(".scratch/pack/") and "/." not in name.removeprefix(".") for name in new)
+
+
+def test_a_disk_that_fills_up_while_shards_are_published_keeps_no_half_of_them(corpus: Path, tmp_path: Path) -> None:
+    ended, left = run_on_full_disk(
+        "pack", "contextual", cwd=corpus, pages=9, outside=tmp_path, BATCHWRIGHT_SCRATCH=str(tmp_path / "scratch")
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("pack: error: the disk is full; free space")
+    assert sorted(left) == sorted(tree(corpus))

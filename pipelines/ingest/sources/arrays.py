@@ -10,14 +10,17 @@ from pipelines.ingest.sources.columns import TableSource
 
 def batch_rows(source: TableSource, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
     """The rows of ``batch``, whose first is row number ``first`` of the table ``name``."""
-    columns = {name: _values(batch.column(name)) for name in source.columns}
+    columns = {name: _values(batch.column(name)) for name in source.wanted_columns}
     for index, values in enumerate(zip(*columns.values(), strict=True)):
         yield source.to_row(name, first + index, dict(zip(columns, values, strict=True)))
 
 
 def _values(column: pa.Array) -> list[object]:
-    # Through bytes: Arrow does not check the text that it reads, and one bad row must not stop the others.
-    return [_decode(value) for value in column.cast(_as_bytes(column.type)).to_pylist()]
+    # Arrow checks neither text nor offsets that it reads. As bytes, text that is not UTF-8 costs only its own
+    # row; offsets of a damaged file would lead out of memory.
+    values = column.cast(_as_bytes(column.type))
+    values.validate(full=True)
+    return [_decode(value) for value in values.to_pylist()]
 
 
 def _as_bytes(kind: pa.DataType) -> pa.DataType:

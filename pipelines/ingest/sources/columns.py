@@ -7,19 +7,23 @@ from typing import Self
 from pydantic import model_validator
 
 from formats.errors import InputError
+from formats.params import Params
 from pipelines.ingest.sources.base import Part, Row, Source
 from pipelines.ingest.sources.files import find_files
 
 
-class TableSource(Source):
-    """Column names; the domain is a constant or comes from ``domain_column``.
-
-    A column of ``negatives`` holds a text or a list of texts; empty ones count as none.
-    """
+class Columns(Params):
+    """Names of a table's columns; one of ``negatives`` holds a text or a list of texts, empty ones count as none."""
 
     query: str = "query"
     document: str = "document"
     negatives: list[str] = []
+
+
+class TableSource(Source):
+    """The domain is a constant, ``domain``, or stands in the column ``domain_column``."""
+
+    columns: Columns = Columns()
     domain: str | None = None
     domain_column: str | None = None
 
@@ -30,15 +34,17 @@ class TableSource(Source):
         return self
 
     @property
-    def columns(self) -> list[str]:
+    def wanted_columns(self) -> list[str]:
         """The columns that are read, each once."""
-        named = [self.query, self.document, *self.negatives, *([self.domain_column] if self.domain_column else [])]
-        return list(dict.fromkeys(named))
+        named = [self.columns.query, self.columns.document, *self.columns.negatives, self.domain_column]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
     def check_columns(self, name: str, found: Iterable[str]) -> None:
-        """Raise InputError where the table ``name`` lacks a column."""
+        """Raise InputError where the table ``name`` lacks a column or has it twice."""
         known = list(found)
-        for wanted in self.columns:
+        for wanted in self.wanted_columns:
+            if known.count(wanted) > 1:
+                raise InputError(f"{name}: has two columns '{wanted}'; rename one")
             if wanted not in known:
                 close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
                 hint = f" (did you mean '{close[0]}'?)" if close else ""
@@ -47,14 +53,14 @@ class TableSource(Source):
     def to_row(self, name: str, number: int, values: Mapping[str, object]) -> Row:
         """Row ``number`` of the table ``name``, from its values by column."""
         negatives: list[object] = []
-        for column in self.negatives:
+        for column in self.columns.negatives:
             value = values.get(column)
             negatives.extend(value if isinstance(value, list) else [value])
         return Row(
             source=name,
             number=number,
-            query=values.get(self.query),
-            document=values.get(self.document),
+            query=values.get(self.columns.query),
+            document=values.get(self.columns.document),
             domain=self.domain if self.domain_column is None else values.get(self.domain_column),
             negatives=[value for value in negatives if value is not None and value != ""],
         )

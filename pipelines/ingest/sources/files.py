@@ -34,7 +34,7 @@ def readable(file: str) -> Iterator[None]:
     """Turn what reading a damaged file raises into an InputError that names it."""
     try:
         yield
-    except (OSError, EOFError, pa.ArrowException) as error:
+    except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{file}: cannot be read ({reason}); the file is damaged or of another format") from None
 

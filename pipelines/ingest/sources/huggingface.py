@@ -41,7 +41,7 @@ class HuggingFaceSource(TableSource):
         return [Part(self.label, piece) for piece in range(-(-len(dataset) // _PART_ROWS))]
 
     def rows(self, part: Part) -> Iterator[Row]:
-        dataset = self._load().select_columns(self.columns).with_format("arrow")
+        dataset = self._load().select_columns(self.wanted_columns).with_format("arrow")
         start = part.piece * _PART_ROWS
         stop = min(start + _PART_ROWS, len(dataset))
         for first in range(start, stop, _BATCH_ROWS):

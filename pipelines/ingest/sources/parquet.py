@@ -32,6 +32,6 @@ class ParquetSource(FileSource):
     def rows(self, part: Part) -> Iterator[Row]:
         with readable(part.name), pq.ParquetFile(part.name) as table:
             first = 1 + sum(table.metadata.row_group(group).num_rows for group in range(part.piece))
-            for batch in table.iter_batches(_BATCH_ROWS, row_groups=[part.piece], columns=self.columns):
+            for batch in table.iter_batches(_BATCH_ROWS, row_groups=[part.piece], columns=self.wanted_columns):
                 yield from batch_rows(self, part.name, batch, first)
                 first += len(batch)

@@ -1,0 +1,25 @@
+"""README shows the committed results."""
+
+import json
+
+from docs.tables import README, ROOT, fill
+
+
+def test_readme_tables_are_those_of_the_committed_results():
+    text = README.read_text(encoding="utf-8")
+    assert fill(text) == text, "run python -m docs.tables"
+
+
+def test_a_table_holds_every_system_and_measure(tmp_path):
+    results = json.loads((ROOT / "results/evaluate/biencoder.json").read_text())
+    filled = fill("<!-- results: results/evaluate/biencoder.json -->\n")
+    for system, measures in results["held_out"].items():
+        row = next(line for line in filled.splitlines() if line.startswith(f"| {system} |"))
+        for value in measures.values():
+            assert f" {value:.3f} ".replace(" 0.", " .") in row
+
+
+def test_filling_twice_changes_nothing():
+    once = fill("before\n<!-- results: results/evaluate/biencoder.json -->\n| old |\n\nafter\n")
+    assert "| old |" not in once
+    assert fill(once) == once

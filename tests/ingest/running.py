@@ -1,0 +1,44 @@
+"""The stage run in this process, and what it wrote."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from formats.pairs import domains, read_pairs, read_rejects
+from formats.results import read_json
+from stages.ingest.__main__ import main
+
+Rows = list[dict[str, Any]]
+
+
+class Outcome(NamedTuple):
+    """Pairs and rejects as rows, and ``results/ingest.json``."""
+
+    pairs: Rows
+    rejects: Rows
+    results: dict[str, Any]
+
+    @property
+    def texts(self) -> set[tuple[str, str]]:
+        return {(pair["query"], pair["document"]) for pair in self.pairs}
+
+    @property
+    def reasons(self) -> list[tuple[str, int, str]]:
+        return [(Path(reject["source"]).name, reject["row"], reject["reason"]) for reject in self.rejects]
+
+
+def configure(*sources: dict[str, Any], **others: Any) -> None:
+    """Write ``params.yaml`` with these sources into the working directory."""
+    values = {"held_out": 0.25, "max_reject_rate": 1.0, **others}
+    Path("params.yaml").write_text(yaml.safe_dump({"ingest": {"sources": list(sources), **values}}))
+
+
+def ingest(*sources: dict[str, Any], **others: Any) -> Outcome:
+    """Run the stage on these sources."""
+    configure(*sources, **others)
+    main()
+    folder = Path("data/pairs")
+    pairs = [pair for domain in domains(folder) for pair in read_pairs(folder, domain).to_pylist()]
+    rejects = read_rejects(Path("data/rejects.parquet")).to_pylist()
+    return Outcome(pairs, rejects, read_json(Path("results/ingest.json"), made_by="ingest"))

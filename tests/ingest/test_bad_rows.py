@@ -1,0 +1,80 @@
+"""A bad row costs only itself: it is a reject with its file, row and reason."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from formats.errors import InputError
+from tests.ingest.running import ingest
+
+JSONL = {"kind": "jsonl", "path": "t.jsonl", "domain": "d"}
+CSV = {"kind": "csv", "path": "t.csv", "domain": "d"}
+
+
+def test_lines_that_are_no_objects_are_rejected(workspace: Path) -> None:
+    lines = [b'{"query": "q", "document": "d"}', b"{broken", b"", b"[1]", b'{"query": "\xff", "document": "d"}']
+    lines.append(b'{"query": "\\ud800", "document": "d"}')
+    Path("t.jsonl").write_bytes(b"\n".join(lines))
+    outcome = ingest(JSONL)
+    assert outcome.texts == {("q", "d")}
+    assert outcome.reasons == [
+        ("t.jsonl", 2, "not valid JSON"),
+        ("t.jsonl", 4, "not a JSON object"),
+        ("t.jsonl", 5, "query is not UTF-8"),
+        ("t.jsonl", 6, "query is not UTF-8"),
+    ]
+    assert [reject["text"] for reject in outcome.rejects] == ["{broken", "[1]", r"\udcff", r"\ud800"]
+
+
+def test_malformed_lines_of_a_table_are_rejected(workspace: Path) -> None:
+    Path("t.csv").write_bytes(b'query,document\nq,d\n"a"b,c\nshort\n"two\nlines",e\n1,2,3\n\xe9,f\n,g\n')
+    outcome = ingest(CSV)
+    assert outcome.texts == {("q", "d"), ("two\nlines", "e")}
+    assert outcome.reasons == [
+        ("t.csv", 3, "not valid CSV"),
+        ("t.csv", 4, "more or fewer fields than the header"),
+        ("t.csv", 7, "more or fewer fields than the header"),
+        ("t.csv", 8, "query is not UTF-8"),
+        ("t.csv", 9, "empty query"),
+    ]
+
+
+def test_text_that_is_not_utf8_in_parquet_is_rejected(workspace: Path) -> None:
+    latin = pa.array([b"q", b"\xe9", None, b"last"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"query": latin, "document": ["d"] * 4, "domain": ["d"] * 4}), "t.parquet")
+    outcome = ingest({"kind": "parquet", "path": "t.parquet", "domain_column": "domain"})
+    assert outcome.texts == {("q", "d"), ("last", "d")}
+    assert outcome.reasons == [("t.parquet", 2, "query is not UTF-8"), ("t.parquet", 3, "no query")]
+
+
+def test_duplicates_are_rejects_but_no_faults(workspace: Path) -> None:
+    rows = [("q", "d"), ("q", "d "), ("\nq", "d"), ("q", "other")]
+    write(rows)
+    outcome = ingest(JSONL, max_reject_rate=0.0)
+    assert outcome.texts == {("q", "d"), ("q", "other")}
+    assert outcome.reasons == [("t.jsonl", 2, "duplicate"), ("t.jsonl", 3, "duplicate")]
+    assert outcome.results["sources"]["0 t.jsonl"] == {"in": 4, "out": 2, "rejected": {"duplicate": 2}}
+
+
+def test_too_many_faults_fail_the_stage_with_source_share_reasons_and_an_example(workspace: Path) -> None:
+    write([(f"q{number}", "d") for number in range(7)] + [("same", "same"), ("", "d"), ("", "d")])
+    with pytest.raises(InputError) as raised:
+        ingest(JSONL, max_reject_rate=0.2)
+    message = str(raised.value)
+    assert "t.jsonl: 3 of 10 rows (30.0%) are not pairs, more than ingest.max_reject_rate = 20.0%" in message
+    assert "empty query (2), query equals document (1); such as t.jsonl, row 8: 'same'" in message
+    assert len(ingest(JSONL, max_reject_rate=0.3).pairs) == 7
+
+
+def test_a_corpus_without_any_pair_is_refused(workspace: Path) -> None:
+    write([("same", "same")])
+    with pytest.raises(InputError, match=r"no row of 'ingest\.sources' is a pair"):
+        ingest(JSONL, max_reject_rate=1.0)
+
+
+def write(rows: list[tuple[str, str]]) -> None:
+    objects = [{"query": query, "document": document} for query, document in rows]
+    Path("t.jsonl").write_text("".join(json.dumps(values) + "\n" for values in objects))

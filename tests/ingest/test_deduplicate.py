@@ -1,0 +1,86 @@
+"""Of equal pairs of a domain the first stays; the split looks at the query alone; no row gets lost."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.fingerprint import content_id
+from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
+from pipelines.ingest.deduplicate import buckets, deduplicate
+from pipelines.ingest.sources.base import Row
+from pipelines.ingest.split import held_out
+
+values = st.sampled_from(["a", "b", "c", " a ", "", None])
+raw_rows = st.lists(st.tuples(values, values, st.sampled_from(["x", "y"])), max_size=30)
+
+
+def rows_of(raw: list[tuple[str | None, str | None, str]]) -> list[Row]:
+    return [Row("file", number, *values) for number, values in enumerate(raw, start=1)]
+
+
+def oracle(raw: list[tuple[str | None, str | None, str]]) -> dict[str, int]:
+    """First row number of each id, in id order within each domain."""
+    first: dict[tuple[str, str], int] = {}
+    for row in rows_of(raw):
+        query, document = (str(value or "").strip() for value in (row.query, row.document))
+        if query and document and query != document:
+            first.setdefault((str(row.domain), content_id(str(row.domain), query, document)), row.number)
+    return {key[1]: number for key, number in sorted(first.items())}
+
+
+@settings(deadline=None)
+@given(raw_rows, st.integers(1, 30))
+def test_the_first_of_equal_pairs_stays_and_every_row_is_accounted_for(
+    raw: list[tuple[str | None, str | None, str]], cut: int
+) -> None:
+    rows = rows_of(raw)
+    sifted = [sift(rows[:cut], 0, 0), sift(rows[cut:], 0, 1)]
+    candidates = pa.Table.from_batches([pairs for pairs, _ in reversed(sifted)], CANDIDATES)
+    unique, duplicates = deduplicate(candidates)
+    assert dict(zip(unique["id"].to_pylist(), unique["row"].to_pylist(), strict=True)) == oracle(raw)
+    assert unique["id"].to_pylist() == list(oracle(raw))
+    numbers = [*unique["row"].to_pylist(), *duplicates["row"].to_pylist()]
+    for _, rejects in sifted:
+        numbers += rejects["row"].to_pylist()
+    assert sorted(numbers) == list(range(1, len(raw) + 1))
+    assert duplicates.schema == REJECTED
+    assert set(duplicates["reason"].to_pylist()) <= {"duplicate"}
+
+
+@settings(deadline=None)
+@given(raw_rows)
+def test_buckets_hold_every_candidate_and_equal_ids_share_one(raw: list[tuple[str | None, str | None, str]]) -> None:
+    candidates, _ = sift(rows_of(raw), 0, 0)
+    cut = buckets(candidates)
+    assert sorted(row for _, part in cut for row in part["row"].to_pylist()) == sorted(candidates["row"].to_pylist())
+    assert all(key.startswith(name) for name, part in cut for key in part["id"].to_pylist())
+    assert [name for name, _ in cut] == sorted({name for name, _ in cut})
+
+
+def test_part_and_row_decide_which_is_first_whatever_the_order_of_arrival() -> None:
+    rows = [Row("file", number, "q", "d", "x") for number in (7, 2)]
+    late, early = sift(rows, 0, 1)[0], sift([Row("file", 9, "q", "d", "x")], 0, 0)[0]
+    unique, duplicates = deduplicate(pa.Table.from_batches([late, early]))
+    assert unique["row"].to_pylist() == [9]
+    assert duplicates["row"].to_pylist() == [2, 7]
+
+
+@settings(deadline=None)
+@given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1))
+def test_a_query_is_on_one_side_in_whatever_domain(queries: list[str]) -> None:
+    rows = [Row("file", 1, query, f"document {domain}", domain) for query in queries for domain in ("x", "y")]
+    pairs, _ = sift(rows, 0, 0)
+    is_test = held_out(pairs["query_hash"].to_numpy(), 0.5)
+    sides = dict(zip(pairs["query"].to_pylist(), is_test, strict=True))
+    assert [sides[query] for query in pairs["query"].to_pylist()] == list(is_test)
+
+
+def test_the_held_out_share_is_as_asked_and_larger_shares_hold_out_more() -> None:
+    hashes = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
+    shares = [0.0, 0.05, 0.3, 0.999]
+    sides = [held_out(hashes, share) for share in shares]
+    np.testing.assert_allclose([side.mean() for side in sides], shares, atol=0.01)
+    assert all((larger >= smaller).all() for smaller, larger in itertools.pairwise(sides))

@@ -1,0 +1,81 @@
+"""Texts are cleaned without harm to code; what is no pair is refused with its reason."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.ingest.normalise import Pair, RowError, clean, excerpt, normalise
+from pipelines.ingest.sources.base import Row
+
+texts = st.text(st.characters(codec="utf-8")) | st.text(" \t\r\n\u00a0ae\u0301\x0b\u2028", max_size=12)
+
+
+@settings(deadline=None)
+@given(texts)
+def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@settings(deadline=None)
+@given(texts)
+def test_cleaning_touches_nothing_but_white_space_and_composition(text: str) -> None:
+    assert "".join(clean(text).split()) == "".join(unicodedata.normalize("NFC", text).split())
+
+
+@settings(deadline=None)
+@given(texts)
+def test_a_cleaned_text_has_no_white_space_at_ends_of_lines_or_text(text: str) -> None:
+    cleaned = clean(text)
+    assert "\r" not in cleaned
+    assert cleaned == "\n".join(line.rstrip() for line in cleaned.split("\n")).strip("\n")
+    assert "\n" in cleaned or cleaned == cleaned.strip()
+
+
+def test_code_keeps_its_indentation_and_line_breaks() -> None:
+    assert clean("\r\n  def f():  \r\n\r\n      return 1\r\n\r\n") == "def f():\n\n    return 1"
+
+
+def test_composed_and_decomposed_letters_become_equal() -> None:
+    assert clean("cafe\u0301") == clean("caf\u00e9")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"query": None}, "no query"),
+        ({"document": None}, "no document"),
+        ({"domain": None}, "no domain"),
+        ({"query": " \n\t"}, "empty query"),
+        ({"document": ""}, "empty document"),
+        ({"query": 3}, "query is not text"),
+        ({"document": ["d"]}, "document is not text"),
+        ({"domain": 1.5}, "domain is not text"),
+        ({"query": "a\udcff"}, "query is not UTF-8"),
+        ({"document": "\ud800"}, "document is not UTF-8"),
+        ({"query": " same\r\n", "document": "same"}, "query equals document"),
+        ({"negatives": [{}]}, "negative is not text"),
+        ({"negatives": ["n", "d "]}, "a negative equals the document"),
+        ({"domain": "é" * 50}, "domain is too long for a name"),
+        ({"fault": "not valid JSON"}, "not valid JSON"),
+    ],
+)
+def test_what_is_no_pair_is_refused_with_its_reason(changed: dict[str, object], reason: str) -> None:
+    row = Row("file", 1, "q", "d", "domain")._replace(**changed)
+    with pytest.raises(RowError) as raised:
+        normalise(row)
+    assert str(raised.value) == reason
+
+
+def test_hard_negatives_are_cleaned_and_kept_once() -> None:
+    row = Row("file", 1, " q ", "d\n", "x", negatives=["n", "n ", "m"])
+    assert normalise(row) == Pair("q", "d", "x", ["n", "m"])
+
+
+@settings(deadline=None)
+@given(st.text() | st.none() | st.integers(), st.text() | st.none())
+def test_an_excerpt_is_one_short_printable_line(query: object, document: object) -> None:
+    shown = excerpt(Row("file", 1, query, document, None))
+    assert shown.isprintable()
+    assert len(shown) <= 200
