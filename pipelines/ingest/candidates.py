@@ -71,6 +71,6 @@ def _origin(rows: list[Row], entry: int, part: int) -> dict[str, object]:
 
 
 def _hashes(texts: list[str]) -> NDArray[np.uint64]:
-    """64 bits of each text's key; in 100 million texts, about one in 20 million shares them with another."""
+    """64 bits of each text's key: among a billion texts, any two are as likely as 3 % to share them."""
     hashes: NDArray[np.uint64] = text_keys(texts).view("<u8")[::2]
     return hashes
