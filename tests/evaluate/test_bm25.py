@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from formats.errors import InputError
 from stages.evaluate.bm25 import retrieve
 from tests.helpers import topic_pairs
 
@@ -25,3 +26,8 @@ def test_a_query_without_a_known_word_still_gets_a_ranking(query: str) -> None:
     indices, scores = retrieve([query, "red"], ["grey wolf", "red fox", "red wolf"], k=2)
     assert indices.shape == (2, 2)
     assert not scores[0].any()
+
+
+def test_documents_without_words_are_an_input_error():
+    with pytest.raises(InputError, match="no words"):
+        retrieve(["how to copy"], ["the", "of and", "?"], 10)
