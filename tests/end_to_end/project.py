@@ -1,6 +1,7 @@
 """A copy of this project in a fresh folder, with a small corpus of its own."""
 
 import csv
+import hashlib
 import json
 import os
 import shutil
@@ -52,6 +53,12 @@ class Project:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1"}
         return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, capture_output=True, text=True)
+
+    def artifacts(self) -> dict[str, str]:
+        """SHA-256 of every file that stages wrote."""
+        folders = ("data", "models", "results", "report")
+        files = [file for folder in folders for file in (self.folder / folder).rglob("*") if file.is_file()]
+        return {str(file.relative_to(self.folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
     def json(self, name: str) -> Any:
         """Content of a JSON file."""

@@ -62,6 +62,19 @@ def test_report_shows_the_results(project):
     assert f"{value:.3f}".lstrip("0") in report
 
 
+def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
+    before = project.artifacts()
+    threads = "--runner=FnApiRunner --direct_running_mode=multi_threading --direct_num_workers=2"
+    knobs = f"export BATCHWRIGHT_SCRATCH=.scratch/again BATCHWRIGHT_WORKERS=1 BEAM_OPTIONS='{threads}';"
+    commands = ["ingest", "embed", "cluster", "filter", "pack contextual", "pack random", "train biencoder"]
+    commands += ["train biencoder --batches random", "evaluate biencoder", "report"]
+    done = project.shell(f"{knobs} set -e; " + "; ".join(f"python -m stages.{command}" for command in commands))
+    assert done.returncode == 0, done.stderr
+    after = project.artifacts()
+    assert [name for name in before if after.get(name) != before[name]] == []
+    assert after.keys() == before.keys()
+
+
 def test_nothing_changed_nothing_is_done(project):
     done = project.dvc("repro")
     assert done.returncode == 0
