@@ -1,0 +1,75 @@
+"""K-Means by FAISS, with bounded memory, and on GPUs where FAISS has some."""
+
+import math
+from collections.abc import Callable, Iterator
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.vectors import PairVectors, Rows
+from stages.cluster.params import ClusterParams
+
+Points = Callable[[PairVectors, Rows], NDArray[np.float32]]
+
+EARLY_STOP = 1e-3
+_BLOCK = 16384
+
+
+def sum_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
+    """q + d, ``(n, d)``: K-Means maximises |S_q|^2 + |S_d|^2 + 2 S_q.S_d over the clusters' sums S.
+
+    The last term is the objective of Contextual Document Embeddings (eq. 2).
+    """
+    points: NDArray[np.float32] = vectors.queries(pairs) + vectors.documents(pairs)
+    return points
+
+
+def joint_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
+    """[q | d], ``(n, 2 d)``: K-Means maximises |S_q|^2 + |S_d|^2."""
+    return np.concatenate([vectors.queries(pairs), vectors.documents(pairs)], axis=1)
+
+
+def k_means(points: Points, vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
+    """Clusters ``(N,)`` of all pairs by K-Means on ``points`` with ``ceil(N / cluster_size)`` centroids.
+
+    All pairs train the centroids, or ``resident_pairs`` drawn at random where there are more: FAISS by
+    itself would take 256 a centroid and not say so.
+    """
+    k = math.ceil(len(vectors) / params.cluster_size)
+    if k <= 1:
+        return np.zeros(len(vectors), dtype=np.int32)
+    training = points(vectors, sample(len(vectors), max(params.resident_pairs, k), seed))
+    index = faiss.IndexFlatL2(training.shape[1])
+    index.add(train(training, k, iterations=params.iterations, seed=seed))
+    found = [index.search(points(vectors, block), 1)[1][:, 0] for block in blocks(len(vectors))]
+    return np.concatenate(found).astype(np.int32)
+
+
+def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) -> NDArray[np.float32]:
+    """Centroids ``(k, d)`` after at most ``iterations`` Lloyd steps, fewer where they gain less than a thousandth."""
+    kmeans = faiss.Kmeans(
+        points.shape[1],
+        k,
+        niter=iterations,
+        seed=seed,
+        gpu=faiss.get_num_gpus() > 0,
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(points),
+        early_stop_threshold=EARLY_STOP,
+    )
+    kmeans.train(points)
+    centroids: NDArray[np.float32] = kmeans.centroids
+    return centroids
+
+
+def blocks(pairs: int) -> Iterator[slice]:
+    """Slices through ``pairs``, each small enough to be scored against many centroids at once."""
+    return (slice(start, start + _BLOCK) for start in range(0, pairs, _BLOCK))
+
+
+def sample(pairs: int, most: int, seed: int) -> Rows:
+    """All pairs, or ``most`` of them at random, in order."""
+    if pairs <= most:
+        return slice(0, pairs)
+    return np.sort(np.random.default_rng(seed).choice(pairs, size=most, replace=False))
