@@ -32,7 +32,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    encoder = next(iter(load_params("embed", EmbedParams).models.values()))
+    models = load_params("embed", EmbedParams).models.values()
+    encoder = next(model for model in models if isinstance(model, EncoderParams))
     seconds: dict[str, list[float]] = {"direct": [], "beam": []}
     for turn in range(arguments.repeats):
         with tempfile.TemporaryDirectory() as folder:

@@ -23,18 +23,23 @@ class Shard(Params):
 
 
 class EpochSummary(Params):
-    """Batches ``[first_batch, first_batch + batches)`` are one epoch; no pair is in it twice.
+    """Batches ``[first_batch, first_batch + batches)`` are one epoch.
 
-    ``left_over`` pairs did not fill a batch. ``hardness`` is the mean off-diagonal query-document
-    similarity inside its batches, ``unmasked_hardness`` that of the negatives left by the mask.
+    ``left_over`` pairs did not fill a batch, ``repeated`` times a pair was packed again; of the meetings of
+    two pairs in a batch, ``met_before`` is the share that took place in an earlier epoch, too. ``hardness``
+    is the mean off-diagonal query-document similarity inside its batches, ``unmasked_hardness`` that of the
+    negatives left by the mask; ``masked_by`` splits ``masked_share`` by reason.
     """
 
     first_batch: int
     batches: int
     left_over: dict[str, int]
+    repeated: int
+    met_before: float
     hardness: float
     unmasked_hardness: float
     masked_share: float
+    masked_by: dict[str, float]
 
 
 class Manifest(Params):

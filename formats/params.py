@@ -64,18 +64,18 @@ def _group(values: dict[str, Any], group: str, file: Path) -> Any:
 
 
 def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
-    key = ".".join([group, *(str(part) for part in detail["loc"])])
+    place, known = _place(detail["loc"], model)
+    key = ".".join([group, *place])
     if detail["type"] == "extra_forbidden":
-        unknown = str(detail["loc"][-1])
-        return f"unknown parameter '{key}'{_nearest(unknown, _field_names(model))}"
+        return f"unknown parameter '{key}'{_nearest(place[-1], known)}"
     if detail["type"] == "missing":
         return f"parameter '{key}' is missing"
     if detail["type"] == "union_tag_not_found":
         return f"parameter '{key}.{_tag_name(detail)}' is missing"
     if detail["type"] == "union_tag_invalid":
-        known = [tag.strip(" '") for tag in detail["ctx"]["expected_tags"].split(",")]
+        tags = [tag.strip(" '") for tag in detail["ctx"]["expected_tags"].split(",")]
         tag = detail["ctx"]["tag"]
-        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{_nearest(tag, known)}"
+        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{_nearest(tag, tags)}"
     return f"parameter '{key}': {detail['msg'].removeprefix('Value error, ')} (found {detail['input']!r})"
 
 
@@ -91,8 +91,31 @@ def _nearest(unknown: str, known: list[str]) -> str:
     return f"; known: {', '.join(known)}" if known else ""
 
 
-def _field_names(model: type[BaseModel]) -> list[str]:
-    """Names of all fields of a model and of the models nested in it."""
-    definitions = model.model_json_schema().get("$defs", {})
-    nested = [name for definition in definitions.values() for name in definition.get("properties", {})]
-    return sorted({*model.model_fields, *nested})
+def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], list[str]]:
+    """Keys that lead to a parameter, and the names that the last of them may have there.
+
+    Pydantic's ``location`` also holds the tags of unions, which are no keys of the file.
+    """
+    schema = model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    keys: list[str] = []
+    names: list[str] = []
+    for part in location:
+        tagged = schema.get("discriminator", {}).get("mapping", {}).get(part)
+        if tagged:
+            schema = definitions[tagged.rpartition("/")[2]]
+            continue
+        keys.append(str(part))
+        names = sorted(schema.get("properties", {}))
+        inner = schema.get("properties", {}).get(part) or schema.get("items") or schema.get("additionalProperties")
+        schema = _group_of(inner or {}, definitions)
+    return keys, names
+
+
+def _group_of(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a group that is referred to, or that may be there or not."""
+    for choice in [schema, *schema.get("anyOf", [])]:
+        if "$ref" in choice:
+            found: dict[str, Any] = definitions[choice["$ref"].rpartition("/")[2]]
+            return found
+    return schema

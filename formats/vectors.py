@@ -1,10 +1,12 @@
 """Vectors: one float16 row a unique text of a domain, memory-mapped, keyed by what the model read."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from formats.arrays import read_array
@@ -15,7 +17,7 @@ from formats.prefixes import Prefixes, Side
 from formats.results import read_json, write_json
 
 _ENCODER = "encoder.json"
-_SCAN_ROWS = 65536
+_BLOCK_ROWS = 16384
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,9 @@ class VectorStore:
         vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed")
         keys = read_array(folder / "keys.npy", f"V{TEXT_KEY_BYTES}", (len(vectors),), made_by="embed")
         _check_finite(folder / "vectors.npy", vectors)
-        return DomainVectors(folder=folder, domain=domain, prefixes=self.prefixes, words=_words(keys), vectors=vectors)
+        return DomainVectors(
+            folder=folder, domain=domain, prefixes=self.prefixes, words=key_words(keys), vectors=vectors
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,24 +68,87 @@ class DomainVectors:
         Raises:
             InputError: a text was not there when the vectors were made.
         """
-        prefix = self.prefixes.of(self.domain, side)
-        wanted = _words(text_keys([prefix + text for text in texts]))
-        rows = np.searchsorted(self.words, wanted)
-        known = rows < len(self.words)
-        known[known] = self.words[rows[known]] == wanted[known]
-        if not known.all():
-            text = texts[int(np.argmin(known))]
-            raise InputError(f"{self.folder}: no vector for the {side} {text[:60]!r}; run the stage 'embed' again")
-        found: NDArray[np.float32] = self.vectors[rows].astype(np.float32)
+        found: NDArray[np.float32] = self.vectors[self._rows(side, texts)].astype(np.float32)
         return found
+
+    def of_pairs(self, pairs: pa.Table) -> "PairVectors":
+        """Both sides of ``pairs``; raises as ``of`` does."""
+        rows = [
+            self._rows("query", pairs["query"].to_pylist()),
+            self._rows("document", pairs["document"].to_pylist()),
+        ]
+        return PairVectors(vectors=self.vectors, rows=np.stack(rows))
+
+    def _rows(self, side: Side, texts: list[str]) -> NDArray[np.int64]:
+        prefix = self.prefixes.of(self.domain, side)
+        rows = find_keys(self.words, text_keys([prefix + text for text in texts]))
+        if (rows < 0).any():
+            text = texts[int(np.argmax(rows < 0))]
+            raise InputError(f"{self.folder}: no vector for the {side} {text[:60]!r}; run the stage 'embed' again")
+        return rows
+
+
+Rows = slice | NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairVectors:
+    """The vectors of N pairs, read from disk as they are asked for; ``rows`` ``(2, N)`` says where they lie."""
+
+    vectors: NDArray[np.float16]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
+
+    @property
+    def width(self) -> int:
+        """Dimensions d of a vector."""
+        return int(self.vectors.shape[1])
+
+    def take(self, pairs: Rows) -> "PairVectors":
+        """Some of the pairs."""
+        return PairVectors(vectors=self.vectors, rows=self.rows[:, pairs])
+
+    def queries(self, pairs: Rows) -> NDArray[np.float32]:
+        """Query vectors ``(n, d)`` of some pairs."""
+        found: NDArray[np.float32] = self.vectors[self.rows[0, pairs]].astype(np.float32)
+        return found
+
+    def scores(self) -> NDArray[np.float32]:
+        """q.d of every pair, ``(N,)``."""
+        found = [np.einsum("nd,nd->n", self.queries(block), self.documents(block)) for block in blocks(len(self))]
+        return np.concatenate([np.empty(0, np.float32), *found])
+
+    def documents(self, pairs: Rows) -> NDArray[np.float32]:
+        """Document vectors ``(n, d)`` of some pairs."""
+        found: NDArray[np.float32] = self.vectors[self.rows[1, pairs]].astype(np.float32)
+        return found
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Slices through ``rows`` rows, each small enough to be in memory, and scored against many others, at once."""
+    return (slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS))
 
 
 def write_domain_vectors(folder: Path, keys: NDArray[np.void], vectors: NDArray[np.float16]) -> None:
     """Write a domain's rows, in key order whatever order they come in."""
+    order = np.argsort(key_words(keys))
+    in_order = (vectors[order[block]] for block in blocks(len(order)))
+    write_sorted_vectors(folder, keys[order], vectors.shape[1], in_order)
+
+
+def write_sorted_vectors(
+    folder: Path, keys: NDArray[np.void], width: int, vectors: Iterable[NDArray[np.float16]]
+) -> None:
+    """Write a domain's rows, which come in key order, in blocks of ``width`` columns."""
     folder.mkdir(parents=True, exist_ok=True)
-    order = np.argsort(_words(keys))
-    np.save(folder / "keys.npy", keys[order])
-    np.save(folder / "vectors.npy", vectors[order])
+    np.save(folder / "keys.npy", keys)
+    header = {"descr": "<f2", "fortran_order": False, "shape": (len(keys), width)}
+    with (folder / "vectors.npy").open("wb") as handle:
+        np.lib.format.write_array_header_1_0(handle, header)
+        for block in vectors:
+            handle.write(block.astype("<f2", copy=False).tobytes())
 
 
 def write_encoder(folder: Path, encoder: dict[str, Any]) -> None:
@@ -91,14 +158,23 @@ def write_encoder(folder: Path, encoder: dict[str, Any]) -> None:
 
 def _check_finite(file: Path, vectors: NDArray[np.float16]) -> None:
     """Raise InputError naming the first row with a NaN or infinity."""
-    for start in range(0, len(vectors), _SCAN_ROWS):
-        finite = np.isfinite(vectors[start : start + _SCAN_ROWS]).all(axis=1)
+    for block in blocks(len(vectors)):
+        finite = np.isfinite(vectors[block]).all(axis=1)
         if not finite.all():
-            row = start + int(np.argmin(finite))
+            row = block.start + int(np.argmin(finite))
             raise InputError(f"{file}: row {row} is not finite; check the model, then run the stage 'embed' again")
 
 
-def _words(keys: NDArray[np.void]) -> NDArray[np.void]:
+def find_keys(words: NDArray[np.void], keys: NDArray[np.void]) -> NDArray[np.int64]:
+    """Row of each key in ``words``, which are sorted ``key_words``; -1 where it is not among them."""
+    wanted = key_words(keys)
+    rows = np.searchsorted(words, wanted)
+    known = rows < len(words)
+    known[known] = words[rows[known]] == wanted[known]
+    return np.where(known, rows, -1)
+
+
+def key_words(keys: NDArray[np.void]) -> NDArray[np.void]:
     """Keys as two big-endian words: NumPy orders neither void nor bytes with trailing zeros."""
     words = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
     return words.astype(np.uint64).view([("high", np.uint64), ("low", np.uint64)]).reshape(-1)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from apache_beam.ml.inference.base import ModelHandler
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from formats.fingerprint import files_fingerprint, fingerprint
 from formats.models import locate_model
@@ -52,7 +53,11 @@ class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransfo
 def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
     """The model, reading no more than ``max_length`` tokens and adding no prompt of its own."""
     model = SentenceTransformer(str(locate_model(encoder.name, encoder.revision)))
-    model.max_seq_length = encoder.max_length
+    first = model[0]
+    if isinstance(first, StaticEmbedding):  # has no maximum of its own
+        first.tokenizer.enable_truncation(encoder.max_length)
+    else:
+        model.max_seq_length = encoder.max_length
     model.default_prompt_name = None
     return model
 

@@ -38,8 +38,7 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
     if any(missing.values()):
         _encode_missing(pairs, encoder, parts, missing)
     total = sum(_assemble(pairs, domain, encoder, parts, output) for domain in missing)
-    description = encoder.model_dump(include={"name", "revision", "max_length", "batch_size", "prefixes"})
-    write_encoder(output, {**description, "weights": weights})
+    write_encoder(output, {**encoder.model_dump(), "weights": weights})
     return total, sum(missing.values())
 
 

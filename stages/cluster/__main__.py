@@ -6,19 +6,23 @@ import numpy as np
 from tqdm import tqdm
 
 from formats.atomic import atomic_dir
-from formats.clusters import Clusters
+from formats.clusters import NONE, Clusters
+from formats.errors import InputError
 from formats.fingerprint import files_fingerprint
+from formats.negatives import Negatives
 from formats.pairs import domains, read_pairs
 from formats.params import Base, load_params
 from formats.results import write_json
 from formats.source import Source
 from formats.vectors import VectorStore
-from stages.cluster.kmeans import cluster_pairs, side_centroids
+from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_centroids
 from stages.entry import run
 
 PAIRS = Path("data/pairs")
 VECTORS = Path("data/vectors")
+NEGATIVES = Path("data/negatives")
 OUTPUT = Path("data/clusters")
 METRICS = Path("results/cluster.json")
 
@@ -28,33 +32,35 @@ def main() -> str:
     params = load_params("cluster", ClusterParams)
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
+    pairs = files_fingerprint([PAIRS])
+    if Source.read(NEGATIVES, "filter").pairs != pairs:
+        raise InputError(f"{NEGATIVES}: made from other pairs than are here now; run the stage 'filter' again")
     metrics = {}
     with atomic_dir(OUTPUT) as folder:
         for domain in tqdm(domains(PAIRS), desc="cluster", unit="domain", mininterval=2, delay=2):
-            clusters = _cluster_domain(domain, store, params, seed)
-            clusters.write(folder, domain)
+            for draw in range(params.draws):
+                clusters = _cluster_domain(domain, store, params, seed + draw)
+                clusters.write(folder, domain, draw)
             metrics[domain] = _describe(clusters)
-        Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS])).write(folder)
+        Source(vectors=params.vectors, weights=store.weights, pairs=pairs).write(folder)
     write_json(METRICS, metrics)
-    pairs, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
-    return f"{pairs:,} pairs in {count:,} clusters of {len(metrics)} domains"
+    total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
+    return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"
 
 
 def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int) -> Clusters:
     pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain)
-    queries = vectors.of("query", pairs["query"].to_pylist())
-    documents = vectors.of("document", pairs["document"].to_pylist())
-    assignment = cluster_pairs(
-        queries, documents, cluster_size=params.cluster_size, iterations=params.iterations, seed=seed
-    )
-    return Clusters(assignment=assignment, centroids=side_centroids(queries, documents, assignment))
+    vectors = store.of(domain).of_pairs(pairs)
+    kept = np.flatnonzero(Negatives.read(NEGATIVES, domain, len(pairs)).kept)
+    assignment = np.full(len(pairs), NONE, dtype=np.int32)
+    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed)
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
 
 
 def _describe(clusters: Clusters) -> dict[str, int]:
     sizes = clusters.sizes
     return {
-        "pairs": len(clusters.assignment),
+        "pairs": int(sizes.sum()),
         "clusters": len(sizes),
         "largest": int(sizes.max()),
         "median": int(np.median(sizes)),

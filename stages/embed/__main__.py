@@ -5,8 +5,8 @@ from pathlib import Path
 from formats.atomic import atomic_dir
 from formats.pairs import file_stem
 from formats.params import load_params
+from pipelines.embed.kinds import KINDS
 from pipelines.embed.params import EmbedParams
-from pipelines.embed.pipeline import embed
 from stages.entry import run
 
 PAIRS = Path("data/pairs")
@@ -14,12 +14,12 @@ OUTPUT = Path("data/vectors")
 
 
 def main() -> str:
-    """Write ``data/vectors``, a folder an encoder."""
+    """Write ``data/vectors``, a folder for each of ``embed.models``."""
     params = load_params("embed", EmbedParams)
     counts = []
     with atomic_dir(OUTPUT) as folder:
-        for name, encoder in params.models.items():
-            total, encoded = embed(PAIRS, encoder, folder / file_stem(name))
+        for name, made in params.models.items():
+            total, encoded = KINDS[made.kind](PAIRS, made, folder / file_stem(name))
             counts.append(f"{total:,} vectors of '{name}' ({encoded:,} encoded now)")
     return ", ".join(counts)
 

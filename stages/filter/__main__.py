@@ -1,4 +1,4 @@
-"""``python -m stages.filter``: surrogate scores, thresholds and duplicate classes, domain by domain."""
+"""``python -m stages.filter``: scores, thresholds, duplicate classes, ranks, domain by domain."""
 
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from formats.vectors import VectorStore
 from stages.entry import run
 from stages.filter.classes import duplicate_classes
 from stages.filter.params import FilterParams
+from stages.filter.rank import judge_by_rank
+from stages.filter.rules import thresholds
 
 PAIRS = Path("data/pairs")
 VECTORS = Path("data/vectors")
@@ -30,34 +32,43 @@ def main() -> str:
     metrics = {}
     with atomic_dir(OUTPUT) as folder:
         for domain in tqdm(domains(PAIRS), desc="filter", unit="domain", mininterval=2, delay=2):
-            negatives = _judge_domain(domain, store, params.margin)
+            negatives = _judge_domain(domain, store, params)
             negatives.write(folder, domain)
             metrics[domain] = _describe(negatives)
         Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS])).write(folder)
     write_json(METRICS, metrics)
     pairs = sum(domain["pairs"] for domain in metrics.values())
-    return f"{pairs:,} pairs of {len(metrics)} domains scored by '{params.vectors}', margin {params.margin}"
+    dropped = sum(domain["dropped"] for domain in metrics.values())
+    return f"{pairs:,} pairs of {len(metrics)} domains scored by '{params.vectors}', {dropped:,} dropped"
 
 
-def _judge_domain(domain: str, store: VectorStore, margin: float) -> Negatives:
+def _judge_domain(domain: str, store: VectorStore, params: FilterParams) -> Negatives:
     pairs = read_pairs(PAIRS, domain, "train")
-    queries, documents = pairs["query"].to_pylist(), pairs["document"].to_pylist()
-    vectors = store.of(domain)
-    scores = np.einsum("nd,nd->n", vectors.of("query", queries), vectors.of("document", documents))
-    return Negatives(
+    vectors = store.of(domain).of_pairs(pairs)
+    scores = vectors.scores()
+    negatives = Negatives(
         scores=scores,
-        thresholds=scores - np.float32(margin),
-        query_class=duplicate_classes(queries),
-        document_class=duplicate_classes(documents),
+        thresholds=thresholds(scores, params),
+        query_class=duplicate_classes(pairs["query"].to_pylist(), params.near_duplicates),
+        document_class=duplicate_classes(pairs["document"].to_pylist(), params.near_duplicates),
+        kept=np.ones(len(scores), dtype=bool),
+        mined=np.empty((len(scores), 0), dtype=np.int32),
     )
+    return judge_by_rank(vectors, negatives, params)
 
 
 def _describe(negatives: Negatives) -> dict[str, float]:
+    queries, documents = np.bincount(negatives.query_class), np.bincount(negatives.document_class)
     return {
-        "pairs": len(negatives.scores),
-        "queries": len(np.unique(negatives.query_class)),
-        "documents": len(np.unique(negatives.document_class)),
-        "mean_score": round(float(negatives.scores.mean()), 6) if len(negatives.scores) else 0.0,
+        "pairs": len(negatives),
+        "queries": len(queries),
+        "documents": len(documents),
+        "largest_query_class": int(queries.max(initial=0)),
+        "largest_document_class": int(documents.max(initial=0)),
+        "mean_score": round(float(negatives.scores.mean()), 6) if len(negatives) else 0.0,
+        "dropped": int(np.count_nonzero(~negatives.kept)),
+        "mined": int(np.count_nonzero(negatives.mined >= 0)),
+        "mined_missing": int(np.count_nonzero(negatives.mined < 0)),
     }
 
 

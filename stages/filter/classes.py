@@ -1,13 +1,46 @@
 """Duplicate texts get one class."""
 
+import re
+import sys
+import unicodedata
+
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.fingerprint import text_keys
+from stages.filter.near import near_classes
+
+_SIGNS = "#%&*/@\\"  # Unicode's punctuation, but C# is not C, nor a rate of 5 % five
+_MARKS = re.escape(
+    "".join(
+        mark
+        for mark in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(mark).startswith("P") and mark not in _SIGNS
+    )
+)
+_RUN = re.compile(f"[{_MARKS}]+")
 
 
-def duplicate_classes(texts: list[str]) -> NDArray[np.int32]:
-    """Class ``(N,)`` of each text: equal where texts are equal but for case and white space."""
-    keys = text_keys(" ".join(text.casefold().split()) for text in texts)
-    words = keys.view(np.uint64).reshape(-1, 2)
-    return np.unique(words, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
+def normal_form(text: str) -> str:
+    """What is left of a text when case, Unicode form, white space and the punctuation of words do not count.
+
+    Punctuation that stands by itself does: ``cd -`` is not ``cd``, and ``!!!`` not ``???``.
+    """
+    words: list[str] = []
+    for word in unicodedata.normalize("NFKC", text).casefold().split():
+        words += [word] if word.isalnum() else _RUN.sub(" ", word).split() or [word]
+    return " ".join(words)
+
+
+def duplicate_classes(texts: list[str], near_duplicates: float) -> NDArray[np.int32]:
+    """Class ``(N,)`` of each text: equal where texts have one normal form, or nearly (``near_classes``).
+
+    Numbered independently of the texts' order.
+    """
+    forms = [normal_form(text) for text in texts]
+    words = text_keys(forms).view(np.uint64).reshape(-1, 2)
+    _, first, form = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    classes = np.arange(len(first), dtype=np.int32)
+    if near_duplicates < 1:
+        classes = near_classes([forms[row] for row in first], near_duplicates)
+    return classes[form.reshape(-1)]

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from formats.atomic import publish_dir
+from formats.clusters import NONE
 from formats.fingerprint import fingerprint
 from formats.manifest import Manifest
 from formats.params import Base, load_params
@@ -14,7 +15,7 @@ from stages.pack.inputs import open_inputs
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 from stages.pack.policies import POLICIES
-from stages.pack.summary import mean_measures, summarise_epochs
+from stages.pack.summary import mean_measures, summarise_domains, summarise_epochs
 from stages.pack.write import remove_ledgers, write_shards
 
 SHARDS = Path("data/shards")
@@ -29,7 +30,7 @@ def main() -> str:
     params = load_params("pack", PackParams)
     seed = load_params("base", Base).seed
     inputs = open_inputs()
-    pairs = {domain: len(clusters.assignment) for domain, clusters in inputs.clusters.items()}
+    kept = {domain: draws[0].assignment != NONE for domain, draws in inputs.clusters.items()}
     batches = plan_batches(inputs.clusters, policy, params, seed)
     parts = scratch("pack", fingerprint(policy, params.model_dump(), seed, inputs.fingerprint))
     shards, rows = write_shards(batches, inputs.domains, params.batches_per_shard, parts)
@@ -41,11 +42,12 @@ def main() -> str:
         seed=seed,
         parameters=params.model_dump(),
         models=inputs.models,
-        epochs=summarise_epochs(rows, pairs, params.batch_size, params.epochs),
+        epochs=summarise_epochs(batches, rows, kept, params.epochs),
         shards=shards,
     )
     left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
     metrics = {"batches": len(batches), "pairs": manifest.rows, "left_over": left_over, **mean_measures(rows)}
+    metrics["domains"] = summarise_domains(rows)
     manifest.write(parts)
     remove_ledgers(parts)
     publish_dir(parts, SHARDS / policy)

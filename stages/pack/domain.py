@@ -1,6 +1,6 @@
 """One domain as packing reads it: its training pairs, their vectors and what masks need."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from formats.masks import pack_mask
 from formats.negatives import Negatives
+from formats.positives import KnownPositives
 from formats.shards import SHARD
-from formats.vectors import DomainVectors
-from stages.pack.hardness import Hardness, measure
-from stages.pack.masks import KnownPositives, false_negatives
+from formats.vectors import PairVectors
+from stages.pack.hardness import measure
+from stages.pack.masks import false_negatives, masked_by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,24 +22,35 @@ class Domain:
     pairs: pa.Table
     negatives: Negatives
     known: KnownPositives
-    vectors: DomainVectors
-    surrogate: DomainVectors
+    vectors: PairVectors
+    surrogate: PairVectors
 
-    def batch(self, rows: NDArray[np.int64]) -> tuple[pa.RecordBatch, Hardness]:
-        """The training batch of ``rows`` ``(B,)``, with its mask, and its hardness."""
+    def batch(self, rows: NDArray[np.int64]) -> tuple[pa.RecordBatch, dict[str, float]]:
+        """The training batch of ``rows`` ``(B,)``, with its mask; its hardness, and what is masked for which reason."""
         table = self.pairs.take(rows)
-        texts = table["query"].to_pylist(), table["document"].to_pylist()
-        mask = self._mask(rows, *texts)
-        columns = [table[name].combine_chunks() for name in SHARD.names if name != "mask"]
-        record_batch = pa.record_batch([*columns, pa.array(pack_mask(mask))], schema=SHARD)
-        return record_batch, measure(_similarities(self.vectors, *texts), mask)
+        similarities = _similarities(self.vectors, rows)
+        scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
+        document_class = self.negatives.document_class[rows]
+        known = self.known.among(self.negatives.query_class[rows], document_class)
+        mask = false_negatives(scores, self.negatives.thresholds[rows], known)
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
+        reasons = {f"masked_{reason}": share for reason, share in masked_by(mask, known, document_class).items()}
+        record_batch = pa.record_batch([columns[name] for name in SHARD.names], schema=SHARD)
+        return record_batch, {**asdict(measure(similarities, mask)), **reasons}
 
-    def _mask(self, rows: NDArray[np.int64], queries: list[str], documents: list[str]) -> NDArray[np.bool_]:
-        known = self.known.among(self.negatives.query_class[rows], self.negatives.document_class[rows])
-        scores = _similarities(self.surrogate, queries, documents)
-        return false_negatives(scores, self.negatives.thresholds[rows], known)
+    def _hard_negatives(self, table: pa.Table, rows: NDArray[np.int64]) -> pa.Array:
+        """What the source gave for each pair, then what was mined and is not among that."""
+        given, mined = table["negatives"].combine_chunks(), self.negatives.mined[rows]
+        found = mined >= 0
+        if not found.any():
+            return given
+        texts = iter(self.pairs["document"].take(mined[found]).to_pylist())
+        both = zip(given.to_pylist(), found.sum(axis=1).tolist(), strict=True)
+        lists = [list(dict.fromkeys([*of_pair, *(next(texts) for _ in range(count))])) for of_pair, count in both]
+        return pa.array(lists, type=given.type)
 
 
-def _similarities(vectors: DomainVectors, queries: list[str], documents: list[str]) -> NDArray[np.float32]:
-    similarities: NDArray[np.float32] = vectors.of("query", queries) @ vectors.of("document", documents).T
+def _similarities(vectors: PairVectors, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    similarities: NDArray[np.float32] = vectors.queries(rows) @ vectors.documents(rows).T
     return similarities

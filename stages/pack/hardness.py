@@ -19,11 +19,16 @@ class Hardness:
 
 
 def measure(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> Hardness:
-    """Hardness of a batch from its query-document similarities ``(B, B)`` (eq. 2, as a mean)."""
-    others = ~np.eye(len(similarities), dtype=bool)
-    kept = others & ~mask
+    """Hardness of a batch from its query-document similarities ``(B, B)`` (eq. 2, as a mean).
+
+    The diagonal, which the mask never has, is what is taken off the sums.
+    """
+    batch = len(similarities)
+    negatives, masked = batch * (batch - 1), int(np.count_nonzero(mask))
+    of_all = float(similarities.sum(dtype=np.float64) - similarities.trace(dtype=np.float64))
+    of_masked = float(similarities[mask].sum(dtype=np.float64))
     return Hardness(
-        hardness=float(similarities[others].mean(dtype=np.float64)),
-        unmasked_hardness=float(similarities[kept].mean(dtype=np.float64)) if kept.any() else 0.0,
-        masked_share=float(mask[others].mean()),
+        hardness=of_all / negatives,
+        unmasked_hardness=(of_all - of_masked) / (negatives - masked) if masked < negatives else 0.0,
+        masked_share=masked / negatives,
     )

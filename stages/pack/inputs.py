@@ -3,20 +3,21 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from formats.clusters import Clusters
+from formats.clusters import Clusters, read_draws
 from formats.errors import InputError
 from formats.fingerprint import files_fingerprint
 from formats.negatives import Negatives
 from formats.pairs import domains, read_pairs
+from formats.positives import KnownPositives
 from formats.source import Source
 from formats.vectors import VectorStore
 from stages.pack.domain import Domain
-from stages.pack.masks import KnownPositives
 
 PAIRS = Path("data/pairs")
 VECTORS = Path("data/vectors")
 CLUSTERS = Path("data/clusters")
 NEGATIVES = Path("data/negatives")
+_CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class Inputs:
     """All domains; ``models`` are the weights' hashes, ``fingerprint`` changes with any content or with this code."""
 
     domains: dict[str, Domain]
-    clusters: dict[str, Clusters]
+    clusters: dict[str, list[Clusters]]
     models: dict[str, str]
     fingerprint: str
 
@@ -32,20 +33,22 @@ class Inputs:
 def open_inputs() -> Inputs:
     """Open pairs, vectors, clusters and negatives, checking that they belong together."""
     stores = {"clusters": _vectors_of(CLUSTERS, "cluster"), "surrogate": _vectors_of(NEGATIVES, "filter")}
+    one_model = stores["clusters"] == stores["surrogate"]
     opened, clusters = {}, {}
     for name in domains(PAIRS):
         pairs = read_pairs(PAIRS, name, "train")
         negatives = Negatives.read(NEGATIVES, name, len(pairs))
-        clusters[name] = Clusters.read(CLUSTERS, name, len(pairs))
+        clusters[name] = read_draws(CLUSTERS, name, len(pairs))
+        vectors = stores["clusters"].of(name).of_pairs(pairs)
         opened[name] = Domain(
             pairs=pairs,
             negatives=negatives,
             known=KnownPositives(negatives),
-            vectors=stores["clusters"].of(name),
-            surrogate=stores["surrogate"].of(name),
+            vectors=vectors,
+            surrogate=vectors if one_model else stores["surrogate"].of(name).of_pairs(pairs),
         )
     models = {use: store.weights for use, store in stores.items()}
-    content = files_fingerprint([PAIRS, CLUSTERS, NEGATIVES, Path(__file__).parent])
+    content = files_fingerprint([PAIRS, CLUSTERS, NEGATIVES, *_CODE])
     return Inputs(domains=opened, clusters=clusters, models=models, fingerprint=content)
 
 

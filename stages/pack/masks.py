@@ -3,25 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.negatives import Negatives
-
-
-class KnownPositives:
-    """Which document classes are positives of a query class, in any row of a domain."""
-
-    def __init__(self, negatives: Negatives) -> None:
-        self._documents = np.int64(negatives.document_class.max(initial=0)) + 1
-        self._edges = np.unique(self._edge(negatives.query_class, negatives.document_class))
-
-    def among(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """``(B, B)``: whether document j is a known positive of query i."""
-        edges = self._edge(query_class[:, None], document_class[None, :])
-        nearest = np.minimum(np.searchsorted(self._edges, edges), len(self._edges) - 1)
-        found: NDArray[np.bool_] = self._edges[nearest] == edges
-        return found
-
-    def _edge(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> NDArray[np.int64]:
-        return query_class.astype(np.int64) * self._documents + document_class
+REASONS = ("known_positive", "duplicate", "score")
 
 
 def false_negatives(
@@ -32,6 +14,24 @@ def false_negatives(
     ``scores[i, j]`` is the surrogate's f(q_i, d_j), ``thresholds[i]`` what counts as positive,
     ``known[i, j]`` marks known positives. (Contextual Document Embeddings, eq. 4.)
     """
-    mask: NDArray[np.bool_] = (scores >= thresholds[:, None]) | known
+    mask: NDArray[np.bool_] = scores >= thresholds[:, None]
+    mask |= known
     np.fill_diagonal(mask, False)
     return mask
+
+
+def masked_by(mask: NDArray[np.bool_], known: NDArray[np.bool_], document_class: NDArray[np.int32]) -> dict[str, float]:
+    """Share of negatives that each reason takes out; a cell counts for the first that holds.
+
+    ``known_positive``: document j, another than i's own, stands beside query i or one like it in some pair.
+    ``duplicate``: document j is i's own again, or nearly. ``score``: the surrogate alone says so.
+    """
+    batch = len(mask)
+    copies = np.unique(document_class, return_counts=True)[1]
+    duplicates = int(copies @ copies) - batch
+    positives = int(np.count_nonzero(known)) - int(copies @ copies)  # a query's own document is known to it as well
+    scored = int(np.count_nonzero(mask)) - positives - duplicates
+    return {
+        reason: count / (batch * (batch - 1))
+        for reason, count in zip(REASONS, (positives, duplicates, scored), strict=True)
+    }

@@ -1,6 +1,7 @@
 """The order of all batches: which rows of which domain are batch n, over all epochs."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,9 @@ from formats.fingerprint import content_id
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 
+Draws = Mapping[str, Sequence[Clusters]]
+"""The clusterings of each domain, one or more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
@@ -22,36 +26,68 @@ class Batch:
     rows: NDArray[np.int64]
 
 
-def plan_batches(clusters: Mapping[str, Clusters], policy: str, params: PackParams, seed: int) -> list[Batch]:
+def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) -> list[Batch]:
     """Batches of all epochs, in training order: inside an epoch those of all domains, shuffled.
 
     Every draw is seeded by domain and epoch, so that no domain changes the batches of another.
 
     Raises:
-        InputError: a domain cannot fill one batch.
+        InputError: a domain cannot fill one batch, or a weight is of a domain that is not there.
     """
     _check_sizes(clusters, params.batch_size)
+    _check_weights(clusters, params.weights)
     batches = []
     for epoch in range(params.epochs):
         of_epoch = [
             Batch(epoch=epoch, domain=domain, rows=rows)
-            for domain, of_domain in sorted(clusters.items())
-            for rows in POLICIES[policy](of_domain, params.batch_size, _rng(seed, policy, epoch, domain))
+            for domain, draws in sorted(clusters.items())
+            for rows in _batches_of_domain(draws, policy, params, epoch, (seed, domain))
         ]
         batches += [of_epoch[place] for place in _rng(seed, policy, epoch, "").permutation(len(of_epoch))]
     return batches
 
 
-def _rng(seed: int, policy: str, epoch: int, domain: str) -> np.random.Generator:
-    return np.random.default_rng([seed, epoch, int(content_id(policy, domain), 16)])
+def _batches_of_domain(
+    draws: Sequence[Clusters], policy: str, params: PackParams, epoch: int, named: tuple[int, str]
+) -> Iterator[NDArray[np.int64]]:
+    """A domain's batches of one epoch: as many passes over its pairs as it weighs, the last one in part."""
+    seed, domain = named
+    weight = params.weights.get(domain, 1.0)
+    share = params.cluster_share[min(epoch, len(params.cluster_share) - 1)]
+    passes = math.ceil(weight)
+    for number in range(passes):
+        rng = _rng(seed, policy, epoch, domain, number)
+        draw = draws[(epoch * passes + number) % len(draws)]
+        order = POLICIES[policy](draw, params.batch_size, share, rng)
+        batches = _cut(order, params.batch_size, refill=params.left_over == "refill")
+        taken = round(min(1.0, weight - number) * len(batches))
+        yield from (batches[place] for place in np.sort(rng.permutation(len(batches))[:taken]))
 
 
-def _check_sizes(clusters: Mapping[str, Clusters], batch_size: int) -> None:
-    small = {domain: len(of.assignment) for domain, of in sorted(clusters.items()) if len(of.assignment) < batch_size}
+def _cut(order: NDArray[np.int64], batch_size: int, *, refill: bool) -> list[NDArray[np.int64]]:
+    """Batches of exactly ``batch_size``; refilled, the last one goes back over pairs of the one before it."""
+    batches = [order[end - batch_size : end] for end in range(batch_size, len(order) + 1, batch_size)]
+    if refill and len(order) % batch_size:
+        batches.append(order[-batch_size:])
+    return batches
+
+
+def _rng(seed: int, policy: str, epoch: int, domain: str, number: int = 0) -> np.random.Generator:
+    return np.random.default_rng([seed, epoch, number, int(content_id(policy, domain), 16)])
+
+
+def _check_sizes(clusters: Draws, batch_size: int) -> None:
+    pairs = {domain: int(draws[0].sizes.sum()) for domain, draws in sorted(clusters.items())}
+    small = {domain: count for domain, count in pairs.items() if count < batch_size}
     if small:
-        listed = ", ".join(f"'{domain}' ({pairs})" for domain, pairs in list(small.items())[:10])
+        listed = ", ".join(f"'{domain}' ({count})" for domain, count in list(small.items())[:10])
         more = f" and {len(small) - 10} more" if len(small) > 10 else ""
         raise InputError(
             f"pack.batch_size is {batch_size}, but these domains hold fewer training pairs: {listed}{more}; "
             "lower pack.batch_size, or give small domains one name in ingest.sources"
         )
+
+
+def _check_weights(clusters: Draws, weights: Mapping[str, float]) -> None:
+    if unknown := sorted(weights.keys() - clusters.keys()):
+        raise InputError(f"pack.weights: no domain is named {unknown[0]!r}; there are {', '.join(sorted(clusters))}")

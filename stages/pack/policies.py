@@ -6,39 +6,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.clusters import Clusters
-from stages.pack.tour import greedy_tour
+from stages.pack.tour import short_tour
 
-Policy = Callable[[Clusters, int, np.random.Generator], NDArray[np.int64]]
+Policy = Callable[[Clusters, int, float, np.random.Generator], NDArray[np.int64]]
+"""Takes a domain's clusters, the batch size, the share of a batch that is to come from one cluster, and a
+generator; gives row numbers in the order in which they are cut into batches. What does not fill the last batch
+comes last."""
 
 
-def contextual(clusters: Clusters, batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Batches ``(n, batch_size)`` of row numbers, each from one cluster or from neighbouring ones.
+def contextual(clusters: Clusters, batch_size: int, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Batches of groups of ``share * batch_size`` pairs, each from one cluster or from neighbouring ones.
 
-    A cluster's pairs, shuffled, fill as many batches as they can; the remainders, in the order of a greedy
-    tour over the centroids, fill the others. (Contextual Document Embeddings, section 4.1, chops the
-    concatenated clusters instead, so that most batches straddle two.)
+    A cluster's pairs, shuffled, fill as many groups as they can; the remainders, in the order of a tour over
+    the centroids, fill the others. A batch takes as many groups as it needs, drawn at random: a share of 1 is
+    the hardest, one of 0 is random. (Contextual Document Embeddings, section 4.1, chops the concatenated
+    clusters instead, so that most batches straddle two.)
     """
+    group = max(1, round(share * batch_size))
+    if group == 1:
+        return random(clusters, batch_size, share, rng)
     by_cluster = _members(clusters, rng)
-    tour = greedy_tour(clusters.centroids.sum(axis=1), int(rng.integers(len(by_cluster))))
-    full = [rows[: len(rows) // batch_size * batch_size] for rows in by_cluster]
+    tour = short_tour(clusters.centroids.sum(axis=1), int(rng.integers(len(by_cluster))))
+    full = [rows[: len(rows) // group * group] for rows in by_cluster]
     remainders = [by_cluster[cluster][len(full[cluster]) :] for cluster in tour]
-    return _chop(np.concatenate([*full, *remainders]), batch_size)
+    chained = np.concatenate([*full, *remainders])
+    if group == batch_size:
+        return chained
+    groups = np.split(chained, range(group, len(chained), group))
+    short = groups.pop() if len(groups[-1]) < group else chained[:0]
+    return np.concatenate([*(groups[place] for place in rng.permutation(len(groups))), short])
 
 
-def random(clusters: Clusters, batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Batches ``(n, batch_size)`` of row numbers drawn from the whole domain: the control."""
-    return _chop(rng.permutation(len(clusters.assignment)), batch_size)
+def random(clusters: Clusters, batch_size: int, share: float, rng: np.random.Generator) -> NDArray[np.int64]:  # noqa: ARG001
+    """The domain's pairs in random order: the control."""
+    return rng.permutation(np.flatnonzero(clusters.assignment >= 0))
 
 
 POLICIES: dict[str, Policy] = {"contextual": contextual, "random": random}
 
 
 def _members(clusters: Clusters, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    shuffled = rng.permutation(len(clusters.assignment))
+    shuffled = rng.permutation(np.flatnonzero(clusters.assignment >= 0))
     by_cluster = shuffled[np.argsort(clusters.assignment[shuffled], kind="stable")]
     return np.split(by_cluster, np.cumsum(clusters.sizes)[:-1])
-
-
-def _chop(rows: NDArray[np.int64], batch_size: int) -> NDArray[np.int64]:
-    batches = len(rows) // batch_size
-    return rows[: batches * batch_size].reshape(batches, batch_size)

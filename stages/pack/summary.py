@@ -1,31 +1,64 @@
-"""What a set of batches amounts to, epoch by epoch and in all."""
+"""What a set of batches amounts to: in all, epoch by epoch and domain by domain."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from formats.manifest import EpochSummary
+import numpy as np
+from numpy.typing import NDArray
 
-MEASURES = ("hardness", "unmasked_hardness", "masked_share")
+from formats.manifest import EpochSummary
+from stages.pack.masks import REASONS
+from stages.pack.meetings import shares_met_before
+from stages.pack.plan import Batch
+
+Row = Mapping[str, Any]
 
 
 def summarise_epochs(
-    rows: Sequence[Mapping[str, Any]], pairs: Mapping[str, int], batch_size: int, epochs: int
+    batches: Sequence[Batch], rows: Sequence[Row], pairs: Mapping[str, NDArray[np.bool_]], epochs: int
 ) -> list[EpochSummary]:
-    """Summaries from one row a batch (``epoch``, ``domain`` and the measures); ``pairs`` a domain."""
+    """Summaries from the plan and its measures, one row a batch; ``pairs`` says which of a domain's the filter kept."""
+    met_before = shares_met_before(batches, {domain: len(kept) for domain, kept in pairs.items()}, epochs)
     summaries = []
     first = 0
     for epoch in range(epochs):
-        of_epoch = [row for row in rows if row["epoch"] == epoch]
-        packed = Counter(row["domain"] for row in of_epoch)
-        left_over = {domain: count - packed[domain] * batch_size for domain, count in pairs.items()}
+        of_epoch = [row for batch, row in zip(batches, rows, strict=True) if batch.epoch == epoch]
+        times = _times_packed([batch for batch in batches if batch.epoch == epoch], pairs)
         summaries.append(
-            EpochSummary(first_batch=first, batches=len(of_epoch), left_over=left_over, **mean_measures(of_epoch))
+            EpochSummary(
+                first_batch=first,
+                batches=len(of_epoch),
+                left_over={domain: int((pairs[domain] & (own == 0)).sum()) for domain, own in times.items()},
+                repeated=int(sum(np.maximum(own - 1, 0).sum() for own in times.values())),
+                met_before=met_before[epoch],
+                **mean_measures(of_epoch),
+            )
         )
         first += len(of_epoch)
     return summaries
 
 
-def mean_measures(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The measures' means over batches."""
-    return {name: round(sum(row[name] for row in rows) / max(len(rows), 1), 6) for name in MEASURES}
+def _times_packed(batches: Sequence[Batch], pairs: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.int64]]:
+    times = {domain: np.zeros(len(kept), dtype=np.int64) for domain, kept in pairs.items()}
+    for batch in batches:
+        times[batch.domain][batch.rows] += 1
+    return times
+
+
+def summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Number of batches and means of the measures of each domain."""
+    by_domain = defaultdict(list)
+    for row in rows:
+        by_domain[row["domain"]].append(row)
+    return {domain: {"batches": len(own), **mean_measures(own)} for domain, own in by_domain.items()}
+
+
+def mean_measures(rows: Sequence[Row]) -> dict[str, Any]:
+    """The measures' means over batches; the masked share by reason, too."""
+    means = {name: _mean(rows, name) for name in ("hardness", "unmasked_hardness", "masked_share")}
+    return {**means, "masked_by": {reason: _mean(rows, f"masked_{reason}") for reason in REASONS}}
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return round(float(sum(row[name] for row in rows)) / max(len(rows), 1), 6)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def write_shards(
     """Write the shards that ``parts`` does not hold yet; several threads, a shard each.
 
     Returns:
-        The shards, and a row a batch: its number, epoch, domain and hardness.
+        The shards, and a row a batch: its number, epoch, domain and measures.
     """
     starts = range(0, len(batches), batches_per_shard)
 
@@ -60,9 +59,9 @@ def _write_shard(parts: Path, name: str, batches: Sequence[Batch], domains: Mapp
     record_batches: list[pa.RecordBatch] = []
     rows: list[Row] = []
     for batch in batches:
-        record_batch, hardness = domains[batch.domain].batch(batch.rows)
+        record_batch, measures = domains[batch.domain].batch(batch.rows)
         record_batches.append(record_batch)
-        rows.append({"epoch": batch.epoch, "domain": batch.domain, **asdict(hardness)})
+        rows.append({"epoch": batch.epoch, "domain": batch.domain, **measures})
     write_shard(parts / name, record_batches)
     shard = Shard(
         name=name,

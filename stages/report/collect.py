@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from formats.clusters import Clusters
+from formats.clusters import read_draws
 from stages.report.records import Record, read_record, read_rows
 
 POLICIES = ("contextual", "random")
@@ -85,9 +85,9 @@ def read_ingested(file: Path) -> Ingested:
 
 
 def read_cluster_sizes(metrics: Path, clusters: Path) -> dict[str, NDArray[np.int64]]:
-    """Sizes of all clusters by domain, ``(K,)`` each."""
+    """Sizes of all clusters by domain, ``(K,)`` each, in the first draw."""
     domains = read_record(dict[str, ClusterCount], metrics, made_by="cluster")
-    return {name: Clusters.read(clusters, name, count.pairs).sizes for name, count in domains.items()}
+    return {name: read_draws(clusters, name, count.pairs)[0].sizes for name, count in domains.items()}
 
 
 def read_packed(folder: Path) -> dict[str, Packed]:

@@ -1,15 +1,18 @@
 """``python -m stages.cluster``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from formats.clusters import Clusters
+from formats.clusters import NONE, Clusters, read_draws
 from formats.errors import InputError
+from formats.negatives import Negatives
 from formats.results import read_json
 from formats.source import Source
 from stages.cluster.__main__ import main
+from stages.filter import __main__ as judge
 from tests.helpers import (
     plant_vectors,
     run_on_full_disk,
@@ -24,17 +27,23 @@ from tests.helpers import (
 DATA = Path("data/clusters")
 
 
+def judge_planted() -> None:
+    """Plant vectors for all pairs, and filter."""
+    plant_vectors()
+    judge.main()
+
+
 @pytest.fixture
 def corpus(workspace: Path) -> Path:
     write_pairs("birds", topic_pairs(70))
     write_pairs("fish/small", topic_pairs(30, seed=1))
-    plant_vectors()
+    judge_planted()
     return workspace
 
 
 def test_clusters_of_every_domain_and_their_sizes_come_out(corpus: Path) -> None:
     assert main() == "100 pairs in 7 clusters of 2 domains"
-    birds = Clusters.read(DATA, "birds", pairs=70)
+    birds = Clusters.read(DATA, "birds", 0, pairs=70)
     metrics = read_json(Path("results/cluster.json"), made_by="cluster")
     assert metrics["birds"] == {
         "pairs": 70,
@@ -53,7 +62,7 @@ def test_two_runs_give_the_same_bytes_and_a_new_domain_changes_no_other(corpus: 
     main()
     assert tree(DATA) == first
     write_pairs("mammals", topic_pairs(40, seed=2))
-    plant_vectors()
+    judge_planted()
     main()
     second = tree(DATA)
     assert second.pop("source.json") != first.pop("source.json")
@@ -63,15 +72,15 @@ def test_two_runs_give_the_same_bytes_and_a_new_domain_changes_no_other(corpus: 
 def test_held_out_pairs_are_in_no_cluster(workspace: Path) -> None:
     pairs = topic_pairs(20)
     write_rows("birds", [(*pair, "test" if number < 5 else "train") for number, pair in enumerate(pairs)])
-    plant_vectors()
+    judge_planted()
     main()
-    assert Clusters.read(DATA, "birds", pairs=15).sizes.sum() == 15
+    assert Clusters.read(DATA, "birds", 0, pairs=15).sizes.sum() == 15
 
 
 def test_a_domain_may_have_no_training_pairs_at_all(workspace: Path) -> None:
     write_pairs("birds", topic_pairs(20))
     write_pairs("mammals", topic_pairs(3, seed=1), split="test")
-    plant_vectors()
+    judge_planted()
     assert main() == "20 pairs in 3 clusters of 2 domains"
 
 
@@ -83,7 +92,8 @@ def test_wrong_input_is_one_message_and_nothing_comes_out(corpus: Path) -> None:
         "cluster: error: params.yaml: unknown parameter 'cluster.cluster_sise'; did you mean 'cluster_size'?\n"
     )
     assert ended.stdout == ""
-    assert sorted(path.name for path in corpus.iterdir()) == ["data", "params.yaml"]
+    assert sorted(path.name for path in corpus.iterdir()) == ["data", "params.yaml", "results"]
+    assert not DATA.exists()
 
 
 @pytest.mark.parametrize(
@@ -122,3 +132,28 @@ def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_pa
     assert ended.stderr.startswith("cluster: error: the disk is full; free space")
     assert len(ended.stderr.splitlines()) == 1
     assert sorted(left) == sorted(before)
+
+
+def test_pairs_that_the_filter_dropped_are_in_no_cluster(corpus: Path) -> None:
+    negatives = Negatives.read(Path("data/negatives"), "birds", 70)
+    kept = np.arange(70) % 7 != 0
+    replace(negatives, kept=kept).write(Path("data/negatives"), "birds")
+    main()
+    clusters = Clusters.read(DATA, "birds", 0, pairs=70)
+    np.testing.assert_array_equal(clusters.assignment == NONE, ~kept)
+    assert clusters.sizes.tolist() == [16, 16, 16, 12]
+    assert read_json(Path("results/cluster.json"), made_by="cluster")["birds"]["pairs"] == 60
+
+
+def test_draws_are_clusterings_that_differ(corpus: Path) -> None:
+    write_params(corpus, {"cluster.draws": 2})
+    main()
+    first, second = read_draws(DATA, "birds", 70)
+    assert (first.assignment != second.assignment).any()
+    assert first.sizes.tolist() == second.sizes.tolist()
+
+
+def test_negatives_of_other_pairs_are_refused(corpus: Path) -> None:
+    write_pairs("mammals", topic_pairs(40, seed=2))
+    with pytest.raises(InputError, match=r"data/negatives: made from other pairs .*run the stage 'filter' again"):
+        main()

@@ -66,7 +66,7 @@ def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
     before = project.artifacts()
     threads = "--runner=FnApiRunner --direct_running_mode=multi_threading --direct_num_workers=2"
     knobs = f"export BATCHWRIGHT_SCRATCH=.scratch/again BATCHWRIGHT_WORKERS=1 BEAM_OPTIONS='{threads}';"
-    commands = ["ingest", "embed", "cluster", "filter", "pack contextual", "pack random", "train biencoder"]
+    commands = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "train biencoder"]
     commands += ["train biencoder --batches random", "evaluate biencoder", "report"]
     done = project.shell(f"{knobs} set -e; " + "; ".join(f"python -m stages.{command}" for command in commands))
     assert done.returncode == 0, done.stderr

@@ -112,8 +112,8 @@ def test_missing_vectors_name_the_stage_or_the_names_that_exist(tmp_path: Path) 
 
 def test_clusters_come_back_with_their_sizes(tmp_path: Path) -> None:
     centroids = np.ones((3, 2, 4), dtype=np.float32)
-    Clusters(assignment=np.array([2, 0, 2], dtype=np.int32), centroids=centroids).write(tmp_path, "a/b")
-    clusters = Clusters.read(tmp_path, "a/b", pairs=3)
+    Clusters(assignment=np.array([2, 0, 2], dtype=np.int32), centroids=centroids).write(tmp_path, "a/b", 0)
+    clusters = Clusters.read(tmp_path, "a/b", 0, pairs=3)
     assert clusters.sizes.tolist() == [1, 0, 2]
     np.testing.assert_array_equal(clusters.centroids, centroids)
 
@@ -123,23 +123,44 @@ def test_clusters_come_back_with_their_sizes(tmp_path: Path) -> None:
     [
         ([0, 1], r"assignment\.npy: expected int32 of shape \(3,\)"),
         ([0, 1, 3], "a cluster that is not among 3"),
-        ([0, -1, 1], "not among 3"),
+        ([0, -2, 1], "not among 3"),
     ],
 )
 def test_clusters_that_do_not_fit_the_pairs_are_refused(tmp_path: Path, assignment: list[int], message: str) -> None:
-    Clusters(assignment=np.array(assignment), centroids=np.ones((3, 2, 4), np.float32)).write(tmp_path, "a")
+    Clusters(assignment=np.array(assignment), centroids=np.ones((3, 2, 4), np.float32)).write(tmp_path, "a", 0)
     with pytest.raises(InputError, match=message):
-        Clusters.read(tmp_path, "a", pairs=3)
+        Clusters.read(tmp_path, "a", 0, pairs=3)
+
+
+def negatives_of_three(mined: list[list[int]]) -> Negatives:
+    scores, classes = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
+    return Negatives(
+        scores=scores,
+        thresholds=scores,
+        query_class=classes,
+        document_class=classes,
+        kept=np.array([True, False, True]),
+        mined=np.array(mined, np.int32).reshape(3, -1),
+    )
 
 
 def test_negatives_come_back_and_stale_ones_are_refused(tmp_path: Path) -> None:
-    scores, classes = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
-    Negatives(scores=scores, thresholds=scores, query_class=classes, document_class=classes).write(tmp_path, "a")
-    assert Negatives.read(tmp_path, "a", pairs=3).document_class.tolist() == [0, 1, 2]
+    negatives_of_three([[1, -1], [2, 0], [-1, -1]]).write(tmp_path, "a")
+    read = Negatives.read(tmp_path, "a", pairs=3)
+    assert read.document_class.tolist() == [0, 1, 2]
+    assert read.kept.tolist() == [True, False, True]
+    assert read.mined.tolist() == [[1, -1], [2, 0], [-1, -1]]
     with pytest.raises(
-        InputError, match=r"scores\.npy: expected float32 of shape \(4,\).*run the stage 'filter' again"
+        InputError, match=r"mined\.npy: expected int32 of shape \(4, None\).*run the stage 'filter' again"
     ):
         Negatives.read(tmp_path, "a", pairs=4)
+
+
+@pytest.mark.parametrize("row", [3, -2])
+def test_mined_negatives_that_are_no_pairs_are_refused(tmp_path: Path, row: int) -> None:
+    negatives_of_three([[1], [row], [-1]]).write(tmp_path, "a")
+    with pytest.raises(InputError, match=r"mined\.npy: names a row that is not among 3; run the stage 'filter' again"):
+        Negatives.read(tmp_path, "a", pairs=3)
 
 
 def test_the_source_comes_back(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
         ("group: {batch_sise: 3, batch_size: 3}", r"unknown parameter 'group.batch_sise'; did you mean 'batch_size'\?"),
         ("group: {batch_size: 3, inner: {dept: 1}}", r"unknown parameter 'group.inner.dept'; did you mean 'depth'\?"),
         ("group: {batch_size: 3, named: {a: {dept: 1}}}", r"'group.named.a.dept'; did you mean 'depth'\?"),
-        ("group: {batch_size: 3, xyzzy: 1}", "unknown parameter 'group.xyzzy'; known: batch_size, depth"),
+        ("group: {batch_size: 3, xyzzy: 1}", "unknown parameter 'group.xyzzy'; known: batch_size, inner, named, rate"),
         ("group: {}", "parameter 'group.batch_size' is missing"),
         ("group:", "parameter 'group.batch_size' is missing"),
         ("group: {batch_size: many}", r"parameter 'group.batch_size': .*integer.*\(found 'many'\)"),

@@ -39,7 +39,15 @@ def folder(tmp_path: Path) -> Path:
         size = file.stat().st_size
         shards.append(Shard(name=file.name, sha256=file_sha256(file), bytes=size, rows=4 * count, batches=count))
     summary = EpochSummary(
-        first_batch=0, batches=6, left_over={"tests": 1}, hardness=0.5, unmasked_hardness=0.4, masked_share=0.1
+        first_batch=0,
+        batches=6,
+        left_over={"tests": 1},
+        repeated=0,
+        met_before=0.0,
+        hardness=0.5,
+        unmasked_hardness=0.4,
+        masked_share=0.1,
+        masked_by={"score": 0.1},
     )
     Manifest(
         policy="contextual",

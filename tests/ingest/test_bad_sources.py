@@ -173,12 +173,12 @@ def test_all_sources_that_cannot_be_read_are_told_at_once(workspace: Path) -> No
     [
         ({"kind": "jsnl"}, "'ingest.sources.0.kind': there is no 'jsnl'; did you mean 'jsonl'?"),
         ({"path": "x"}, "parameter 'ingest.sources.0.kind' is missing"),
-        ({"kind": "csv", "domain": "d"}, "parameter 'ingest.sources.0.csv.path' is missing"),
+        ({"kind": "csv", "domain": "d"}, "parameter 'ingest.sources.0.path' is missing"),
         ({"kind": "csv", "path": "x"}, "give either 'domain' (a name) or 'domain_column'"),
         ({"kind": "csv", "path": "x", "domain": "d", "domain_column": "e"}, "give either 'domain' (a name) or"),
-        ({"kind": "csv", "pth": "x", "path": "x", **DOMAIN}, "'ingest.sources.0.csv.pth'; did you mean 'path'?"),
-        ({"kind": "csv", "path": "x", "columns": {"doc": "x"}, **DOMAIN}, "csv.columns.doc'; did you mean"),
-        ({"kind": "docstrings", "packages": ["a.b"]}, "ingest.sources.0.docstrings.packages.0'"),
+        ({"kind": "csv", "pth": "x", "path": "x", **DOMAIN}, "'ingest.sources.0.pth'; did you mean 'path'?"),
+        ({"kind": "csv", "path": "x", "columns": {"doc": "x"}, **DOMAIN}, "sources.0.columns.doc'; did you mean"),
+        ({"kind": "docstrings", "packages": ["a.b"]}, "ingest.sources.0.packages.0'"),
     ],
 )
 def test_wrong_settings_are_named(workspace: Path, source: dict[str, Any], message: str) -> None:

@@ -10,12 +10,12 @@ RunPack = Callable[[str], str]
 
 
 def prepare(**domains: list[tuple[str, str]]) -> None:
-    """Write pairs, plant vectors, cluster and filter, in the working directory."""
+    """Write pairs, plant vectors, filter and cluster, in the working directory."""
     for domain, pairs in domains.items():
         write_pairs(domain, pairs)
     plant_vectors()
-    cluster.main()
     judge.main()
+    cluster.main()
 
 
 def with_duplicates(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,23 +1,28 @@
 """Masks and hardness against plain loops over texts and vectors."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.masks import unpack_mask
 from formats.negatives import Negatives
-from formats.pairs import read_pairs
-from formats.results import read_tsv
+from formats.pairs import PAIRS, read_pairs
+from formats.positives import KnownPositives
+from formats.results import read_json, read_tsv
 from formats.shards import ShardSet
+from formats.vectors import PairVectors
+from stages.filter import __main__ as judge
+from stages.pack.domain import Domain
 from stages.pack.hardness import measure
-from stages.pack.masks import KnownPositives, false_negatives
+from stages.pack.masks import REASONS, false_negatives, masked_by
 from tests.helpers import planted_vectors, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare, with_duplicates
 
-MARGIN = 0.125
 SHARDS = Path("data/shards")
 
 
@@ -29,14 +34,24 @@ def inner(left: list[float], right: list[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def brute_force(queries: list[str], documents: list[str], known: dict[str, set[str]]) -> np.ndarray:
+RULES: dict[str, Callable[[float], float]] = {
+    "margin": lambda score: score - 0.125,
+    "factor": lambda score: score - 0.25 * abs(score),
+    "threshold": lambda score: 0.5,
+}
+VALUES = {"margin": 0.125, "factor": 0.25, "threshold": 0.5}
+
+
+def brute_force(
+    queries: list[str], documents: list[str], known: dict[str, set[str]], lowest: Callable[[float], float]
+) -> np.ndarray:
     """The mask by its definition; ``known`` are the normalised documents of each normalised query."""
     left, right = planted_vectors(queries).tolist(), planted_vectors(documents).tolist()
     mask = np.zeros((len(queries), len(queries)), bool)
     for i, query in enumerate(queries):
         for j, document in enumerate(documents):
             known_positive = normalised(document) in known[normalised(query)]
-            scores_like_one = inner(left[i], right[j]) >= inner(left[i], right[i]) - MARGIN
+            scores_like_one = inner(left[i], right[j]) >= lowest(inner(left[i], right[i]))
             mask[i, j] = i != j and (known_positive or scores_like_one)
     return mask
 
@@ -48,15 +63,20 @@ def known_positives(domain: str) -> dict[str, set[str]]:
     return known
 
 
-@pytest.mark.parametrize("policy", ["contextual", "random"])
-def test_masks_equal_brute_force_bit_for_bit(corpus: Path, run_pack: RunPack, policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "rule"),
+    [("contextual", "margin"), ("random", "margin"), ("contextual", "factor"), ("contextual", "threshold")],
+)
+def test_masks_equal_brute_force_bit_for_bit(corpus: Path, run_pack: RunPack, policy: str, rule: str) -> None:
+    write_params(corpus, {"filter.margin": None, f"filter.{rule}": VALUES[rule]})
+    judge.main()
     run_pack(policy)
     shards = ShardSet.open(SHARDS / policy)
     masked = by_identity = 0
     for number in range(len(shards)):
         batch = shards.batch(number).to_pydict()
         known = known_positives(batch["domain"][0])
-        expected = brute_force(batch["query"], batch["document"], known)
+        expected = brute_force(batch["query"], batch["document"], known, RULES[rule])
         np.testing.assert_array_equal(unpack_mask(batch["mask"], len(expected)), expected)
         masked += expected.sum()
         by_identity += sum(normalised(d) in known[normalised(q)] for q in batch["query"] for d in batch["document"])
@@ -70,6 +90,18 @@ def test_a_known_positive_is_masked_however_low_it_scores(workspace: Path, run_p
     run_pack("random")
     mask = unpack_mask(ShardSet.open(SHARDS / "random").batch(0)["mask"].to_pylist(), 8)
     np.testing.assert_array_equal(mask, ~np.eye(8, dtype=bool))
+
+
+def test_nearly_the_same_query_shares_its_documents(workspace: Path, run_pack: RunPack) -> None:
+    """Both ways: the other's document is a positive of mine, and mine of the other's."""
+    write_params(workspace, {"pack.batch_size": 2, "filter.margin": 0.0, "pack.epochs": 1})
+    question = "topic0 how do the birds that live beside the lake find their way when they fly south before winter"
+    prepare(birds=[(question, "topic1 one answer"), (f"{question}s", "topic2 another answer")])
+    run_pack("random")
+    mask = unpack_mask(ShardSet.open(SHARDS / "random").batch(0)["mask"].to_pylist(), 2)
+    np.testing.assert_array_equal(mask, ~np.eye(2, dtype=bool))
+    by_reason = ShardSet.open(SHARDS / "random").manifest.epochs[0].masked_by
+    assert by_reason == {"known_positive": 1.0, "duplicate": 0.0, "score": 0.0}
 
 
 def test_a_document_like_ones_own_is_masked_on_both_sides(workspace: Path, run_pack: RunPack) -> None:
@@ -92,21 +124,35 @@ def test_the_diagonal_is_never_masked(batch: int, seed: int) -> None:
             assert mask[i, j] == (known[i, j] or scores[i, j] >= scores[i, i] - np.float32(0.3))
 
 
-CLASSES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20)
-
-
-@given(CLASSES, st.data())
-def test_known_positives_are_the_documents_beside_a_query_in_any_row(
-    rows: list[tuple[int, int]], data: st.DataObject
-) -> None:
-    classes = np.array(rows, np.int32)
-    zeros = np.zeros(len(rows), np.float32)
+@given(st.integers(2, 20), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_each_masked_cell_counts_for_one_reason(batch: int, texts: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    queries, documents = generator.integers(texts, size=(2, 3 * batch)).astype(np.int32)
+    zeros = np.zeros(3 * batch, np.float32)
     known = KnownPositives(
-        Negatives(scores=zeros, thresholds=zeros, query_class=classes[:, 0], document_class=classes[:, 1])
-    )
-    chosen = classes[data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=8))]
-    expected = [[(query, document) in rows for document in chosen[:, 1]] for query in chosen[:, 0]]
-    assert known.among(chosen[:, 0], chosen[:, 1]).tolist() == expected
+        Negatives(
+            scores=zeros,
+            thresholds=zeros,
+            query_class=queries,
+            document_class=documents,
+            kept=zeros == 0,
+            mined=np.empty((3 * batch, 0), np.int32),
+        )
+    ).among(queries[:batch], documents[:batch])
+    scores = generator.normal(size=(batch, batch)).astype(np.float32)
+    mask = false_negatives(scores, np.full(batch, 0.5, np.float32), known)
+    counts = dict.fromkeys(REASONS, 0)
+    rows = set(zip(queries.tolist(), documents.tolist(), strict=True))
+    for i, j in ((i, j) for i in range(batch) for j in range(batch) if i != j):
+        if documents[j] == documents[i]:
+            counts["duplicate"] += 1
+        elif (int(queries[i]), int(documents[j])) in rows:
+            counts["known_positive"] += 1
+        elif scores[i, j] >= 0.5:
+            counts["score"] += 1
+    shares = masked_by(mask, known, documents[:batch])
+    assert {reason: round(share * batch * (batch - 1)) for reason, share in shares.items()} == counts
+    assert sum(shares.values()) == pytest.approx(measure(scores, mask).masked_share)
 
 
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1))
@@ -134,6 +180,75 @@ def test_the_hardness_reported_is_that_of_the_texts_packed(corpus: Path, run_pac
         every = [inner(left[i], right[j]) for i in range(8) for j in range(8) if i != j]
         assert float(row["hardness"]) == pytest.approx(sum(every) / len(every), rel=1e-5)
         assert (row["batch"], row["domain"]) == (str(number), batch["domain"][0])
+
+
+def test_the_masked_share_is_told_by_reason_for_batches_epochs_and_domains(corpus: Path, run_pack: RunPack) -> None:
+    run_pack("contextual")
+    table = read_tsv(Path("results/pack/contextual.tsv"), made_by="pack")
+    summary = read_json(Path("results/pack/contextual.json"), made_by="pack")
+    epochs = ShardSet.open(SHARDS / "contextual").manifest.epochs
+    for row in table:
+        assert sum(float(row[f"masked_{reason}"]) for reason in REASONS) == pytest.approx(
+            float(row["masked_share"]), abs=1e-5
+        )
+    for reason in REASONS:
+        for number, epoch in enumerate(epochs):
+            of_epoch = [float(row[f"masked_{reason}"]) for row in table if row["epoch"] == str(number)]
+            assert epoch.masked_by[reason] == pytest.approx(sum(of_epoch) / len(of_epoch), abs=1e-5)
+        for domain in ("birds", "fish"):
+            of_domain = [float(row[f"masked_{reason}"]) for row in table if row["domain"] == domain]
+            found = summary["domains"][domain]
+            assert found["batches"] == len(of_domain)
+            assert found["masked_by"][reason] == pytest.approx(sum(of_domain) / len(of_domain), abs=1e-5)
+    assert all(share > 0 for share in summary["domains"]["birds"]["masked_by"].values())
+    assert summary["domains"]["fish"]["masked_by"]["duplicate"] == 0
+
+
+def test_mined_negatives_follow_those_that_the_source_gave(workspace: Path, run_pack: RunPack) -> None:
+    write_params(workspace, {"filter.mine": {"count": 3, "depth": 10}})
+    prepare(birds=topic_pairs(40))
+    run_pack("contextual")
+    pairs = read_pairs(Path("data/pairs"), "birds", "train")
+    negatives = Negatives.read(Path("data/negatives"), "birds", len(pairs))
+    documents, places = pairs["document"].to_pylist(), {name: row for row, name in enumerate(pairs["id"].to_pylist())}
+    shards = ShardSet.open(SHARDS / "contextual")
+    for number in range(len(shards)):
+        batch = shards.batch(number).to_pydict()
+        for name, hard in zip(batch["id"], batch["negatives"], strict=True):
+            assert hard == [documents[row] for row in negatives.mined[places[name]] if row >= 0]
+    assert any(negatives.mined.ravel() >= 0)
+
+
+def test_a_mined_negative_that_the_source_gave_stands_once() -> None:
+    table = pa.Table.from_pylist(
+        [
+            {
+                "id": str(row),
+                "query": "q",
+                "document": f"d{row}",
+                "domain": "birds",
+                "split": "train",
+                "negatives": ["d2", "x"],
+            }
+            for row in range(4)
+        ],
+        schema=PAIRS,
+    )
+    classes, zeros = np.arange(4, dtype=np.int32), np.zeros(4, np.float32)
+    negatives = Negatives(
+        scores=zeros,
+        thresholds=zeros,
+        query_class=classes,
+        document_class=classes,
+        kept=zeros == 0,
+        mined=np.array([[2, 3], [3, -1], [-1, -1], [0, 2]], np.int32),
+    )
+    vectors = PairVectors(vectors=np.ones((8, 2), np.float16), rows=np.arange(8).reshape(2, 4))
+    domain = Domain(
+        pairs=table, negatives=negatives, known=KnownPositives(negatives), vectors=vectors, surrogate=vectors
+    )
+    batch, _ = domain.batch(np.array([3, 0, 2, 1]))
+    assert batch["negatives"].to_pylist() == [["d2", "x", "d0"], ["d2", "x", "d3"], ["d2", "x"], ["d2", "x", "d3"]]
 
 
 def test_contextual_batches_are_harder_than_random_ones(workspace: Path, run_pack: RunPack) -> None:

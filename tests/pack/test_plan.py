@@ -1,13 +1,15 @@
 """Which pairs meet in a batch, and in which order batches come."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from formats.clusters import Clusters
+from formats.clusters import NONE, Clusters
 from formats.errors import InputError
 from stages.pack.params import PackParams
 from stages.pack.plan import Batch, plan_batches
@@ -22,10 +24,21 @@ def make_clusters(sizes: list[int], seed: int = 0) -> Clusters:
 
 
 def plan(
-    policy: str = "contextual", seed: int = 1, batch_size: int = 4, epochs: int = 3, **sizes: list[int]
+    policy: str = "contextual",
+    seed: int = 1,
+    batch_size: int = 4,
+    epochs: int = 3,
+    more: dict[str, Any] | None = None,
+    **sizes: list[int],
 ) -> list[Batch]:
-    params = PackParams(batch_size=batch_size, epochs=epochs, batches_per_shard=3)
-    return plan_batches({domain: make_clusters(of) for domain, of in sizes.items()}, policy, params, seed)
+    params = {"batch_size": batch_size, "epochs": epochs, "batches_per_shard": 3, **(more or {})}
+    clusters = {domain: [make_clusters(of)] for domain, of in sizes.items()}
+    return plan_batches(clusters, policy, PackParams.model_validate(params), seed)
+
+
+def cut(rows: NDArray[np.int64], batch_size: int) -> NDArray[np.int64]:
+    """Whole batches ``(n, batch_size)``."""
+    return rows[: len(rows) // batch_size * batch_size].reshape(-1, batch_size)
 
 
 def content(batches: list[Batch], domain: str | None = None) -> list[tuple[int, str, list[int]]]:
@@ -34,24 +47,44 @@ def content(batches: list[Batch], domain: str | None = None) -> list[tuple[int, 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(
-    sizes=st.lists(st.integers(0, 20), min_size=1, max_size=8), batch_size=st.integers(2, 12), seed=st.integers(0, 9)
+    sizes=st.lists(st.integers(0, 20), min_size=1, max_size=8),
+    batch_size=st.integers(2, 12),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 9),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_policy_fills_all_the_batches_it_can_with_each_pair_once(
-    policy: str, sizes: list[int], batch_size: int, seed: int
+def test_a_policy_orders_each_pair_once(
+    policy: str, sizes: list[int], batch_size: int, share: float, seed: int
 ) -> None:
-    batches = POLICIES[policy](make_clusters([*sizes, 1]), batch_size, np.random.default_rng(seed))
-    pairs = sum(sizes) + 1
-    assert batches.shape == (pairs // batch_size, batch_size)
-    assert len(np.unique(batches)) == batches.size
-    assert set(batches.ravel().tolist()) <= set(range(pairs))
+    order = POLICIES[policy](make_clusters([*sizes, 1]), batch_size, share, np.random.default_rng(seed))
+    assert sorted(order.tolist()) == list(range(sum(sizes) + 1))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_pairs_that_the_filter_dropped_are_in_no_batch(policy: str, share: float) -> None:
+    clusters = make_clusters([7, 9, 4])
+    clusters.assignment[[3, 11]] = NONE
+    order = POLICIES[policy](clusters, 4, share, np.random.default_rng(0))
+    assert sorted(order.tolist()) == [row for row in range(20) if row not in (3, 11)]
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_a_batch_takes_the_share_asked_for_from_each_of_its_clusters(share: float) -> None:
+    clusters = make_clusters([16] * 20)
+    batches = cut(POLICIES["contextual"](clusters, 8, share, np.random.default_rng(0)), 8)
+    of = np.sort(clusters.assignment[batches], axis=1)
+    together = [np.unique(batch, return_counts=True)[1].min() for batch in of]
+    assert all(count >= 8 * share for count in together)
+    alone = np.mean([len(set(batch)) == 1 for batch in of.tolist()])
+    assert alone == 1 if share == 1 else alone < 0.3
 
 
 @given(sizes=st.lists(st.integers(1, 30), min_size=2, max_size=8), batch_size=st.integers(2, 8))
 @settings(max_examples=60, deadline=None)
 def test_a_cluster_fills_as_many_contextual_batches_alone_as_it_can(sizes: list[int], batch_size: int) -> None:
     clusters = make_clusters(sizes)
-    batches = POLICIES["contextual"](clusters, batch_size, np.random.default_rng(0))
+    batches = cut(POLICIES["contextual"](clusters, batch_size, 1.0, np.random.default_rng(0)), batch_size)
     pure = Counter(of.tolist()[0] for of in clusters.assignment[batches] if len(set(of.tolist())) == 1)
     assert all(pure[cluster] >= size // batch_size for cluster, size in enumerate(sizes))
 
@@ -63,7 +96,7 @@ def test_clusters_too_small_to_fill_a_batch_share_one_with_their_nearest_neighbo
         assignment=np.repeat(np.arange(24), 2).astype(np.int32),
         centroids=np.stack([circle, circle], axis=1).astype(np.float32),
     )
-    batches = POLICIES["contextual"](clusters, 6, np.random.default_rng(0))
+    batches = cut(POLICIES["contextual"](clusters, 6, 1.0, np.random.default_rng(0)), 6)
     spans = np.sort(np.ptp(angles[clusters.assignment[batches]], axis=1))
     # The tour turns round where an end of the half circle is reached: one batch at most spans more.
     np.testing.assert_allclose(spans[:-1], 2 * np.pi / 24)
@@ -118,3 +151,47 @@ def test_domains_smaller_than_a_batch_are_named_with_their_sizes() -> None:
         plan(batch_size=8, ants=[4, 3], bees=[0], cats=[8])
     with pytest.raises(InputError, match=r"'d09' \(1\) and 5 more; lower"):
         plan(batch_size=8, **{f"d{number:02}": [1] for number in range(15)})
+
+
+def test_the_share_follows_the_epochs_and_the_last_one_holds() -> None:
+    batches = plan(epochs=4, batch_size=4, more={"cluster_share": [0.0, 1.0]}, birds=[4] * 20)
+    of = make_clusters([4] * 20).assignment
+    alone = [np.mean([len(set(of[each.rows].tolist())) == 1 for each in batches if each.epoch == e]) for e in range(4)]
+    assert alone[0] < 0.2
+    assert alone[1:] == [1, 1, 1]
+
+
+def test_every_draw_of_clusters_gets_its_epoch() -> None:
+    draws = [make_clusters([4] * 10, seed) for seed in range(2)]
+    params = PackParams(batch_size=4, epochs=3, batches_per_shard=3)
+    batches = plan_batches({"birds": draws}, "contextual", params, 1)
+    for epoch in range(3):
+        of = draws[epoch % 2].assignment
+        assert all(len(set(of[each.rows].tolist())) == 1 for each in batches if each.epoch == epoch)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_refilled_batches_leave_no_pair_out_and_repeat_no_more_than_they_need(policy: str) -> None:
+    batches = plan(policy, epochs=1, batch_size=8, more={"left_over": "refill"}, birds=[9, 5, 6])
+    rows = [row for each in batches for row in each.rows.tolist()]
+    assert set(rows) == set(range(20))
+    assert len(rows) == 24
+    assert all(len(set(each.rows.tolist())) == 8 for each in batches)
+
+
+@pytest.mark.parametrize(("weight", "batches"), [(0.5, 5), (1, 10), (1.5, 15), (2, 20), (0.01, 0)])
+def test_a_weight_says_how_often_an_epoch_takes_a_domains_pairs(weight: float, batches: int) -> None:
+    planned = plan(epochs=1, more={"weights": {"birds": weight}}, birds=[40], fish=[8])
+    assert Counter(each.domain for each in planned) == Counter({"birds": batches, "fish": 2})
+    times = Counter(row for each in planned if each.domain == "birds" for row in each.rows.tolist())
+    assert max(times.values(), default=0) <= max(1, round(weight + 0.49))
+
+
+def test_a_weight_of_an_unknown_domain_is_refused() -> None:
+    with pytest.raises(InputError, match=r"pack\.weights: no domain is named 'bird'; there are birds, fish"):
+        plan(more={"weights": {"bird": 2}}, birds=[40], fish=[8])
+
+
+def test_ten_thousand_domains_of_three_pairs_are_packed() -> None:
+    batches = plan(batch_size=3, epochs=1, **{f"d{number}": [3] for number in range(10_000)})
+    assert len(batches) == 10_000

@@ -57,11 +57,37 @@ def test_every_pair_is_in_an_epoch_once_or_counted_as_left_over(corpus: Path, ru
     assert read_json(Path("results/pack/contextual.json"), made_by="pack")["left_over"] == 10
 
 
+@pytest.mark.parametrize(("draws", "least", "most"), [(1, 1, 1), (2, 0.05, 0.9)])
+def test_the_manifest_tells_which_share_of_pairs_meets_again(
+    workspace: Path, run_pack: RunPack, draws: int, least: float, most: float
+) -> None:
+    write_params(workspace, {"cluster.cluster_size": 8, "cluster.draws": draws})
+    prepare(birds=topic_pairs(80))
+    run_pack("contextual")
+    first, second = ShardSet.open(OURS).manifest.epochs
+    assert first.met_before == 0
+    assert least <= second.met_before <= most
+
+
+def test_refilled_batches_leave_nothing_over_and_tell_what_came_twice(corpus: Path, run_pack: RunPack) -> None:
+    write_params(corpus, {"pack.left_over": "refill"})
+    run_pack("contextual")
+    for epoch in ShardSet.open(OURS).manifest.epochs:
+        assert (epoch.left_over, epoch.repeated) == ({"birds": 0, "fish": 0}, 3)
+
+
 def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack: RunPack) -> None:
     run_pack("contextual")
     manifest = ShardSet.open(OURS).manifest
     assert (manifest.policy, manifest.seed, manifest.batch_size, manifest.batches) == ("contextual", 1, 8, 30)
-    assert manifest.parameters == {"batch_size": 8, "epochs": 2, "batches_per_shard": 3}
+    assert manifest.parameters == {
+        "batch_size": 8,
+        "epochs": 2,
+        "cluster_share": [1.0],
+        "left_over": "drop",
+        "weights": {},
+        "batches_per_shard": 3,
+    }
     assert manifest.models == {"clusters": "weights of planted", "surrogate": "weights of planted"}
     assert [shard.batches for shard in manifest.shards] == [3] * 10
     assert manifest.rows == sum(shard.rows for shard in manifest.shards) == 240

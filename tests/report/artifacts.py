@@ -95,7 +95,7 @@ def _write_clusters(folder: Path) -> None:
     for domain in DOMAINS:
         assignment = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
         centroids = np.zeros((len(sizes), 2, 4), np.float32)
-        Clusters(assignment=assignment, centroids=centroids).write(folder / "data/clusters", domain)
+        Clusters(assignment=assignment, centroids=centroids).write(folder / "data/clusters", domain, 0)
         metrics[domain] = {"pairs": 40, "clusters": 5, "largest": 12, "median": 9, "smallest": 3}
     write_json(folder / "results/cluster.json", metrics)
 

@@ -97,9 +97,12 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
             first_batch=epoch * per_epoch,
             batches=per_epoch,
             left_over={},
+            repeated=0,
+            met_before=0.0,
             hardness=0.0,
             unmasked_hardness=0.0,
             masked_share=0.0,
+            masked_by={},
         )
         for epoch in range(epochs)
     ]

@@ -6,10 +6,10 @@ from typing import Literal
 import pyarrow as pa
 
 from formats.errors import InputError
+from pipelines.files import readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
-from pipelines.ingest.sources.files import readable
 
 _FILE_MARK = b"ARROW1"
 

@@ -8,8 +8,8 @@ from pydantic import model_validator
 
 from formats.errors import InputError
 from formats.params import Params
+from pipelines.files import find_files
 from pipelines.ingest.sources.base import Part, Row, Source
-from pipelines.ingest.sources.files import find_files
 
 
 class Columns(Params):

@@ -1,42 +1,19 @@
-"""Finding files by pattern and reading them as text, decompressed, with errors that name the file."""
+"""Reading files as text, decompressed, with errors that name the file."""
 
-import glob
 import io
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO, TypeVar
 
 import pyarrow as pa
 
 from formats.errors import InputError
+from pipelines.files import readable
 
 T = TypeVar("T")
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-
-
-def find_files(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted; raises InputError where there are none."""
-    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
-    files = [name for name in found if Path(name).is_file()]
-    if files:
-        return files
-    if found:
-        raise InputError(f"{pattern}: is a folder; name its files, such as {pattern.rstrip('/')}/*")
-    reason = "no file matches this pattern" if glob.has_magic(pattern) else "no such file"
-    raise InputError(f"{pattern}: {reason}; correct 'path' of this source")
-
-
-@contextmanager
-def readable(file: str) -> Iterator[None]:
-    """Turn what reading a damaged file raises into an InputError that names it."""
-    try:
-        yield
-    except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{file}: cannot be read ({reason}); the file is damaged or of another format") from None
 
 
 @contextmanager

@@ -1,19 +1,18 @@
 """K-Means by FAISS, with bounded memory, and on GPUs where FAISS has some."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, Rows
+from formats.vectors import PairVectors, Rows, blocks
 from stages.cluster.params import ClusterParams
 
 Points = Callable[[PairVectors, Rows], NDArray[np.float32]]
 
 EARLY_STOP = 1e-3
-_BLOCK = 16384
 
 
 def sum_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
@@ -59,13 +58,7 @@ def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) ->
         early_stop_threshold=EARLY_STOP,
     )
     kmeans.train(points)
-    centroids: NDArray[np.float32] = kmeans.centroids
-    return centroids
-
-
-def blocks(pairs: int) -> Iterator[slice]:
-    """Slices through ``pairs``, each small enough to be scored against many centroids at once."""
-    return (slice(start, start + _BLOCK) for start in range(0, pairs, _BLOCK))
+    return np.asarray(kmeans.centroids, dtype=np.float32)
 
 
 def sample(pairs: int, most: int, seed: int) -> Rows:

@@ -1,0 +1,93 @@
+"""Ways to make batches: ours, the paper's reference, and others that are known."""
+
+import math
+from collections.abc import Callable
+
+import faiss
+import numpy as np
+from faiss.contrib.clustering import balanced_assignment_with_penalties
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from formats.clusters import Clusters
+from formats.vectors import PairVectors
+from stages.cluster.methods import METHODS
+from stages.cluster.methods.lloyd import sum_points, train
+from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_centroids
+from stages.pack.policies import contextual
+from stages.pack.tour.greedy import greedy_tour
+
+SEED = 17
+ITERATIONS = 5
+NEIGHBOURS = 64
+
+Batches = NDArray[np.int64]
+Batching = Callable[[PairVectors, int], tuple[Batches, NDArray[np.int64]]]
+"""Takes vectors and the batch size; gives batches ``(n, B)`` of row numbers and the sizes of the clusters."""
+
+
+def random(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """Batches drawn at random."""
+    return _chop(np.random.default_rng(SEED).permutation(len(vectors)), batch), np.empty(0, np.int64)
+
+
+def reference(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """As the reference implementation: mirrored K-Means, clusters in the order of a greedy tour over the
+    centroids of their documents, concatenated and chopped."""
+    assignment = METHODS["mirrored"](vectors, _params("mirrored", batch), SEED)
+    return _along_tour(vectors, assignment, batch)
+
+
+def faiss_balanced(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """K-Means on q + d, assigned with FAISS's penalties for size (Tavenard et al., 2011), chopped along the tour."""
+    points = sum_points(vectors, slice(None))
+    k = math.ceil(len(points) / batch)
+    centroids = train(points, k, iterations=20, seed=SEED)
+    assignment, _ = balanced_assignment_with_penalties(points, centroids, maxk=min(k, 100))
+    return _along_tour(vectors, assignment.astype(np.int32), batch)
+
+
+def gcbs(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """Reverse Cuthill-McKee over the graph of the most similar queries and documents (Sachidananda et al.,
+    2023), chopped. The graph is that of the nearest neighbours above their median similarity."""
+    queries, documents = vectors.queries(slice(None)), vectors.documents(slice(None))
+    count = len(queries)
+    found, near = faiss.knn(queries, documents, min(NEIGHBOURS, count), metric=faiss.METRIC_INNER_PRODUCT)
+    kept = (found >= np.median(found)).ravel()
+    rows, columns = np.repeat(np.arange(count), near.shape[1])[kept], near.ravel()[kept]
+    graph = coo_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape=(count, count)).tocsr()
+    order = reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True)
+    return _chop(order.astype(np.int64), batch), np.empty(0, np.int64)
+
+
+def clustered(method: str, vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """One of this project's clustering methods and its packing."""
+    assignment = METHODS[method](vectors, _params(method, batch), SEED)
+    clusters = _clusters(vectors, assignment)
+    return _chop(contextual(clusters, batch, 1.0, np.random.default_rng(SEED)), batch), clusters.sizes
+
+
+def _params(method: str, size: int) -> ClusterParams:
+    return ClusterParams.model_validate(
+        {"vectors": "any", "method": method, "cluster_size": size, "iterations": ITERATIONS}
+    )
+
+
+def _clusters(vectors: PairVectors, assignment: NDArray[np.int32]) -> Clusters:
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
+
+
+def _along_tour(vectors: PairVectors, assignment: NDArray[np.int32], batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    clusters = _clusters(vectors, assignment)
+    used = np.flatnonzero(clusters.sizes)
+    tour = used[greedy_tour(clusters.centroids[used, 1], 0)]
+    place = np.empty(len(clusters.sizes), dtype=np.int64)
+    place[tour] = np.arange(len(tour))
+    return _chop(np.argsort(place[assignment], kind="stable"), batch), clusters.sizes[used]
+
+
+def _chop(rows: NDArray[np.int64], batch: int) -> Batches:
+    count = len(rows) // batch
+    return rows[: count * batch].reshape(count, batch)

@@ -1,0 +1,109 @@
+"""Pairs with false negatives that are known: every pair is joined by another whose document answers its query, too."""
+
+import string
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Text = tuple[str, str]
+Rng = np.random.Generator
+
+WIDTH = 384
+TOPIC, QUERY, PARAPHRASE = 0.92, 0.75, 0.97
+"""Cosines: of a document with its topic, of a query with its document, of a paraphrase with its original."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """Pairs of one ``group`` answer each other's queries; ``kind`` is what its second pair is to its first."""
+
+    queries: list[str]
+    documents: list[str]
+    query_vectors: NDArray[np.float32]
+    document_vectors: NDArray[np.float32]
+    kind: NDArray[np.str_]
+    group: NDArray[np.int64]
+    topic: NDArray[np.int64]
+
+
+def exact_copy(pair: Text, rng: Rng) -> Text:
+    """Another query, the same document."""
+    return words(rng, 8), pair[1]
+
+
+def other_form(pair: Text, rng: Rng) -> Text:
+    """Another query, the document in other case, white space, punctuation and Unicode form."""
+    changed = [
+        f"{word.upper() if rng.random() < 0.3 else word}{rng.choice(['', ',', '.', ' !'])}" for word in pair[1].split()
+    ]
+    return words(rng, 8), unicodedata.normalize("NFD", "  ".join(changed))
+
+
+def small_edits(pair: Text, rng: Rng) -> Text:
+    """Another query, the document with one to three letters changed."""
+    letters = list(pair[1])
+    for place in rng.choice(len(letters), size=rng.integers(1, 4), replace=False):
+        letters[place] = str(rng.choice(list(string.ascii_lowercase)))
+    return words(rng, 8), "".join(letters)
+
+
+def paraphrase(_pair: Text, rng: Rng) -> Text:
+    """Another query, a document in other words that means the same: only its vector tells."""
+    return words(rng, 8), words(rng, 60)
+
+
+def same_query(pair: Text, rng: Rng) -> Text:
+    """The query in another form, with an answer of its own."""
+    return f" {pair[0].title()}?", words(rng, 60)
+
+
+KINDS: dict[str, Callable[[Text, Rng], Text]] = {
+    kind.__name__: kind for kind in (exact_copy, other_form, small_edits, paraphrase, same_query)
+}
+
+
+def plant(groups: int, topics: int, seed: int) -> Planted:
+    """``2 * groups`` pairs, the kinds in turn; pair ``2 g + 1`` is the second of group ``g``."""
+    rng = np.random.default_rng(seed)
+    kinds = [list(KINDS)[group % len(KINDS)] for group in range(groups)]
+    first = [(words(rng, 8), words(rng, 60)) for _ in range(groups)]
+    second = [KINDS[kind](pair, rng) for kind, pair in zip(kinds, first, strict=True)]
+    topic = rng.integers(topics, size=groups)
+    left = _near(_unit(rng.normal(size=(topics, WIDTH)))[topic], TOPIC, rng)
+    same = np.isin(kinds, ["exact_copy", "other_form", "small_edits"])
+    right = np.where(same[:, None], left, _near(left, PARAPHRASE, rng))
+    other = np.array(kinds) == "same_query"
+    right[other] = _near(left[other], QUERY, rng)  # an answer that the vectors know nothing of
+    documents = np.stack([left, right], axis=1).reshape(2 * groups, WIDTH).astype(np.float32)
+    pairs = [pair for both in zip(first, second, strict=True) for pair in both]
+    return Planted(
+        queries=[query for query, _ in pairs],
+        documents=[document for _, document in pairs],
+        query_vectors=_near(documents, QUERY, rng).astype(np.float32),
+        document_vectors=documents,
+        kind=np.repeat(kinds, 2),
+        group=np.repeat(np.arange(groups), 2),
+        topic=np.repeat(topic, 2),
+    )
+
+
+def words(rng: Rng, count: int) -> str:
+    """A text of made-up words, some with an accent."""
+    letters = rng.choice(list("aeiouéüñbcdfglmnprst"), size=(count, 7))
+    lengths = rng.integers(3, 8, size=count)
+    return " ".join("".join(row[:length]) for row, length in zip(letters, lengths, strict=True))
+
+
+def _near(vectors: NDArray[np.float64], cosine: float, rng: Rng) -> NDArray[np.float64]:
+    """Unit vectors at this cosine from ``vectors``, in a random direction."""
+    noise = rng.normal(size=vectors.shape)
+    noise -= np.einsum("nd,nd->n", noise, vectors)[:, None] * vectors
+    return _unit(cosine * vectors + np.sqrt(1 - cosine**2) * _unit(noise))
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    unit: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit

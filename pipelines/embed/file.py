@@ -1,0 +1,76 @@
+"""Vectors brought by the user, scaled to unit length: one pass over the files, whatever the number of domains."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from formats.errors import InputError
+from formats.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
+from formats.pairs import domains, file_stem, read_pairs
+from formats.prefixes import Prefixes
+from formats.runtime import scratch
+from formats.vectors import blocks, find_keys, key_words, write_encoder, write_sorted_vectors
+from pipelines.embed.params import FileParams
+from pipelines.embed.rows import count_rows, read_rows
+from pipelines.embed.spool import Spool
+from pipelines.embed.texts import in_key_order
+from pipelines.files import find_files
+
+_CODE = ("file.py", "rows.py", "spool.py")
+
+
+def embed(pairs: Path, params: FileParams, output: Path) -> tuple[int, int]:
+    """Write the vector store into the folder ``output``; returns the number of vectors, twice: all are read now.
+
+    In memory are a domain's texts, a batch of rows, and about 50 bytes for each unique text of all domains.
+    """
+    files = find_files(params.path)
+    contents = [file_sha256(Path(file)) for file in files]
+    weights = fingerprint(contents, files_fingerprint(Path(__file__).with_name(name) for name in _CODE))
+    words = np.unique(np.concatenate([key_words(_texts(pairs, domain)[1]) for domain in domains(pairs)]))
+    with tempfile.TemporaryFile(dir=scratch("embed", weights)) as handle:
+        spool = _collect(files, words, Spool(handle, len(words)))
+        total = 0
+        for domain in domains(pairs):
+            texts, keys = _texts(pairs, domain)
+            found = find_keys(words, keys)
+            _check_complete(params.path, pairs, domain, texts, spool.missing[found])
+            in_order = (spool.take(found[block]) for block in blocks(len(found)))
+            write_sorted_vectors(output / file_stem(domain), keys, spool.width, in_order)
+            total += len(keys)
+    write_encoder(output, {**params.model_dump(), "prefixes": Prefixes().model_dump(), "weights": weights})
+    return total, total
+
+
+def _texts(pairs: Path, domain: str) -> tuple[list[str], NDArray[np.void]]:
+    table = read_pairs(pairs, domain)
+    return in_key_order([*table["query"].to_pylist(), *table["document"].to_pylist()])
+
+
+def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
+    """Put aside the vectors of the texts that ``words`` are the keys of; those of others are only checked."""
+    with tqdm(total=count_rows(files), desc="embed, file", unit="row", mininterval=2, delay=2) as bar:
+        for batch in read_rows(files):
+            found = find_keys(words, text_keys(batch.texts))
+            known = np.flatnonzero(found >= 0)
+            differs = spool.add(found[known], batch.vectors[known])
+            if differs.any():
+                row = int(known[np.argmax(differs)])
+                raise InputError(
+                    f"{batch.file}: row {batch.first + row}: another vector than an earlier row's "
+                    f"for the text {batch.texts[row][:60]!r}; leave one of them out"
+                )
+            bar.update(len(batch.texts))
+    return spool
+
+
+def _check_complete(path: str, pairs: Path, domain: str, texts: list[str], missing: NDArray[np.bool_]) -> None:
+    if missing.any():
+        text = texts[int(np.argmax(missing))]
+        raise InputError(
+            f"{path}: no vector for {int(missing.sum()):,} of {len(texts):,} texts of domain '{domain}', "
+            f"such as {text[:60]!r}; bring one for every query and document, as they stand in {pairs}"
+        )

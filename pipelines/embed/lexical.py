@@ -1,0 +1,106 @@
+"""Lexical vectors: weights of words (``pipelines.embed.weights``), reduced by a truncated SVD, domain by domain.
+
+Words, weights and SVD are fitted on a random sample of both sides. Words that no sampled document has are left out:
+they score with none. Rows are scaled to unit length before the fit, lest long documents decide it, and after the
+reduction, because margins and hardness are cosines; BM25's preference for documents of many words goes with it. A text
+without known words has the zero vector, which scores 0 with every text.
+
+A fit is one computation over many texts, so nothing here is per record: one process, one thread of BLAS (whose sums
+depend on the number of threads), one block of texts at a time.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, vstack
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from formats.errors import InputError
+from formats.fingerprint import files_fingerprint, fingerprint
+from formats.pairs import domains, file_stem, read_pairs
+from formats.prefixes import Prefixes
+from formats.vectors import blocks, write_encoder, write_sorted_vectors
+from pipelines.embed.params import Bm25Params, TfidfParams
+from pipelines.embed.texts import in_key_order
+from pipelines.embed.weights import Weighting, fit_weights
+
+WORD = r"[^\W_]+"  # letters and digits: the parts of an identifier are words
+_CODE = ("lexical.py", "texts.py", "weights.py")
+_MOST_WORDS = 2**17
+_NEGLIGIBLE = 1e-4  # of a text's weights left after the reduction: below, float32 decides the direction
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexicalModel:
+    """Fitted on one domain; ``basis`` is ``(words, dimensions)``."""
+
+    counter: CountVectorizer
+    weigh: Weighting
+    basis: NDArray[np.float32]
+
+    def encode(self, some: list[str]) -> NDArray[np.float16]:
+        """Vectors ``(n, dimensions)`` of unit length, or zero."""
+        rows = normalize(self.weigh(csr_array(self.counter.transform(some))))
+        reduced: NDArray[np.float32] = rows @ self.basis
+        lengths = np.linalg.norm(reduced, axis=1, keepdims=True)
+        reduced /= np.where(lengths > _NEGLIGIBLE, lengths, np.inf)
+        return reduced.astype(np.float16)
+
+
+def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[int, int]:
+    """Write the vector store into the folder ``output``; returns the number of vectors, twice: all are made now."""
+    total = 0
+    for domain in tqdm(domains(pairs), desc=f"embed, {params.kind}", unit="domain", mininterval=2, delay=2):
+        total += _embed_domain(pairs, domain, params, output / file_stem(domain))
+    code = files_fingerprint(Path(__file__).with_name(name) for name in _CODE)
+    libraries = [version(name) for name in ("numpy", "scipy", "scikit-learn")]
+    written = params.model_dump()
+    made_by = fingerprint(written, code, libraries)
+    write_encoder(output, {**written, "prefixes": Prefixes().model_dump(), "weights": made_by})
+    return total, total
+
+
+def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, folder: Path) -> int:
+    table = read_pairs(pairs, domain)
+    queries, documents = (in_key_order(table[side].to_pylist())[0] for side in ("query", "document"))
+    every, keys = in_key_order([*queries, *documents])
+    known = documents[: params.sample]
+    if not any(re.search(WORD, text) for text in known):
+        raise InputError(
+            f"domain '{domain}': no document holds a letter or a digit; "
+            f"vectors of kind '{params.kind}' are made of words, use another kind"
+        )
+    model = fit(queries[: params.sample], known, params)
+
+    def encoded() -> Iterator[NDArray[np.float16]]:
+        with tqdm(total=len(every), desc=domain, unit="text", mininterval=2, delay=2, leave=False) as bar:
+            for block in blocks(len(every)):
+                yield model.encode(every[block])
+                bar.update(len(every[block]))
+
+    write_sorted_vectors(folder, keys, params.dimensions, encoded())
+    return len(keys)
+
+
+def fit(queries: list[str], documents: list[str], params: TfidfParams | Bm25Params) -> LexicalModel:
+    """The words, weights and basis of a domain; where fewer are to be had, the last dimensions are zero."""
+    counter = CountVectorizer(token_pattern=WORD, max_features=_MOST_WORDS, dtype=np.float32)
+    counts = csr_array(counter.fit_transform(documents))
+    asked = csr_array(counter.transform(queries))
+    weigh = fit_weights(params, asked, counts)
+    rows = normalize(weigh(vstack([asked, counts], format="csr")))
+    rank = min(params.dimensions, *rows.shape)
+    with threadpool_limits(1, user_api="blas"):
+        _, _, components = randomized_svd(rows, rank, random_state=0)
+    basis = np.zeros((rows.shape[1], params.dimensions), dtype=np.float32)
+    basis[:, :rank] = components.T
+    return LexicalModel(counter=counter, weigh=weigh, basis=basis)

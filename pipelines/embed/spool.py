@@ -1,0 +1,42 @@
+"""Vectors put aside on disk until all are there, in the order in which they come."""
+
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROUNDING = 2e-3  # two of float16's steps below 1
+
+
+class Spool:
+    """One vector for each of ``texts`` rows, written one after the other to an open file."""
+
+    def __init__(self, handle: IO[bytes], texts: int) -> None:
+        self._handle = handle
+        self._places = np.full(texts, -1, dtype=np.int64)
+        self._written = 0
+        self.width = 0
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which rows have no vector yet, ``(texts,)``."""
+        return self._places < 0
+
+    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float16]) -> NDArray[np.bool_]:
+        """Keep the first vector of each row; returns which of ``vectors`` differ from the one kept, ``(n,)``."""
+        if not len(rows):
+            return np.zeros(0, dtype=np.bool_)
+        self.width = vectors.shape[1]
+        new = np.flatnonzero(self._places[rows] < 0)
+        found, first = np.unique(rows[new], return_index=True)
+        self._handle.write(vectors[new[first]].tobytes())
+        self._places[found] = self._written + np.arange(len(found))
+        self._written += len(found)
+        same: NDArray[np.bool_] = np.all(np.abs(self.take(rows) - vectors) <= _ROUNDING, axis=1)
+        return ~same
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[np.float16]:
+        """Vectors ``(len(rows), width)``; none of the rows may be missing."""
+        self._handle.flush()
+        kept: NDArray[np.float16] = np.memmap(self._handle, np.float16, "r", shape=(self._written, self.width))
+        return kept[self._places[rows]]

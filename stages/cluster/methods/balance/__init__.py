@@ -1,0 +1,54 @@
+"""Clusters of equal size, improved by exchanging pairs: the default."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.vectors import PairVectors
+from stages.cluster.methods.balance import cells
+from stages.cluster.methods.balance.equal import equal_clusters, improve
+from stages.cluster.methods.balance.exchange import exchange_pairs
+from stages.cluster.methods.lloyd import joint_points
+from stages.cluster.params import ClusterParams
+
+SWEEPS = 2
+
+Members = NDArray[np.int64]
+
+
+def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
+    """Clusters ``(N,)`` of exactly ``cluster_size`` pairs that maximise eq. 2, the sum of S_q.S_d, directly.
+
+    What does not fill a cluster, drawn at random, is the last, smaller one. Pairs are taken into memory a
+    cell at a time: at most ``resident_pairs`` and ``cells.MOST_CLUSTERS`` clusters, so that cost grows linearly
+    with N. Afterwards pairs are exchanged between clusters on both sides of the cells' borders.
+    """
+    size = params.cluster_size
+    k = len(vectors) // size
+    if k == 0:
+        return np.zeros(len(vectors), dtype=np.int32)
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(vectors))
+    most = max(1, min(cells.MOST_CLUSTERS, params.resident_pairs // size))
+    members = _members(vectors, np.sort(shuffled[: k * size]), size, most, params.iterations, rng)
+    assignment = np.full(len(vectors), k, dtype=np.int32)
+    assignment[members] = np.arange(k, dtype=np.int32)[:, None]
+    return assignment
+
+
+def _members(
+    vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, iterations: int, rng: np.random.Generator
+) -> Members:
+    """Row numbers ``(k, size)``, a row a cluster; the length of ``pairs`` is ``k * size``."""
+    parts = cells.split_into_cells(vectors, pairs, size, most, rng)
+    found = []
+    for cell in parts:
+        points = joint_points(vectors, cell)
+        found.append(cell[exchange_pairs(points, equal_clusters(points, size, iterations, rng), rng)])
+    members = np.concatenate(found)
+    for _ in range(SWEEPS if len(parts) > 1 else 0):
+        for group in cells.regroup(vectors, members, most, rng):
+            rows = members[group]
+            points = joint_points(vectors, rows.ravel())
+            clusters = np.arange(rows.size).reshape(rows.shape)
+            members[group] = rows.ravel()[exchange_pairs(points, improve(points, clusters), rng)]
+    return members

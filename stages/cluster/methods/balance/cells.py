@@ -1,0 +1,61 @@
+"""Cells: parts of a domain that are clustered one at a time, so that memory is bounded and cost linear."""
+
+import math
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.vectors import PairVectors, blocks
+from stages.cluster.methods.balance.fill import fill
+from stages.cluster.methods.lloyd import sample, sum_points, train
+
+MOST_CLUSTERS = 512
+CANDIDATES = 8
+ITERATIONS = 10
+POINTS_A_CELL = 256
+
+
+def split_into_cells(
+    vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """``pairs`` in parts of at most ``most`` clusters of ``size``; each but for none a multiple of ``size``."""
+    capacities = size * _shares(len(pairs) // size, most)
+    if len(capacities) == 1:
+        return [pairs]
+    seed = int(rng.integers(2**31))
+    drawn = sample(len(pairs), POINTS_A_CELL * len(capacities), seed)
+    centroids = train(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
+
+    def nearest(waiting: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        found = [
+            _nearest(sum_points(vectors, pairs[waiting[block]]), centroids[places]) for block in blocks(len(waiting))
+        ]
+        return np.concatenate([scores for scores, _ in found]), np.concatenate([best for _, best in found])
+
+    placed = fill(nearest, len(pairs), capacities)
+    return [pairs[placed == cell] for cell in range(len(capacities))]
+
+
+def regroup(
+    vectors: PairVectors, members: NDArray[np.int64], most: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Clusters ``members`` ``(k, size)`` in groups of at most ``most`` neighbours, other ones each time."""
+    capacities = _shares(len(members), most)
+    centroids = np.stack([sum_points(vectors, rows).mean(axis=0) for rows in members])
+    targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
+    placed = fill(lambda some, places: _nearest(centroids[some], targets[places]), len(members), capacities)
+    return [np.flatnonzero(placed == group) for group in range(len(capacities))]
+
+
+def _nearest(
+    points: NDArray[np.float32], centroids: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    distances, best = faiss.knn(points, centroids, min(CANDIDATES, len(centroids)))
+    return -distances, best
+
+
+def _shares(clusters: int, most: int) -> NDArray[np.int64]:
+    """As few shares as hold ``clusters``, of ``most`` or less, as equal as can be."""
+    count = math.ceil(clusters / most)
+    return np.full(count, clusters // count) + (np.arange(count) < clusters % count)

@@ -1,0 +1,34 @@
+"""Lloyd's algorithm for the asymmetric distance."""
+
+import math
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.vectors import PairVectors, blocks
+from stages.cluster.methods.lloyd import EARLY_STOP, joint_points, k_means, sum_points
+from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_sums
+
+
+def swapped(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
+    """Clusters ``(N,)`` by Lloyd steps in which a query is compared with the mean document and a document
+    with the mean query (Contextual Document Embeddings, eq. 3), from K-Means on q + d."""
+    assignment = k_means(sum_points, vectors, params, seed)
+    k = math.ceil(len(vectors) / params.cluster_size)
+    if k <= 1:
+        return assignment
+    previous = -math.inf
+    for _ in range(params.iterations):
+        sizes = np.maximum(np.bincount(assignment, minlength=k), 1).astype(np.float32)
+        means = side_sums(vectors, assignment, k)[:, ::-1].reshape(k, -1) / sizes[:, None]
+        index = faiss.IndexFlatL2(means.shape[1])
+        index.add(means)
+        found = [index.search(joint_points(vectors, block), 1) for block in blocks(len(vectors))]
+        assignment = np.concatenate([nearest[:, 0] for _, nearest in found]).astype(np.int32)
+        cost = -sum(float(distances.sum(dtype=np.float64)) for distances, _ in found)
+        if cost - previous < EARLY_STOP * abs(cost):
+            break
+        previous = cost
+    return assignment

@@ -1,0 +1,117 @@
+"""Near-identical texts: candidates by MinHash in bands, each verified, joined into tight classes."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from formats.fingerprint import text_keys
+from stages.filter.shingles import cuts, jaccard, shingles
+
+BANDS, HASHES = 8, 8
+"""A text's MinHash sketch; a band's key is of as many of its hashes as ``MISSED`` allows."""
+MISSED = 1e-3
+"""Pairs at the threshold that share no band, as a share."""
+NEIGHBOURS = 4
+"""Texts of the same band that each is compared with; those that are found alike need no second look."""
+DEVIATIONS = 3
+"""Sketches may differ by this many standard deviations more than the threshold says."""
+ROUNDS = 8
+_NUMBER = re.compile(r"\b\d+\b")
+
+
+def near_classes(texts: Sequence[str], threshold: float) -> NDArray[np.int32]:
+    """Class ``(n,)`` of each of some different texts: equal where a chain of pairs as alike as ``threshold``
+    joins them, and each is at most two such steps from its class's first.
+
+    Cost is linear in the characters but for sorting; ``threshold`` is of the Jaccard similarity of shingles.
+    """
+    joined = np.arange(len(texts))
+    if len(texts) < 2:
+        return joined.astype(np.int32)
+    keys, sketches = _sketch(texts, threshold)
+    hashes = sketches.shape[1]
+    least = threshold * hashes - DEVIATIONS * math.sqrt(threshold * (1 - threshold) * hashes)
+    refused = np.empty(0, np.int64)
+    for left, right in _candidates(keys):
+        apart = np.flatnonzero(joined[left] != joined[right])
+        likely = apart[(sketches[left[apart]] == sketches[right[apart]]).sum(axis=1) >= least]
+        left, right = np.minimum(left[likely], right[likely]), np.maximum(left[likely], right[likely])
+        pairs = np.setdiff1d(left * len(texts) + right, refused)
+        left, right = np.divmod(pairs, len(texts))
+        alike = jaccard(texts, left, right) >= threshold
+        refused = np.union1d(refused, pairs[~alike])
+        joined = _join(joined, left[alike], right[alike])
+    return _tighten(texts, joined, 2 * threshold - 1)
+
+
+def _sketch(texts: Sequence[str], threshold: float) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """Keys ``(BANDS, n)`` and the lowest bytes ``(n, BANDS * HASHES)`` of the least hashes of each text's shingles."""
+    share = 1 - MISSED ** (1 / BANDS)
+    width = min(max(1, math.floor(math.log(share) / math.log(threshold))), HASHES)
+    generator = np.random.default_rng(0)
+    salts = generator.integers(1 << 32, size=(BANDS, HASHES), dtype=np.uint32)
+    odds = generator.integers(1 << 31, size=(BANDS, HASHES), dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+    keys = np.tile(_numbers(texts), (BANDS, 1))
+    sketches = np.empty((len(texts), BANDS * HASHES), dtype=np.uint8)
+    for block in cuts(np.array([len(text) for text in texts])):
+        hashes, starts = shingles(texts[block])
+        for band, number in np.ndindex(BANDS, HASHES):
+            least = np.minimum.reduceat((hashes ^ salts[band, number]) * odds[band, number], starts[:-1])
+            sketches[block, band * HASHES + number] = least & np.uint32(0xFF)
+            if number < width:
+                keys[band, block] = keys[band, block] * np.uint64(0x9E3779B97F4A7C15) + least
+    return keys, sketches
+
+
+def _numbers(texts: Sequence[str]) -> NDArray[np.uint64]:
+    """A key of the numbers in each text: type 1 and type 2, 2018 and 2019 are no small edits."""
+    listed = (" ".join(sorted(_NUMBER.findall(text))) for text in texts)
+    keys: NDArray[np.uint64] = text_keys(listed).view(np.uint64)[::2].copy()
+    return keys
+
+
+def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Pairs of texts that share a band's key and are close in its order, where those come together that share
+    the next bands' keys as well; nearest first."""
+    for band, own in enumerate(keys):
+        _, bucket, sizes = np.unique(own, return_inverse=True, return_counts=True)
+        crowd = np.flatnonzero(sizes[bucket] > 1)
+        order = crowd[np.lexsort(np.roll(keys[:, crowd], -band, axis=0)[::-1])]
+        for step in range(1, NEIGHBOURS + 1):
+            left, right = order[:-step], order[step:]
+            shared = own[left] == own[right]
+            yield left[shared], right[shared]
+
+
+def _join(joined: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Components once the pairs ``left``, ``right`` are joined, too."""
+    count = int(joined.max()) + 1
+    edges = coo_matrix((np.ones(len(left), bool), (joined[left], joined[right])), (count, count))
+    component: NDArray[np.int64] = connected_components(edges, directed=False)[1]
+    return component[joined]
+
+
+def _tighten(texts: Sequence[str], joined: NDArray[np.int64], least: float) -> NDArray[np.int32]:
+    """Classes in which each text is as alike to the first as ``least``, so that chains do not grow.
+
+    1 - Jaccard is a metric: two steps within the threshold are within ``least``. Those too far from the
+    first of their component make a new one, with a first of its own; after some rounds each by itself.
+    """
+    classes = np.full(len(texts), -1, dtype=np.int64)
+    rest = np.arange(len(texts))
+    count = 0
+    for _ in range(ROUNDS):
+        _, first, group = np.unique(joined[rest], return_index=True, return_inverse=True)
+        leader = rest[first][group]
+        near = rest == leader
+        near[~near] = jaccard(texts, rest[~near], leader[~near]) >= least
+        classes[rest[near]] = count + group[near]
+        count += len(first)
+        rest = rest[~near]
+    classes[rest] = count + np.arange(len(rest))
+    return np.unique(classes, return_inverse=True)[1].astype(np.int32)

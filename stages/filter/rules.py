@@ -1,0 +1,20 @@
+"""Rules that say from which score on a document is a false negative."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.filter.params import FilterParams
+
+ROUNDING = np.float32(2**-18)
+"""Scores of unit vectors that differ by less are equal: sums of float32 products depend on their order."""
+
+
+def thresholds(scores: NDArray[np.float32], params: FilterParams) -> NDArray[np.float32]:
+    """Lowest score of a false negative of each query, ``(N,)``, from its own document's ``scores`` ``(N,)``."""
+    if params.threshold is not None:
+        return np.full_like(scores, params.threshold)
+    allowance = (
+        np.abs(scores) * np.float32(params.factor) if params.factor is not None else np.float32(params.margin or 0)
+    )
+    lowest: NDArray[np.float32] = scores - allowance - ROUNDING
+    return lowest

@@ -1,0 +1,29 @@
+"""The documents that score highest for queries, exactly, a block of each at a time."""
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.vectors import PairVectors, blocks
+
+
+def nearest(
+    queries: NDArray[np.float32], vectors: PairVectors, documents: NDArray[np.int64], depth: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Scores and rows ``(n, depth)`` of the best among the documents of rows ``documents`` ``(M,)``, best first.
+
+    ``queries`` is ``(n, d)``. There are fewer columns where M is less than ``depth``.
+    """
+    scores = np.empty((len(queries), 0), np.float32)
+    rows = np.empty((len(queries), 0), np.int64)
+    for block in blocks(len(documents)):
+        index: faiss.Index = faiss.IndexFlatIP(vectors.width)
+        if faiss.get_num_gpus():
+            index = faiss.index_cpu_to_all_gpus(index)
+        index.add(vectors.documents(documents[block]))
+        found, places = index.search(queries, min(depth, index.ntotal))
+        scores = np.concatenate([scores, found], axis=1)
+        rows = np.concatenate([rows, documents[block][places]], axis=1)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+        scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+    return scores, rows

@@ -1,0 +1,64 @@
+"""Texts as sets of hashed shingles, and how alike such sets are."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+WIDTH = 5
+_BITS = 30  # column numbers of a sparse matrix; two of a text's shingles in one column matter to nobody
+_BLOCK_CHARACTERS = 1 << 18
+_generator = np.random.default_rng(0)
+_ODD = _generator.integers(1 << 62, size=WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def shingles(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Hashes of all runs of five characters, text after text, and where each text's begin (one more: the end).
+
+    A text is taken with a space at both ends, and filled up with spaces to five characters.
+    """
+    padded = [f" {text} ".ljust(WIDTH) for text in texts]
+    ends = np.cumsum([len(text) for text in padded])
+    characters = np.frombuffer("".join(padded).encode("utf-32-le"), dtype="<u4").astype(np.uint64)
+    mixed = np.zeros(len(characters) - WIDTH + 1, dtype=np.uint64)
+    for place, odd in enumerate(_ODD):
+        mixed += characters[place : place + len(mixed)] * odd
+    inside = np.ones(len(mixed), dtype=bool)
+    inside[(ends[:-1, None] - np.arange(1, WIDTH)).ravel()] = False  # runs across two texts
+    hashes: NDArray[np.uint32] = (mixed[inside] >> np.uint64(64 - _BITS)).astype(np.uint32)
+    starts = np.concatenate([[0], ends - (WIDTH - 1) * np.arange(1, len(texts) + 1)])
+    return hashes, starts
+
+
+def jaccard(texts: Sequence[str], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Shared share of the shingles of ``texts[left[i]]`` and ``texts[right[i]]``, ``(n,)``."""
+    lengths = [len(texts[one]) + len(texts[other]) for one, other in zip(left, right, strict=True)]
+    found = [np.empty(0)]
+    for block in cuts(np.array(lengths, dtype=np.int64)):
+        used, places = np.unique(np.stack([left[block], right[block]]), return_inverse=True)
+        sets = _sets([texts[row] for row in used])
+        of_left, of_right = places.reshape(2, -1)
+        both = np.asarray(sets[of_left].multiply(sets[of_right]).sum(axis=1)).ravel()
+        sizes = np.diff(sets.indptr)
+        found.append(both / (sizes[of_left] + sizes[of_right] - both))
+    return np.concatenate(found)
+
+
+def _sets(texts: Sequence[str]) -> csr_matrix:
+    """A row a text, a column a hash."""
+    hashes, starts = shingles(texts)
+    rows = np.repeat(np.arange(len(texts)), np.diff(starts))
+    cells = np.sort((rows << _BITS) | hashes)  # many times faster than SciPy's own sorting
+    cells = cells[np.diff(cells, prepend=-1) > 0]
+    starts = np.searchsorted(cells, np.arange(len(texts) + 1) << _BITS)
+    columns = (cells & ((1 << _BITS) - 1)).astype(np.int32)
+    return csr_matrix((np.ones(len(cells), np.int32), columns, starts.astype(np.int32)), (len(texts), 1 << _BITS))
+
+
+def cuts(lengths: NDArray[np.int64]) -> Iterator[slice]:
+    """Slices through texts of these lengths, each of some 250,000 characters."""
+    block = (np.cumsum(lengths) - lengths) // _BLOCK_CHARACTERS
+    edges = np.flatnonzero(np.diff(block, prepend=-1, append=-1)) if len(block) else np.empty(0, np.int64)
+    return (slice(int(start), int(end)) for start, end in pairwise(edges))

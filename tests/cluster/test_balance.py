@@ -1,0 +1,115 @@
+"""Balanced clusters: sizes, filling, and improvements that never make things worse."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from stages.cluster.methods import METHODS
+from stages.cluster.methods.balance.cells import regroup, split_into_cells
+from stages.cluster.methods.balance.equal import equal_clusters, improve
+from stages.cluster.methods.balance.exchange import exchange_pairs
+from stages.cluster.methods.balance.fill import fill
+from stages.cluster.params import ClusterParams
+from tests.cluster.planted import pair_vectors, planted
+
+
+def value(points: NDArray[np.float32], clusters: NDArray[np.int64]) -> float:
+    """The sum of S_q.S_d, a query and a document at a time."""
+    half = points.shape[1] // 2
+    found = 0.0
+    for rows in clusters:
+        found += float((points[rows, :half] @ points[rows, half:].T).sum(dtype=np.float64))
+    return found
+
+
+def random_points(k: int, size: int, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=(k * size, 6)).astype(np.float32)
+
+
+@given(pairs=st.integers(1, 80), cluster_size=st.integers(1, 20), resident=st.sampled_from([1, 20, 1000]))
+@settings(max_examples=40, deadline=None)
+def test_every_cluster_is_of_the_size_asked_for_but_one_of_what_is_left(
+    pairs: int, cluster_size: int, resident: int
+) -> None:
+    vectors = pair_vectors(*np.random.default_rng(0).normal(size=(2, pairs, 4)))
+    params = ClusterParams(vectors="any", cluster_size=cluster_size, iterations=5, resident_pairs=resident)
+    sizes = np.bincount(METHODS["balanced"](vectors, params, 0))
+    left = [pairs % cluster_size] if pairs % cluster_size else []
+    assert sizes.tolist() == [cluster_size] * (pairs // cluster_size) + left
+
+
+@given(places=st.integers(1, 6), size=st.integers(1, 6), choices=st.integers(1, 3), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_filling_gives_every_point_a_place_and_none_too_many(places: int, size: int, choices: int, seed: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=(places * size, places)).astype(np.float32)
+
+    def nearest(waiting: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        offered = scores[np.ix_(waiting, among)]
+        best = np.argsort(-offered, axis=1)[:, :choices]
+        return np.take_along_axis(offered, best, axis=1), best
+
+    placed = fill(nearest, places * size, np.full(places, size))
+    assert np.bincount(placed, minlength=places).tolist() == [size] * places
+    if choices >= places:
+        assert is_stable(placed, scores)
+
+
+def is_stable(placed: NDArray[np.int64], scores: NDArray[np.float32]) -> bool:
+    """No point and place would both rather have each other than what they have."""
+    worst = np.array([scores[placed == place, place].min() for place in range(scores.shape[1])])
+    envied = scores > scores[np.arange(len(placed)), placed][:, None]
+    return not (envied & (scores > worst)).any()
+
+
+@given(k=st.integers(1, 6), size=st.integers(1, 8), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_no_step_lowers_the_objective_or_loses_a_point(k: int, size: int, seed: int) -> None:
+    points = random_points(k, size, seed)
+    rng = np.random.default_rng(seed)
+    start = rng.permutation(k * size).reshape(k, size)
+    for found in (improve(points, start), exchange_pairs(points, start, rng)):
+        assert found.shape == (k, size)
+        assert sorted(found.ravel().tolist()) == list(range(k * size))
+        assert value(points, found) >= value(points, start) - 1e-3
+
+
+def test_exchanging_finds_the_best_division_of_two_clusters_that_were_mixed() -> None:
+    directions = np.repeat(np.eye(2, 6, dtype=np.float32), 8, axis=0)
+    points = np.concatenate([directions, directions], axis=1)
+    mixed = np.array([[*range(5), *range(8, 11)], [*range(5, 8), *range(11, 16)]])
+    found = exchange_pairs(points, mixed, np.random.default_rng(0))
+    assert sorted(map(sorted, found.tolist())) == [list(range(8)), list(range(8, 16))]
+
+
+def test_exchanging_improves_what_k_means_and_filling_gave() -> None:
+    points = random_points(12, 10, 3)
+    rng = np.random.default_rng(0)
+    start = equal_clusters(points, 10, 5, rng)
+    assert value(points, exchange_pairs(points, start, rng)) > value(points, start)
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 100])
+def test_cells_and_groups_hold_everything_once_and_no_more_than_fits(most: int) -> None:
+    vectors, _ = planted(300, 6)
+    pairs = np.sort(np.random.default_rng(0).permutation(300)[:290])
+    cells = split_into_cells(vectors, pairs, 10, most, np.random.default_rng(0))
+    assert sorted(np.concatenate(cells).tolist()) == pairs.tolist()
+    assert all(len(cell) % 10 == 0 and len(cell) <= 10 * most for cell in cells)
+    groups = regroup(vectors, pairs.reshape(29, 10), most, np.random.default_rng(1))
+    assert sorted(np.concatenate(groups).tolist()) == list(range(29))
+    assert all(len(group) <= most for group in groups)
+
+
+def test_permuted_pairs_give_clusters_as_good() -> None:
+    vectors, _ = planted(400, 8)
+    order = np.random.default_rng(3).permutation(400)
+    params = ClusterParams(vectors="any", cluster_size=20, iterations=10)
+    points = np.concatenate([vectors.queries(slice(None)), vectors.documents(slice(None))], axis=1)
+    found = [METHODS["balanced"](vectors, params, 0), METHODS["balanced"](vectors.take(order), params, 0)]
+    values = [
+        value(of, np.argsort(assignment, kind="stable").reshape(20, 20))
+        for of, assignment in zip((points, points[order]), found, strict=True)
+    ]
+    assert values[1] == pytest.approx(values[0], rel=0.03)

@@ -1,0 +1,77 @@
+"""``kind`` in an entry of ``embed.models``."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+from formats.errors import InputError
+from formats.params import load_params
+from formats.vectors import VectorStore
+from pipelines.embed.params import EmbedParams, EncoderParams
+from tests.embed.conftest import RunEmbed
+from tests.helpers import REPO, write_params, write_rows
+from tests.tiny_models import word_pieces
+
+MODEL = {"name": "./m", "max_length": 16, "batch_size": 8}
+
+
+def test_an_entry_without_a_kind_is_a_model(workspace: Path) -> None:
+    write_params(workspace, {"embed.models": {"a": MODEL, "b": {"kind": "model", **MODEL}}})
+    models = load_params("embed", EmbedParams).models
+    assert models["a"] == models["b"] == EncoderParams(**MODEL)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({**MODEL, "max_lenght": 3}, "unknown parameter 'embed.models.x.max_lenght'; did you mean 'max_length'?"),
+        ({"name": "./m"}, "parameter 'embed.models.x.max_length' is missing"),
+        ({"kind": "bm52"}, "parameter 'embed.models.x.kind': there is no 'bm52'; did you mean 'bm25'?"),
+        ({"kind": "bm25", "k2": 1}, "unknown parameter 'embed.models.x.k2'; did you mean 'k1'?"),
+        ({"kind": "tfidf", "k1": 1}, "unknown parameter 'embed.models.x.k1'; known: dimensions, kind, sample"),
+        ({"kind": "bm25", "b": 2}, "parameter 'embed.models.x.b': Input should be less than or equal to 1 (found 2)"),
+        ({"kind": "file"}, "parameter 'embed.models.x.path' is missing"),
+        ("minilm", "parameter 'embed.models.x': "),
+    ],
+)
+def test_a_wrong_entry_is_explained(workspace: Path, entry: Any, message: str) -> None:
+    write_params(workspace, {"embed.models": {"x": entry}})
+    with pytest.raises(InputError) as raised:
+        load_params("embed", EmbedParams)
+    assert str(raised.value).splitlines()[0].startswith(f"params.yaml: {message}")
+
+
+def test_the_entries_that_the_documentation_shows_are_accepted(workspace: Path) -> None:
+    shown = (REPO / "docs/vectors.md").read_text().split("```yaml\n")[1].split("```")[0]
+    Path("params.yaml").write_text(shown)
+    assert [entry.kind for entry in load_params("embed", EmbedParams).models.values()] == ["model", "tfidf", "file"]
+
+
+def test_the_stage_makes_every_kind(workspace: Path, run_embed: RunEmbed) -> None:
+    write_rows("birds", [("red fish", "blue fish", "train")])
+    pq.write_table(pa.table({"text": ["red fish", "blue fish"], "vector": [[1.0, 0.0], [0.0, 2.0]]}), "mine.parquet")
+    entries = {"words": {"kind": "bm25"}, "plain": {"kind": "tfidf", "dimensions": 4}, "mine": {"kind": "file"}}
+    entries["mine"]["path"] = "mine.parquet"
+    write_params(workspace, {"embed.models": entries})
+    assert run_embed() == ", ".join(f"2 vectors of '{name}' (2 encoded now)" for name in sorted(entries))
+    widths = {name: VectorStore.open(Path("data/vectors") / name).of("birds").vectors.shape[1] for name in entries}
+    assert widths == {"words": 256, "plain": 4, "mine": 2}
+
+
+def test_a_static_model_is_read_to_its_longest_length(workspace: Path, tmp_path: Path, run_embed: RunEmbed) -> None:
+    folder = str(tmp_path / "static")
+    static = StaticEmbedding(word_pieces(), embedding_dim=8)
+    SentenceTransformer(modules=[static], device="cpu").save(folder, create_model_card=False)
+    write_params(workspace, {"embed.models": {"static": {"name": folder, "max_length": 3, "batch_size": 8}}})
+    write_rows("birds", [("w1 w2 w3", "w1 w2 w3 w4 w5", "train"), ("w5 w6", "w7", "train")])
+    assert run_embed() == "4 vectors of 'static' (4 encoded now)"
+    found = VectorStore.open(Path("data/vectors/static")).of("birds")
+    direct = SentenceTransformer(folder, device="cpu").encode(["w1 w2 w3", "w5 w6"], normalize_embeddings=True)
+    np.testing.assert_allclose(found.of("query", ["w1 w2 w3", "w5 w6"]), direct, atol=1e-3)
+    np.testing.assert_array_equal(found.of("document", ["w1 w2 w3 w4 w5"]), found.of("query", ["w1 w2 w3"]))

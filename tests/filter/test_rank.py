@@ -1,0 +1,160 @@
+"""The consistency filter and mined negatives against plain loops."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats import vectors as store
+from formats.negatives import Negatives
+from formats.vectors import PairVectors
+from stages.filter.params import FilterParams, MineParams
+from stages.filter.rank import judge_by_rank
+from stages.filter.rules import thresholds
+
+RULES = [{"margin": 0.0}, {"margin": 0.5}, {"factor": 0.25}, {"threshold": 1.0}]
+WIDTH = 4
+
+
+def pair_vectors(queries: np.ndarray, documents: np.ndarray) -> PairVectors:
+    rows = np.arange(2 * len(queries)).reshape(2, -1)
+    return PairVectors(vectors=np.concatenate([queries, documents]).astype(np.float16), rows=rows)
+
+
+def planted(pairs: int, texts: int, seed: int) -> tuple[PairVectors, Negatives]:
+    """Pairs drawn from few queries and documents; all vectors are of halves, so that sums are exact and ties many."""
+    generator = np.random.default_rng(seed)
+    queries, documents = generator.integers(-2, 3, size=(2, texts, WIDTH)) / 2
+    query_class, document_class = generator.integers(texts, size=(2, pairs)).astype(np.int32)
+    query_class, document_class = (
+        np.unique(side, return_inverse=True)[1].astype(np.int32) for side in (query_class, document_class)
+    )
+    vectors = pair_vectors(queries[query_class], documents[document_class])
+    scores = vectors.scores()
+    return vectors, Negatives(
+        scores=scores,
+        thresholds=scores,
+        query_class=query_class,
+        document_class=document_class,
+        kept=np.ones(pairs, bool),
+        mined=np.empty((pairs, 0), np.int32),
+    )
+
+
+def others(vectors: PairVectors, negatives: Negatives, row: int) -> list[float]:
+    """Scores of all document classes that are no known positives of a row's query, highest first."""
+    positive = set(negatives.document_class[negatives.query_class == negatives.query_class[row]].tolist())
+    query = vectors.queries(slice(None))[row]
+    documents = dict(zip(negatives.document_class.tolist(), vectors.documents(slice(None)), strict=True))
+    scores = [float(query @ vector) for name, vector in documents.items() if name not in positive]
+    return sorted(scores, reverse=True)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 8), st.integers(0, 2**32 - 1))
+def test_a_pair_is_kept_where_fewer_than_k_other_documents_score_higher(
+    pairs: int, texts: int, k: int, seed: int
+) -> None:
+    vectors, negatives = planted(pairs, texts, seed)
+    judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=k))
+    expected = [
+        sum(score > negatives.scores[row] for score in others(vectors, negatives, row)) < k for row in range(pairs)
+    ]
+    assert judged.kept.tolist() == expected
+    assert judged.mined.shape == (pairs, 0)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 30),
+    st.integers(1, 12),
+    st.builds(
+        lambda count, skip, more: MineParams(count=count, skip=skip, depth=count + skip + more),
+        st.integers(1, 4),
+        st.integers(0, 3),
+        st.integers(0, 4),
+    ),
+    st.sampled_from(RULES),
+    st.integers(0, 2**32 - 1),
+)
+def test_mined_negatives_are_the_hardest_that_are_no_false_negatives(
+    pairs: int, texts: int, mine: MineParams, rule: dict[str, float], seed: int
+) -> None:
+    vectors, negatives = planted(pairs, texts, seed)
+    params = FilterParams(vectors="v", mine=mine, **rule)
+    negatives = replace(negatives, thresholds=thresholds(negatives.scores, params))
+    judged = judge_by_rank(vectors, negatives, params)
+    assert judged.kept.all()
+    assert judged.mined.shape == (pairs, mine.count)
+    for row, mined in enumerate(judged.mined):
+        found = mined[mined >= 0]
+        ranked = others(vectors, negatives, row)[mine.skip : mine.depth]
+        expected = [score for score in ranked if score < negatives.thresholds[row]][: mine.count]
+        scores = vectors.documents(slice(None))[found] @ vectors.queries(slice(None))[row]
+        assert scores.tolist() == expected
+        assert (mined[len(found) :] == -1).all()
+        positive = negatives.document_class[negatives.query_class == negatives.query_class[row]]
+        names = negatives.document_class[found]
+        assert not np.isin(names, positive).any()
+        assert len(set(names.tolist())) == len(names)
+
+
+def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(3)
+    vectors = pair_vectors(*generator.normal(size=(2, 150, 16)))
+    scores, classes = vectors.scores(), np.arange(150, dtype=np.int32)
+    negatives = Negatives(
+        scores=scores,
+        thresholds=scores,
+        query_class=classes,
+        document_class=classes,
+        kept=np.ones(150, bool),
+        mined=np.empty((150, 0), np.int32),
+    )
+    params = FilterParams(vectors="v", margin=0, consistency=5, mine=MineParams(count=4, depth=20))
+    whole = judge_by_rank(vectors, negatives, params)
+    monkeypatch.setattr(store, "_BLOCK_ROWS", 32)
+    in_blocks = judge_by_rank(vectors, negatives, params)
+    assert 0 < whole.kept.sum() < 150
+    np.testing.assert_array_equal(in_blocks.kept, whole.kept)
+    np.testing.assert_array_equal(in_blocks.mined, whole.mined)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_where_all_vectors_are_equal_all_pairs_are_kept_and_nothing_can_be_mined(value: float) -> None:
+    vectors = pair_vectors(*np.full((2, 40, 16), value))
+    scores, classes = vectors.scores(), np.arange(40, dtype=np.int32)
+    params = FilterParams(vectors="v", margin=0, consistency=1, mine=MineParams(count=2, depth=10))
+    negatives = Negatives(
+        scores=scores,
+        thresholds=thresholds(scores, params),
+        query_class=classes,
+        document_class=classes,
+        kept=np.ones(40, bool),
+        mined=np.empty((40, 0), np.int32),
+    )
+    judged = judge_by_rank(vectors, negatives, params)
+    assert judged.kept.all()
+    assert (judged.mined == -1).all()
+
+
+def test_a_pair_whose_document_lies_elsewhere_is_dropped() -> None:
+    generator = np.random.default_rng(1)
+    documents = generator.normal(size=(30, 16))
+    documents /= np.linalg.norm(documents, axis=1, keepdims=True)
+    queries = documents.copy()
+    queries[[4, 9]] = documents[[9, 4]]
+    vectors = pair_vectors(queries, documents)
+    scores, classes = vectors.scores(), np.arange(30, dtype=np.int32)
+    negatives = Negatives(
+        scores=scores,
+        thresholds=scores,
+        query_class=classes,
+        document_class=classes,
+        kept=np.ones(30, bool),
+        mined=np.empty((30, 0), np.int32),
+    )
+    judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=1))
+    assert np.flatnonzero(~judged.kept).tolist() == [4, 9]

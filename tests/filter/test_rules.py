@@ -1,0 +1,46 @@
+"""Rules: the lowest score of a false negative."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from stages.filter.params import FilterParams, MineParams
+from stages.filter.rules import ROUNDING, thresholds
+
+SCORES = st.lists(st.floats(-1, 1, width=32), max_size=20)
+
+
+def lowest(scores: list[float], **rule: float) -> list[float]:
+    return thresholds(np.array(scores, np.float32), FilterParams(vectors="v", **rule)).tolist()
+
+
+def test_a_margin_is_taken_off_the_score() -> None:
+    assert lowest([0.5, -0.25], margin=0.125) == pytest.approx([0.375, -0.375], abs=1e-5)
+
+
+def test_a_factor_lowers_negative_scores_as_well() -> None:
+    assert lowest([0.5, -0.5, 0.0], factor=0.25) == pytest.approx([0.375, -0.625, 0], abs=1e-5)
+
+
+def test_an_absolute_threshold_is_the_same_for_all() -> None:
+    assert lowest([0.5, -0.5], threshold=0.75) == [0.75, 0.75]
+
+
+@given(SCORES, st.floats(0, 2, width=32))
+def test_relative_rules_never_ask_more_than_the_score(scores: list[float], slack: float) -> None:
+    own = np.array(scores, np.float32)
+    for rule in ("margin", "factor"):
+        assert (np.array(lowest(scores, **{rule: slack}), np.float32) <= own - ROUNDING / 2).all()
+
+
+@pytest.mark.parametrize("rules", [{}, {"margin": 0.1, "factor": 0.1}, {"margin": 0.0, "threshold": 0.0}])
+def test_exactly_one_rule_is_given(rules: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="give one of margin, factor and threshold"):
+        FilterParams(vectors="v", **rules)
+
+
+def test_more_negatives_than_ranks_are_refused() -> None:
+    with pytest.raises(ValidationError, match="5 negatives cannot come from ranks 7 to 10"):
+        MineParams(count=5, depth=10, skip=6)
