@@ -61,6 +61,7 @@ class PackSummary(Record):
     hardness: float
     unmasked_hardness: float
     masked_share: float
+    masked_by: dict[str, float]
 
 
 class Step(Record):

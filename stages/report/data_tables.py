@@ -33,11 +33,16 @@ def domain_counts(ingested: Ingested) -> Table:
 def hardness_table(packed: Mapping[str, Packed]) -> Table:
     """A column a policy."""
     summaries = [batches.summary for batches in packed.values()]
+    reasons = sorted({reason for summary in summaries for reason in summary.masked_by})
     rows = [
         ["Batches", *(f"{summary.batches:,}" for summary in summaries)],
         ["Hardness", *(share(summary.hardness) for summary in summaries)],
         ["Hardness, unmasked negatives", *(share(summary.unmasked_hardness) for summary in summaries)],
         ["Negatives masked", *(f"{summary.masked_share:.1%}" for summary in summaries)],
+        *(
+            [f"… as {reason.replace('_', ' ')}", *(f"{summary.masked_by.get(reason, 0):.2%}" for summary in summaries)]
+            for reason in reasons
+        ),
         ["Pairs left over", *(f"{summary.left_over:,}" for summary in summaries)],
     ]
     return Table(header=["All epochs", *packed], rows=rows)

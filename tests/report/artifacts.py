@@ -112,7 +112,7 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
         }
         for batch in range(10)
     ]
-    summary = {"hardness": 0.1 + hardness, "unmasked_hardness": hardness, "masked_share": 0.25}
+    summary = {"hardness": 0.1 + hardness, "unmasked_hardness": hardness, "masked_share": 0.25, "masked_by": {"duplicate": 0.05, "score": 0.2}}
     write_tsv(folder / f"{policy}.tsv", rows)
     write_json(folder / f"{policy}.json", {"batches": 10, "pairs": 80, "left_over": 7, **summary})
 

@@ -223,3 +223,12 @@ def test_the_pipeline_names_its_stages_and_their_counts(tmp_path: Path, make_rep
         "report",
     ]
     assert {"88 pairs", "164 texts", "10 clusters", "20 batches", "30 steps", "2,468 queries"} <= set(shown)
+
+
+def test_what_is_masked_is_told_by_reason(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    rows = {row[0]: row[1:] for row in Reader(page_in(tmp_path)).rows if row}
+    assert rows["Negatives masked"] == ["25.0%", "25.0%"]
+    assert rows["… as duplicate"] == ["5.00%", "5.00%"]
+    assert rows["… as score"] == ["20.00%", "20.00%"]
