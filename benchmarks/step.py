@@ -1,0 +1,104 @@
+"""What the mask costs a training step: stored masks, the same loss without one, and one found anew by a guide model.
+
+``python -m benchmarks.step [--steps N]`` takes the packed default corpus (``dvc repro pack`` first), takes the same
+batches through the three in turns, and prints medians and their ratios; the bar for stored masks is 1.05.
+"""
+
+import stages  # noqa: F401, I001  (keeps libraries quiet)
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from sentence_transformers.sentence_transformer.losses import GISTEmbedLoss
+from torch import Tensor
+from torch.nn import functional
+
+from formats.params import Base, load_params
+from formats.shards import ShardSet
+from trainers.batches import BatchReader, TrainBatch
+from trainers.biencoder.params import Params
+from trainers.biencoder.train import Biencoder
+from trainers.job import TrainJob, plan_job
+from trainers.loss import Outcome
+from trainers.params import Common
+from trainers.sentence_model import load_model, preprocess
+
+BAR = 1.05
+SHARDS = Path("data/shards/contextual")
+
+Step = Callable[[TrainBatch], object]
+
+
+def main() -> None:
+    """Print the medians of a step, and their ratios to that without a mask."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.step")
+    parser.add_argument("--steps", type=int, default=15)
+    arguments = parser.parse_args()
+    job = _job()
+    shards = ShardSet.open(SHARDS)
+    reader = BatchReader(shards, job.params.prefixes, job.common.hard_negatives)
+    ways = {"without": _unmasked(job), "stored": Biencoder(job).backward, "guided": _guided(job)}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(arguments.steps):
+        index = number % shards.manifest.batches
+        for name, step in ways.items():
+            start = time.perf_counter()
+            step(reader.read(index, slice(0, shards.manifest.batch_size)))
+            seconds[name].append(time.perf_counter() - start)
+    without = statistics.median(seconds["without"])
+    for name, found in seconds.items():
+        middle = statistics.median(found)
+        print(f"{name:8} {1000 * middle:8.1f} ms a step, ratio {middle / without:.3f}")
+    print(f"bar for stored: {BAR}")
+
+
+def _job() -> TrainJob:
+    return plan_job(
+        variant="biencoder",
+        seed=load_params("base", Base).seed,
+        common=load_params("train.common", Common),
+        params=load_params("train.biencoder", Params),
+        shards=SHARDS,
+        model=Path("models/biencoder"),
+        curve=Path("results/train/biencoder.tsv"),
+    )
+
+
+def _unmasked(job: TrainJob) -> Step:
+    """The biencoder's step with a loss that knows no mask."""
+    learner = Biencoder(job)
+
+    def step(batch: TrainBatch) -> object:
+        with mock.patch.object(sys.modules[Biencoder.__module__], "info_nce", _without_mask):
+            return learner.backward(batch)
+
+    return step
+
+
+def _without_mask(queries: Tensor, documents: Tensor, *others: Any) -> Outcome:
+    scores = queries @ documents.T / others[-1]
+    return Outcome(functional.cross_entropy(scores, torch.arange(len(scores))), torch.zeros(()))
+
+
+def _guided(job: TrainJob) -> Step:
+    """sentence-transformers' GIST loss, which runs a guide model in every step; here a copy of the start model."""
+    model, guide = (load_model(job.start_model, job.params.max_length, job.device) for _ in range(2))
+    loss = GISTEmbedLoss(model, guide, temperature=load_params("train.biencoder", Params).temperature)
+
+    def step(batch: TrainBatch) -> object:
+        found = loss([preprocess(model, batch.queries), preprocess(model, batch.documents)], torch.empty(0))
+        found.backward()
+        return found
+
+    return step
+
+
+if __name__ == "__main__":
+    main()
