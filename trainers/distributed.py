@@ -41,6 +41,15 @@ def gather_rows(own: Tensor, total: int) -> Tensor:
     return torch.stack(parts, dim=1).flatten(0, 1)[:total]
 
 
+def sum_ranks(own: Tensor) -> Tensor:
+    """The sum over ranks, without gradient."""
+    total = own.detach()
+    if world_size() > 1:
+        total = total.clone()
+        dist.all_reduce(total)
+    return total
+
+
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Replace every gradient by its sum over ranks; one that no rank has stays None."""
     if world_size() == 1:

@@ -1,5 +1,6 @@
 """Sentence-transformers models: loading, a forward pass with gradient, saving."""
 
+import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +28,8 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and max_length > positions:
         raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")
-    model.max_seq_length = max_length
+    if model.max_seq_length != math.inf:  # static models read texts whole
+        model.max_seq_length = max_length
     return model
 
 

@@ -31,7 +31,7 @@ def data_files(files: set[Path]) -> set[Path]:
 def loaded_groups(files: set[Path], **known: str) -> set[str]:
     """Parameter groups named in calls of ``load_params``, with ``known`` names filled into f-strings."""
     groups: set[str] = set()
-    for file in files:
+    for file in (each for each in files if each.suffix == ".py"):
         for call in ast.walk(ast.parse((ROOT / file).read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "load_params":
                 text = ast.unparse(call.args[0])
@@ -51,6 +51,8 @@ def _imports(file: Path) -> list[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.ImportFrom):
+            around = file.relative_to(ROOT).parts[: -node.level] if node.level else ()
+            module = ".".join([*around, *([node.module] if node.module else [])])
+            names += [module, *(f"{module}.{alias.name}" for alias in node.names)]
     return [name for name in names if name.split(".")[0] in PACKAGES]

@@ -27,6 +27,8 @@ def project(tmp_path_factory):
         train__common__steps=4,
         train__common__hard_negatives=1,
         train__biencoder__max_length=24,
+        train__cde__max_length=24,
+        train__cde__documents=8,
         evaluate__held_out={"queries": 60, "documents": 200},
     )
     done = made.dvc("repro")

@@ -11,21 +11,35 @@ from torch import distributed as dist
 from formats.shards import ShardSet
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.batches import BatchReader
-from trainers.biencoder.train import Biencoder, train
+from trainers.biencoder.train import Biencoder
+from trainers.cde.train import Contextual
 from trainers.distributed import gather_rows, own_rows, sum_gradients
 from trainers.job import TrainJob
+from trainers.variants import load_variant
 
 WORLD = 2
+LEARNERS = {"biencoder": Biencoder, "cde": Contextual}
 
 
+@pytest.mark.parametrize(
+    ("variant", "options"),
+    [
+        ("biencoder", {}),
+        ("cde", {"documents": 4, "null_share": 0.3}),
+        ("cde", {"documents": 9, "null_share": 0.3, "context_reads_text": False}),
+    ],
+)
 def test_two_processes_give_the_gradient_and_the_weights_of_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, options: dict[str, object]
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     start = write_toy_model(tmp_path / "start", dropout=0.0)
     batches = [toy_batch(toy_rows(7, seed, negatives=seed % 3)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)
-    jobs = [toy_job(tmp_path / name, start, shards, hard_negatives=2, chunk=2) for name in ("one", "two")]
+    jobs = [
+        toy_job(tmp_path / name, start, shards, variant, hard_negatives=2, chunk=2, **options)
+        for name in ("one", "two")
+    ]
 
     _work(-1, jobs[0], tmp_path)
     multiprocessing.spawn(_work, (jobs[1], tmp_path), nprocs=WORLD)
@@ -45,7 +59,7 @@ def _work(rank: int, job: TrainJob, folder: Path) -> None:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD)
         _check_collectives()
     torch.save(_first_gradient(job), folder / f"gradient{rank}.pt")
-    train(job)
+    load_variant(job.variant).train(job)
     if rank >= 0:
         dist.destroy_process_group()
 
@@ -66,7 +80,7 @@ def _check_collectives() -> None:
 
 
 def _first_gradient(job: TrainJob) -> Tensor:
-    learner = Biencoder(job)
+    learner = LEARNERS[job.variant](job)
     reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
     learner.backward(reader.read(2, own_rows()))
     sum_gradients(learner.model.parameters())
@@ -78,4 +92,5 @@ def _curve(job: TrainJob) -> list[float]:
 
 
 def _weights(job: TrainJob) -> Tensor:
-    return torch.cat([each.flatten() for each in load_file(job.model / "model.safetensors").values()])
+    files = sorted(job.model.rglob("*.safetensors"))
+    return torch.cat([each.flatten() for file in files for each in load_file(file).values()])

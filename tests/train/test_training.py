@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from formats.errors import InputError
 from formats.results import read_tsv
-from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
 from trainers import loop
 from trainers.biencoder import retrieve, train
 from trainers.biencoder.train import Biencoder
@@ -155,3 +157,13 @@ def test_retrieve_finds_what_brute_force_finds(start: Path) -> None:
     assert indices.dtype == np.int64 and scores.dtype == np.float32
     assert np.allclose(np.take_along_axis(cosine, indices, axis=1), scores, atol=1e-5)
     assert np.allclose(np.take_along_axis(cosine, best, axis=1), scores, atol=1e-5)
+
+
+def test_a_static_model_is_trained_too_and_reads_texts_whole(tmp_path: Path, shards: Path) -> None:
+    static = SentenceTransformer(modules=[StaticEmbedding(toy_tokenizer(), embedding_dim=16)], device="cpu")
+    static.save(str(tmp_path / "static"), create_model_card=False)
+    train(toy_job(tmp_path / "out", tmp_path / "static", shards, learning_rate=0.01, max_length=2))
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("static", "out/model"))
+    assert any((before[key] != after[key]).any() for key in before)
+    found, _ = retrieve(tmp_path / "out" / "model", ["w1 w2 w3"], ["w1 w2 w4", "w1 w2 w3"], 1, 2)
+    assert found.tolist() == [[1]]

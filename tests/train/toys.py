@@ -16,9 +16,9 @@ from formats.fingerprint import content_id, file_sha256
 from formats.manifest import EpochSummary, Manifest, Shard
 from formats.masks import pack_mask
 from formats.shards import SHARD, shard_name, write_shard
-from trainers.biencoder import Params
 from trainers.job import TrainJob, plan_job
 from trainers.params import Common
+from trainers.variants import load_variant
 
 WORDS = [f"w{number}" for number in range(40)]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -39,7 +39,7 @@ def write_toy_model(folder: Path, dropout: float = 0.1) -> Path:
         attention_probs_dropout_prob=dropout,
     )
     BertModel(config).save_pretrained(bert)
-    _tokenizer().save_pretrained(bert)
+    toy_tokenizer().save_pretrained(bert)
     transformer = Transformer(str(bert))
     pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
     SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
@@ -120,7 +120,7 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
     return folder
 
 
-def toy_job(folder: Path, start_model: Path, shards: Path, **changes: object) -> TrainJob:
+def toy_job(folder: Path, start_model: Path, shards: Path, variant: str = "biencoder", **changes: object) -> TrainJob:
     """A job in ``folder``; ``changes`` go to whichever group of parameters has the key."""
     common: dict[str, object] = {
         "epochs": 1,
@@ -134,17 +134,17 @@ def toy_job(folder: Path, start_model: Path, shards: Path, **changes: object) ->
     for key, value in changes.items():
         (common if key in Common.model_fields else own)[key] = value
     return plan_job(
-        variant="biencoder",
+        variant=variant,
         seed=7,
         common=Common.model_validate(common),
-        params=Params.model_validate(own),
+        params=load_variant(variant).Params.model_validate(own),
         shards=shards,
         model=folder / "model",
         curve=folder / "curve.tsv",
     )
 
 
-def _tokenizer() -> PreTrainedTokenizerFast:
+def toy_tokenizer() -> PreTrainedTokenizerFast:
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS, "query:", "document:"])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()

@@ -5,14 +5,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-from tqdm import tqdm
 
+from trainers.encoding import encode
 from trainers.search import search
 from trainers.sentence_model import load_model
-
-_BATCH = 64
-_BLOCK = 1024
 
 
 def retrieve(
@@ -20,16 +16,4 @@ def retrieve(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Best documents of each query by cosine; see ``trainers.variants.Variant``."""
     encoder = load_model(model, max_length)
-    return search(_encode(encoder, queries, "queries"), _encode(encoder, documents, "documents"), k)
-
-
-def _encode(model: SentenceTransformer, texts: Sequence[str], side: str) -> NDArray[np.float32]:
-    """Unit vectors ``(N, d)``; blocks keep the progress line alive, inside one texts are sorted by length."""
-    blocks = []
-    with tqdm(total=len(texts), desc=f"encode {side}", unit="text", mininterval=2) as progress:
-        for start in range(0, len(texts), _BLOCK):
-            block = list(texts[start : start + _BLOCK])
-            blocks.append(model.encode(block, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))
-            progress.update(len(block))
-    dimension = model.get_embedding_dimension() or 0
-    return np.concatenate([np.empty((0, dimension), np.float32), *blocks])
+    return search(encode(encoder, queries, "queries"), encode(encoder, documents, "documents"), k)

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
@@ -12,11 +10,11 @@ from formats.manifest import Manifest
 from trainers.batches import TrainBatch
 from trainers.biencoder.params import Params
 from trainers.card import write_card
-from trainers.distributed import gather_rows
+from trainers.contrastive import contrast_batch
 from trainers.gradient_cache import CachedForward
 from trainers.job import TrainJob
 from trainers.loop import run_training
-from trainers.loss import Outcome, info_nce
+from trainers.loss import Outcome
 from trainers.randomness import seed_start
 from trainers.sentence_model import embed, load_model, preprocess, save_model
 
@@ -39,18 +37,7 @@ class Biencoder:
         """Two-pass gradient over the whole batch; see ``trainers.gradient_cache``."""
         queries = self._forward(batch.queries)
         documents = self._forward(batch.documents + batch.negatives)
-        present = self._present(batch)
-        own_present = present[batch.rows]
-        positives, negatives = documents.output.tensor_split([len(batch.documents)])
-        own = (queries.output, positives, _spread(negatives, own_present))
-        leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
-
-        masked = torch.from_numpy(batch.masked).to(present.device)
-        outcome = info_nce(leaves[0], leaves[1], masked, leaves[2], ~present, self._params.temperature)
-        gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
-        queries.backward(gradients[0])
-        documents.backward(torch.cat([gradients[1], gradients[2][own_present]]))
-        return Outcome(outcome.loss.detach(), outcome.accuracy)
+        return contrast_batch(queries, documents, batch, self._params.temperature)
 
     def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
         """Write a sentence-transformers folder with a model card."""
@@ -61,15 +48,3 @@ class Biencoder:
         chunk = self._job.common.chunk
         chunks = [preprocess(self.model, texts[start : start + chunk]) for start in range(0, len(texts), chunk)]
         return CachedForward(lambda features: embed(self.model, features), chunks)
-
-    def _present(self, batch: TrainBatch) -> Tensor:
-        """Which of the ``(B, K)`` places for hard negatives are taken."""
-        counts = batch.negative_counts
-        return torch.from_numpy(np.arange(counts.max()) < counts[:, None]).to(self.model.device)
-
-
-def _spread(negatives: Tensor, present: Tensor) -> Tensor:
-    """Negatives ``(n, d)`` on their places ``(b, K)``; the others are zero."""
-    places = negatives.new_zeros(*present.shape, negatives.shape[1])
-    places[present] = negatives
-    return places

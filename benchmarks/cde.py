@@ -1,0 +1,110 @@
+"""What CDE costs: step time against the biencoder's, memory against chunk size, and encoding a corpus.
+
+``python -m benchmarks.cde [--steps N] [--chunks 8 16 32 64] [--output FILE]`` takes the packed default corpus
+(``dvc repro pack`` first) and the parameters in ``params.yaml``. Every line is measured in a process of its own, so
+that its peak memory is its own, too.
+"""
+
+import stages  # noqa: F401, I001  (keeps libraries quiet)
+
+import argparse
+import multiprocessing
+import resource
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.workspace import Row, write_rows
+from formats.params import Base, load_params
+from formats.shards import ShardSet
+from trainers.batches import BatchReader
+from trainers.biencoder.train import Biencoder
+from trainers.cde.train import Contextual
+from trainers.job import TrainJob, plan_job
+from trainers.params import Common
+from trainers.variants import load_variant
+
+SHARDS = Path("data/shards/contextual")
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "biencoder": ("biencoder", {}),
+    "cde": ("cde", {}),
+    "cde, fixed context": ("cde", {"context_reads_text": False}),
+}
+
+
+def main() -> None:
+    """Print a line for each kind of model and chunk size; ``encode`` is texts a second, context fitted."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cde")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--chunks", nargs="+", type=int, default=[8, 16, 32, 64])
+    parser.add_argument("--documents", type=int, help="context documents; those of params.yaml unless given")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    for chunk in arguments.chunks:
+        for kind in KINDS:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                rows.append(pool.apply(_measure, (kind, chunk, arguments.steps, arguments.documents)))
+            first = next(row for row in rows if row["chunk"] == chunk)
+            ratio = rows[-1]["step_seconds"] / first["step_seconds"]
+            line = "{kind:20} chunk {chunk:4} {step_seconds:7.2f} s a step, {mib:6} MiB, {encode:6.0f} texts/s"
+            print(f"{line.format(**rows[-1])}, {ratio:.2f} x the biencoder", flush=True)
+    if arguments.output:
+        write_rows(arguments.output, rows)
+
+
+def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
+    variant, options = KINDS[kind]
+    if documents is not None and variant == "cde":
+        options = {**options, "documents": documents}
+    job = _job(variant, chunk, options)
+    shards = ShardSet.open(SHARDS)
+    reader = BatchReader(shards, job.params.prefixes, job.common.hard_negatives)
+    learner = Biencoder(job) if variant == "biencoder" else Contextual(job)
+    learner.model.train()
+    seconds = []
+    for index in range(steps):
+        batch = reader.read(index, slice(0, shards.manifest.batch_size))
+        start = time.perf_counter()
+        learner.backward(batch)
+        seconds.append(time.perf_counter() - start)
+        learner.model.zero_grad()
+    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return {
+        "kind": kind,
+        "chunk": chunk,
+        "step_seconds": round(statistics.median(seconds), 3),
+        "mib": mib,
+        "encode": round(_encode(learner, batch.documents), 1),
+    }
+
+
+def _encode(learner: Biencoder | Contextual, texts: list[str]) -> float:
+    model = learner.model.eval()
+    if isinstance(learner, Contextual):
+        learner.encoder.fit_context(texts)
+    with torch.no_grad():
+        model.encode(texts[:8])
+        start = time.perf_counter()
+        for _ in range(3):
+            model.encode(texts)
+    return 3 * len(texts) / (time.perf_counter() - start)
+
+
+def _job(variant: str, chunk: int, options: dict[str, Any]) -> TrainJob:
+    return plan_job(
+        variant=variant,
+        seed=load_params("base", Base).seed,
+        common=load_params("train.common", Common).model_copy(update={"chunk": chunk}),
+        params=load_params(f"train.{variant}", load_variant(variant).Params).model_copy(update=options),
+        shards=SHARDS,
+        model=Path(f"models/{variant}"),
+        curve=Path(f"results/train/{variant}.tsv"),
+    )
+
+
+if __name__ == "__main__":
+    main()

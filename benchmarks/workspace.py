@@ -1,0 +1,95 @@
+"""A folder to run stages in, with parameters of its own: what the benchmarks that train models share."""
+
+import csv
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from formats.pairs import domains, pairs_file, read_pairs
+from stages.evaluate.collection import Collection, held_out
+from stages.evaluate.params import HeldOutParams
+
+ROOT = Path(__file__).parents[1]
+ASKED = HeldOutParams(queries=2000, documents=10_000)
+
+Row = dict[str, Any]
+
+
+class Workspace:
+    """Pairs of some domains, or a share of each, and the vectors that ``data`` has of them.
+
+    ``home`` are the held-out queries of these domains, ``elsewhere`` those of all others, if there are others.
+    """
+
+    def __init__(self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0) -> None:
+        self.folder = folder
+        self.collections = {"home": _held_out(folder / "home", data, names)}
+        if others := [name for name in domains(data / "pairs") if name not in names]:
+            self.collections["elsewhere"] = _held_out(folder / "elsewhere", data, others)
+        _take(folder / "data/pairs", data, names, share)
+        (folder / "data/vectors").symlink_to((data / "vectors").resolve())
+        self._filtered: Any = None
+
+    def set_params(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        """Write ``params.yaml``: ``base``, but for the dotted keys in ``changes``."""
+        params = yaml.safe_load(yaml.safe_dump(dict(base)))
+        for key, value in changes.items():
+            *groups, last = key.split(".")
+            place = params
+            for group in groups:
+                place = place.setdefault(group, {})
+            place[last] = value
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
+
+    def filter(self) -> None:
+        """Run the stage ``filter`` if its parameters are not those of the last time."""
+        params = yaml.safe_load((self.folder / "params.yaml").read_text(encoding="utf-8"))["filter"]
+        if params != self._filtered:
+            self.run("filter")
+        self._filtered = params
+
+    def run(self, command: str) -> None:
+        """Run ``python -m stages.COMMAND``; end the program with its message if it fails."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+        arguments = [sys.executable, "-m", *f"stages.{command}".split()]
+        done = subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stderr.strip().splitlines()[-1])
+
+
+def _held_out(folder: Path, data: Path, names: Sequence[str]) -> Collection:
+    _take(folder, data, names, 1.0)
+    return held_out(folder, ASKED)
+
+
+def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:
+    """Pairs are sorted by hash, so the first ones are a sample."""
+    folder.mkdir(parents=True)
+    for name in names:
+        table = read_pairs(data / "pairs", name)
+        pq.write_table(table.slice(0, round(share * len(table))), pairs_file(folder, name))
+
+
+def summary(name: str, found: Sequence[Row], measures: Sequence[str]) -> str:
+    """One line: mean and spread of each measure."""
+    cells = [f"{name:28}"]
+    for measure in measures:
+        values = [row[measure] for row in found]
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        cells.append(f"{measure} {statistics.mean(values):.4f} ± {spread:.4f}")
+    return "  ".join(cells)
+
+
+def write_rows(file: Path, rows: Sequence[Row]) -> None:
+    """Write a TSV file."""
+    with file.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

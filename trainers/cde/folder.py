@@ -1,0 +1,76 @@
+"""CDE models on disk: sentence-transformers folders that bring the code of their module along."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import cast
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from transformers import PreTrainedModel
+
+from formats.errors import InputError
+from formats.prefixes import Prefix, Prefixes
+from trainers.cde.contextual_encoder import ContextualEncoder
+from trainers.cde.params import Params
+from trainers.sentence_model import load_model, save_model
+
+CODE = ("contextual_encoder.py", "backbones.py")
+
+
+def start_from(start: Path, params: Params) -> ContextualEncoder:
+    """An encoder whose two stages both begin as the sentence-transformers model ``start``, its pooling aside.
+
+    Raises:
+        InputError: there is no such model, it cannot read context vectors, or it takes fewer tokens.
+    """
+    first, second = (load_model(start, params.max_length, "cpu") for _ in range(2))
+    if not isinstance(first[0], Transformer):
+        raise InputError(f"model '{start}': begins with {type(first[0]).__name__}; CDE needs a transformer encoder")
+    try:
+        return ContextualEncoder(
+            cast(PreTrainedModel, first[0].model),
+            cast(PreTrainedModel, second[0].model),
+            first.tokenizer,
+            documents=params.documents,
+            max_seq_length=params.max_length,
+            unpooled_prefixes=[] if params.pool_prefix else _texts(params.prefixes),
+            context_reads_text=params.context_reads_text,
+        )
+    except ValueError as error:
+        raise InputError(f"model '{start}': {error}") from None
+
+
+def is_contextual(folder: Path) -> bool:
+    """Whether ``save_contextual`` wrote the folder."""
+    return (folder / ContextualEncoder.config_file_name).exists()
+
+
+def load_contextual(folder: Path, device: str | None = None) -> SentenceTransformer:
+    """Load a folder with this project's code, not with what lies in the folder.
+
+    Raises:
+        InputError: the folder is damaged.
+    """
+    try:
+        encoder = ContextualEncoder.load(str(folder), local_files_only=True)
+        config = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"model '{folder}': cannot be loaded ({str(error).splitlines()[0]})") from None
+    return SentenceTransformer(modules=[encoder], prompts=config["prompts"], device=device)
+
+
+def save_contextual(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
+    """Write ``folder``; sentence-transformers can load it where this project is not installed."""
+    save_model(model, folder, prefix)
+    for name in CODE:
+        shutil.copy(Path(__file__).with_name(name), folder)
+    file = folder / "modules.json"
+    modules = json.loads(file.read_text(encoding="utf-8"))
+    modules[0]["type"] = f"{Path(CODE[0]).stem}.{ContextualEncoder.__name__}"
+    file.write_text(json.dumps(modules, indent=2), encoding="utf-8")
+
+
+def _texts(prefixes: Prefixes) -> list[str]:
+    every = [prefixes.default, *prefixes.domains.values()]
+    return sorted({text for prefix in every for text in (prefix.query, prefix.document) if text})
