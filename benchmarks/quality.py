@@ -53,7 +53,9 @@ def main() -> None:
         for setting in arguments.settings:
             found = [_run(workspace, setting, seed, arguments) for seed in range(arguments.seeds)]
             rows += found
-            measures = [name for name in found[0] if name not in ("setting", "kind", "share", "epochs", "seed")]
+            measures = [
+                name for name in found[0] if name not in ("domains", "setting", "kind", "share", "epochs", "seed")
+            ]
             print(summary(setting, found, measures), flush=True)
             if arguments.output:
                 write_rows(arguments.output, rows)
@@ -92,6 +94,7 @@ def _run(workspace: Workspace, setting: str, seed: int, arguments: argparse.Name
     model = workspace.folder / "models" / name
     scores = {f"ndcg@10 {key}": ndcg("biencoder", model, each) for key, each in workspace.collections.items()}
     return {
+        "domains": " ".join(arguments.domains),
         "setting": setting,
         "kind": arguments.kind,
         "share": arguments.share,

@@ -1,32 +1,107 @@
-"""``python -m docs.tables``: puts the results into README's tables, behind each ``<!-- results: FILE -->``."""
+"""``python -m docs.tables``: puts figures into README and docs, behind each ``<!-- KIND: FILE... -->``."""
 
+import csv
 import json
 import re
+import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-_TABLE = re.compile(r"<!-- results: (\S+) -->\n(?:\|.*\n)*")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_TABLE = re.compile(r"<!-- (results|batches|quality): (.*) -->\n(?:\|.*\n)*")
 _ORDER = ("BM25", "untrained", "random", "contextual")
 _NAMES = {"ndcg@10": "nDCG@10", "mrr@10": "MRR@10", "recall@100": "Recall@100"}
+_BATCHES = 20
+
+Lines = list[list[str]]
 
 
 def fill(text: str) -> str:
     """``text`` with every marked table made anew from its file; a table is left out where its file is not there."""
-    return _TABLE.sub(lambda found: f"{found[0].splitlines()[0]}\n{_table(ROOT / found[1])}", text)
+    return _TABLE.sub(lambda found: f"{found[0].splitlines()[0]}\n{_table(found[1], found[2].split())}", text)
 
 
-def _table(file: Path) -> str:
-    if not file.is_file():
+def _table(kind: str, names: Sequence[str]) -> str:
+    files = [ROOT / name for name in names]
+    if not all(file.is_file() for file in files):
         return ""
-    results = json.loads(file.read_text(encoding="utf-8"))
-    columns = [(collection, measure) for collection in results for measure in next(iter(results[collection].values()))]
-    systems = sorted(next(iter(results.values())), key=lambda name: [word in name for word in _ORDER], reverse=True)
-    header = [f"{collection.replace('_', '-')} {_NAMES[measure]}" for collection, measure in columns]
-    rows = [[name, *(f"{results[c][name][m]:.3f}".lstrip("0") for c, m in columns)] for name in systems]
-    lines = [["", *header], ["---"] + ["--:"] * len(columns), *rows]
+    header, *rows = _KINDS[kind]([file.read_text(encoding="utf-8") for file in files])
+    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def _results(texts: Sequence[str]) -> Lines:
+    """Systems of all files by collections and measures."""
+    results: dict[str, dict[str, dict[str, float]]] = {}
+    for text in texts:
+        for collection, systems_of in json.loads(text).items():
+            results.setdefault(collection, {}).update(systems_of)
+    columns = [(collection, measure) for collection in results for measure in next(iter(results[collection].values()))]
+    systems = sorted(next(iter(results.values())), key=lambda name: [word in name for word in _ORDER], reverse=True)
+    header = [f"{collection.replace('_', '-')} {_NAMES[measure]}" for collection, measure in columns]
+    return [["", *header], *([name, *(_short(results[c][name][m]) for c, m in columns)] for name in systems)]
+
+
+def _batches(texts: Sequence[str]) -> Lines:
+    """Methods by batch size: medians over data sets of ratios to the reference."""
+    rows = _read(texts)
+    by_key = {(row["data"], row["batch"], row["method"]): row for row in rows}
+    sizes = list(dict.fromkeys(row["batch"] for row in rows))
+    header = ["unmasked hardness; time, of the reference's", *(f"batches of {size}" for size in sizes)]
+    lines = [header]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        cells = []
+        for size in sizes:
+            pairs = [
+                (row, by_key[row["data"], size, "reference"])
+                for row in rows
+                if (row["batch"], row["method"]) == (size, method) and int(row["batches"]) >= _BATCHES
+            ]
+            harder, slower = (
+                [float(row[name]) / float(reference[name]) for row, reference in pairs]
+                for name in ("unmasked", "seconds")
+            )
+            spread = f"{statistics.median(harder):.2f} ({min(harder):.2f} to {max(harder):.2f})"
+            cells.append(f"{spread}; {_short(statistics.median(slower))}")
+        lines.append([method, *cells])
+    return lines
+
+
+def _quality(texts: Sequence[str]) -> Lines:
+    """Settings by domains trained on: nDCG@10 there and elsewhere, mean and spread over seeds."""
+    rows = _read(texts)
+    places = list(dict.fromkeys(row["domains"] for row in rows))
+    lines = [["", *(f"{place}, {where}" for place in places for where in ("home", "elsewhere"))]]
+    for setting in dict.fromkeys(row["setting"] for row in rows):
+        cells = [
+            _spread(
+                [float(row[f"ndcg@10 {where}"]) for row in rows if (row["setting"], row["domains"]) == (setting, place)]
+            )
+            for place in places
+            for where in ("home", "elsewhere")
+        ]
+        lines.append([setting, *cells])
+    return lines
+
+
+def _read(texts: Sequence[str]) -> list[dict[str, str]]:
+    return [row for text in texts for row in csv.DictReader(text.splitlines(), delimiter="\t")]
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    return _short(statistics.mean(values)) + (f" ± {_short(statistics.stdev(values))}" if len(values) > 1 else "")
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".lstrip("0")
+
+
+_KINDS: dict[str, Callable[[Sequence[str]], Lines]] = {"results": _results, "batches": _batches, "quality": _quality}
+
+
 if __name__ == "__main__":
-    README.write_text(fill(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(fill(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,12 +1,15 @@
-"""README shows the committed results."""
+"""README and docs show the committed results."""
 
 import json
 
-from docs.tables import README, ROOT, fill
+import pytest
+
+from docs.tables import PAGES, ROOT, fill
 
 
-def test_readme_tables_are_those_of_the_committed_results():
-    text = README.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_those_of_the_committed_results(page):
+    text = page.read_text(encoding="utf-8")
     assert fill(text) == text, "run python -m docs.tables"
 
 
