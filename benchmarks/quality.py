@@ -36,6 +36,7 @@ SETTINGS: dict[str, Changes] = {
     "quarter": {"pack.cluster_share": [0.25]},
     "random, then contextual": {"pack.cluster_share": [0.0, 1.0]},
     "random, then half": {"pack.cluster_share": [0.0, 0.5]},
+    "random, then reference": {"cluster.method": "mirrored", "pack.cluster_share": [0.0, 1.0]},
     "random, late contextual": {"pack.cluster_share": [0.0, 0.0, 0.0, 1.0]},
     "harder and harder": {"pack.cluster_share": [0.0, 0.25, 0.5, 1.0]},
     "clusters of 4 batches": {"cluster.cluster_size": 512},

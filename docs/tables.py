@@ -72,7 +72,8 @@ def _quality(texts: Sequence[str]) -> Lines:
     """Settings by domains trained on: nDCG@10 there and elsewhere, mean and spread over seeds."""
     rows = _read(texts)
     places = list(dict.fromkeys(row["domains"] for row in rows))
-    lines = [["", *(f"{place}, {where}" for place in places for where in ("home", "elsewhere"))]]
+    labels = [place if " " not in place else f"{len(place.split())} domains" for place in places]
+    lines = [["", *(f"{label}, {where}" for label in labels for where in ("home", "elsewhere"))]]
     for setting in dict.fromkeys(row["setting"] for row in rows):
         cells = [
             _spread(
