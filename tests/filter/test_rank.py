@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from formats import vectors as store
 from formats.negatives import Negatives
@@ -50,6 +51,19 @@ def others(vectors: PairVectors, negatives: Negatives, row: int) -> list[float]:
     documents = dict(zip(negatives.document_class.tolist(), vectors.documents(slice(None)), strict=True))
     scores = [float(query @ vector) for name, vector in documents.items() if name not in positive]
     return sorted(scores, reverse=True)
+
+
+def without_duplicates(scores: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Negatives:
+    """Pairs of which each has a query and a document of its own, none dropped yet."""
+    classes = np.arange(len(scores), dtype=np.int32)
+    return Negatives(
+        scores=scores,
+        thresholds=thresholds,
+        query_class=classes,
+        document_class=classes,
+        kept=np.ones(len(scores), bool),
+        mined=np.empty((len(scores), 0), np.int32),
+    )
 
 
 @settings(deadline=None)
@@ -104,15 +118,8 @@ def test_mined_negatives_are_the_hardest_that_are_no_false_negatives(
 def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(3)
     vectors = pair_vectors(*generator.normal(size=(2, 150, 16)))
-    scores, classes = vectors.scores(), np.arange(150, dtype=np.int32)
-    negatives = Negatives(
-        scores=scores,
-        thresholds=scores,
-        query_class=classes,
-        document_class=classes,
-        kept=np.ones(150, bool),
-        mined=np.empty((150, 0), np.int32),
-    )
+    scores = vectors.scores()
+    negatives = without_duplicates(scores, scores)
     params = FilterParams(vectors="v", margin=0, consistency=5, mine=MineParams(count=4, depth=20))
     whole = judge_by_rank(vectors, negatives, params)
     monkeypatch.setattr(store, "_BLOCK_ROWS", 32)
@@ -125,16 +132,9 @@ def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("value", [0.0, 0.5])
 def test_where_all_vectors_are_equal_all_pairs_are_kept_and_nothing_can_be_mined(value: float) -> None:
     vectors = pair_vectors(*np.full((2, 40, 16), value))
-    scores, classes = vectors.scores(), np.arange(40, dtype=np.int32)
+    scores = vectors.scores()
     params = FilterParams(vectors="v", margin=0, consistency=1, mine=MineParams(count=2, depth=10))
-    negatives = Negatives(
-        scores=scores,
-        thresholds=thresholds(scores, params),
-        query_class=classes,
-        document_class=classes,
-        kept=np.ones(40, bool),
-        mined=np.empty((40, 0), np.int32),
-    )
+    negatives = without_duplicates(scores, thresholds(scores, params))
     judged = judge_by_rank(vectors, negatives, params)
     assert judged.kept.all()
     assert (judged.mined == -1).all()
@@ -147,14 +147,7 @@ def test_a_pair_whose_document_lies_elsewhere_is_dropped() -> None:
     queries = documents.copy()
     queries[[4, 9]] = documents[[9, 4]]
     vectors = pair_vectors(queries, documents)
-    scores, classes = vectors.scores(), np.arange(30, dtype=np.int32)
-    negatives = Negatives(
-        scores=scores,
-        thresholds=scores,
-        query_class=classes,
-        document_class=classes,
-        kept=np.ones(30, bool),
-        mined=np.empty((30, 0), np.int32),
-    )
+    scores = vectors.scores()
+    negatives = without_duplicates(scores, scores)
     judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=1))
     assert np.flatnonzero(~judged.kept).tolist() == [4, 9]
