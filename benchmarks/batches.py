@@ -9,7 +9,6 @@ method runs in a process of its own, so that its peak memory is its own, too. Pr
 import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
-import csv
 import multiprocessing
 import resource
 import time
@@ -25,6 +24,7 @@ from benchmarks.methods import Batches, Batching, clustered, faiss_balanced, gcb
 from formats.negatives import Negatives
 from formats.pairs import domains, read_pairs
 from formats.positives import KnownPositives
+from formats.results import write_tsv
 from formats.source import Source
 from formats.vectors import PairVectors, VectorStore
 from stages.cluster.methods import METHODS
@@ -77,7 +77,7 @@ def main() -> None:
             found = tqdm(pool.imap(_measure, jobs, chunksize=1), desc=name, total=len(jobs), unit="run", leave=False)
             rows += _show([row for row in found if row])
     if arguments.output:
-        _write(arguments.output, rows)
+        write_tsv(arguments.output, [asdict(row) for row in rows])
 
 
 def _measure(job: tuple[Path, str, int, str]) -> Row | None:
@@ -133,13 +133,6 @@ def _show(rows: Sequence[Row]) -> list[Row]:
     print("\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines))
     print(flush=True)
     return list(rows)
-
-
-def _write(file: Path, rows: Sequence[Row]) -> None:
-    with file.open("w", encoding="utf-8", newline="") as handle:
-        writer = csv.DictWriter(handle, [field.name for field in fields(Row)], delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.workspace import Row, write_rows
+from benchmarks.workspace import Row
+from formats.results import write_tsv
 from formats.params import Base, load_params
 from formats.shards import ShardSet
 from trainers.batches import BatchReader
@@ -53,7 +54,7 @@ def main() -> None:
             line = "{kind:20} chunk {chunk:4} {step_seconds:7.2f} s a step, {mib:6} MiB, {encode:6.0f} texts/s"
             print(f"{line.format(**rows[-1])}, {ratio:.2f} x the biencoder", flush=True)
     if arguments.output:
-        write_rows(arguments.output, rows)
+        write_tsv(arguments.output, rows)
 
 
 def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:

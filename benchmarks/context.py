@@ -16,7 +16,8 @@ from typing import cast
 
 import numpy as np
 
-from benchmarks.workspace import ASKED, Row, write_rows
+from benchmarks.workspace import ASKED, Row
+from formats.results import write_tsv
 from formats.pairs import domains, read_pairs
 from stages.evaluate import bm25
 from stages.evaluate.collection import Collection, beir, held_out
@@ -44,7 +45,7 @@ def main() -> None:
         for name, draw in strategies.items():
             rows += [_measure(arguments.model, collection, name, draw(size), size) for size in arguments.sizes]
     if arguments.output:
-        write_rows(arguments.output, rows)
+        write_tsv(arguments.output, rows)
 
 
 def _strategies(collection: Collection, pairs: Path, other: str | None) -> dict[str, Callable[[int], Sequence[str]]]:

@@ -18,8 +18,8 @@ from typing import Any
 
 
 from benchmarks.small import BASE, LEARNING_RATES, ndcg, save_start_model
-from benchmarks.workspace import Row, Workspace, summary, write_rows
-from formats.results import read_json
+from benchmarks.workspace import Row, Workspace, summary
+from formats.results import read_json, write_tsv
 
 Changes = dict[str, Any]
 
@@ -59,7 +59,7 @@ def main() -> None:
             ]
             print(summary(setting, found, measures), flush=True)
             if arguments.output:
-                write_rows(arguments.output, rows)
+                write_tsv(arguments.output, rows)
 
 
 def _parse() -> argparse.Namespace:

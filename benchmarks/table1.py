@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.small import BASE, ndcg, save_start_model
-from benchmarks.workspace import Row, Workspace, summary, write_rows
-from formats.results import read_json
+from benchmarks.workspace import Row, Workspace, summary
+from formats.results import read_json, write_tsv
 
 PAPER = {
     ("biencoder", "random"): 59.9,
@@ -36,7 +36,7 @@ def main() -> None:
         for seed in range(arguments.seeds):
             rows += _run_seed(workspace, seed, arguments)
             if arguments.output:
-                write_rows(arguments.output, rows)
+                write_tsv(arguments.output, rows)
     measures = ["last_loss", *(f"ndcg@10 {name}" for name in workspace.collections)]
     for (variant, policy), paper in PAPER.items():
         found = [row for row in rows if (row["variant"], row["batches"]) == (variant, policy)]

@@ -1,6 +1,5 @@
 """A folder to run stages in, with parameters of its own: what the benchmarks that train models share."""
 
-import csv
 import os
 import statistics
 import subprocess
@@ -85,11 +84,3 @@ def summary(name: str, found: Sequence[Row], measures: Sequence[str]) -> str:
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         cells.append(f"{measure} {statistics.mean(values):.4f} ± {spread:.4f}")
     return "  ".join(cells)
-
-
-def write_rows(file: Path, rows: Sequence[Row]) -> None:
-    """Write a TSV file."""
-    with file.open("w", encoding="utf-8", newline="") as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
