@@ -22,10 +22,11 @@ from formats.results import write_tsv
 from formats.params import Base, load_params
 from formats.shards import ShardSet
 from trainers.batches import BatchReader
-from trainers.biencoder.train import Biencoder
+from trainers.biencoder.train import build_learner
 from trainers.cde.train import Contextual
 from trainers.job import TrainJob, plan_job
 from trainers.params import Common
+from trainers.sentence_learner import SentenceLearner
 from trainers.variants import load_variant
 
 SHARDS = Path("data/shards/contextual")
@@ -64,7 +65,7 @@ def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
     job = _job(variant, chunk, options)
     shards = ShardSet.open(SHARDS)
     reader = BatchReader(shards, job.params.prefixes, job.common.hard_negatives)
-    learner = Biencoder(job) if variant == "biencoder" else Contextual(job)
+    learner = build_learner(job) if variant == "biencoder" else Contextual(job)
     learner.model.train()
     seconds = []
     for index in range(steps):
@@ -83,7 +84,7 @@ def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
     }
 
 
-def _encode(learner: Biencoder | Contextual, texts: list[str]) -> float:
+def _encode(learner: SentenceLearner | Contextual, texts: list[str]) -> float:
     model = learner.model.eval()
     if isinstance(learner, Contextual):
         learner.encoder.fit_context(texts)

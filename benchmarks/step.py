@@ -23,7 +23,7 @@ from formats.shards import ShardSet
 from trainers import contrastive
 from trainers.batches import BatchReader, TrainBatch
 from trainers.biencoder.params import Params
-from trainers.biencoder.train import Biencoder
+from trainers.biencoder.train import build_learner
 from trainers.job import TrainJob, plan_job
 from trainers.loss import Outcome
 from trainers.params import Common
@@ -43,7 +43,7 @@ def main() -> None:
     job = _job()
     shards = ShardSet.open(SHARDS)
     reader = BatchReader(shards, job.params.prefixes, job.common.hard_negatives)
-    ways = {"without": _unmasked(job), "stored": Biencoder(job).backward, "guided": _guided(job)}
+    ways = {"without": _unmasked(job), "stored": build_learner(job).backward, "guided": _guided(job)}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(arguments.steps):
         index = number % shards.manifest.batches
@@ -72,10 +72,10 @@ def _job() -> TrainJob:
 
 def _unmasked(job: TrainJob) -> Step:
     """The biencoder's step with a loss that knows no mask."""
-    learner = Biencoder(job)
+    learner = build_learner(job)
 
     def step(batch: TrainBatch) -> object:
-        with mock.patch.object(contrastive, "info_nce", _without_mask):
+        with mock.patch.object(contrastive, "compare", _without_mask):
             return learner.backward(batch)
 
     return step

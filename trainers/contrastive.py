@@ -9,13 +9,17 @@ from torch import Tensor
 from trainers.batches import TrainBatch
 from trainers.distributed import gather_rows
 from trainers.gradient_cache import CachedForward
-from trainers.loss import Outcome, info_nce
+from trainers.loss import Objective, Outcome, compare, contrast
 
 
 def contrast_batch(
-    queries: CachedForward[Any], documents: CachedForward[Any], batch: TrainBatch, temperature: float
+    queries: CachedForward[Any],
+    documents: CachedForward[Any],
+    batch: TrainBatch,
+    temperature: float,
+    objective: Objective = contrast,
 ) -> Outcome:
-    """Masked InfoNCE of the whole batch, and its gradient at this rank's rows sent back into the encoder.
+    """``objective`` of the whole batch, and its gradient at this rank's rows sent back into the encoder.
 
     ``documents`` are the batch's own documents and, after them, its hard negatives.
     """
@@ -27,7 +31,7 @@ def contrast_batch(
     leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
 
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = info_nce(leaves[0], leaves[1], masked, leaves[2], ~present, temperature)
+    outcome = compare(leaves[0], leaves[1], masked, leaves[2], ~present, temperature, objective)
     gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0])
     documents.backward(torch.cat([gradients[1], gradients[2][own_present]]))

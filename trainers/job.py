@@ -1,4 +1,4 @@
-"""A training job: all that a training process is told, wherever it runs."""
+"""Jobs: all that a training process is told, wherever it runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,24 +16,31 @@ from trainers.steps import planned_steps
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainJob:
+class Job:
     """Picklable; all paths are absolute, since workers run in folders of their own.
 
-    Where several machines train, they must share the file system that these paths are on. ``hub_name`` is what
-    the start model is called on the hub, if it is from there.
+    Where several machines train, they must share the file system that these paths are on. ``batch_size`` is the
+    rows of a batch, over all workers.
     """
 
     variant: str
     seed: int
+    batch_size: int
+    model: Path
+    scratch: Path
+    device: Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob(Job):
+    """Training on shards; ``hub_name`` is what the start model is called on the hub, if it is from there."""
+
     common: Common
     params: VariantParams
     start_model: Path
     hub_name: str | None
     shards: Path
-    model: Path
     curve: Path
-    scratch: Path
-    device: Literal["cpu", "cuda"]
 
 
 def plan_job(
@@ -51,6 +58,7 @@ def plan_job(
     return TrainJob(
         variant=variant,
         seed=seed,
+        batch_size=shard_set.manifest.batch_size,
         common=common,
         params=params,
         start_model=start_model,
@@ -61,8 +69,13 @@ def plan_job(
         scratch=scratch(
             "train", _fingerprint(variant, seed, common, params, start_model, shard_set.manifest)
         ).resolve(),
-        device="cuda" if train_gpus(int(torch.cuda.is_available())) else "cpu",
+        device=training_device(),
     )
+
+
+def training_device() -> Literal["cpu", "cuda"]:
+    """What a training process computes on."""
+    return "cuda" if train_gpus(int(torch.cuda.is_available())) else "cpu"
 
 
 def _fingerprint(

@@ -3,8 +3,9 @@
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig, TrainingFailedError
@@ -13,15 +14,15 @@ from torch import distributed as dist
 
 from formats.errors import InputError
 from formats.runtime import train_workers
-from formats.shards import ShardSet
-from trainers.job import TrainJob
-from trainers.variants import load_variant
+from trainers.job import Job
 
 RESTARTS = 2
 
+J = TypeVar("J", bound=Job)
 
-def launch(job: TrainJob) -> None:
-    """Train with as many workers as ``BATCHWRIGHT_TRAIN_WORKERS`` says; 0 is this process.
+
+def launch(job: J, work: Callable[[J], None]) -> None:
+    """Do ``work``, a module's function, with as many workers as ``BATCHWRIGHT_TRAIN_WORKERS`` says; 0 is this process.
 
     Raises:
         InputError: the cluster or the batch is too small for so many, a worker raised one, or Ray gave up.
@@ -29,14 +30,14 @@ def launch(job: TrainJob) -> None:
     workers = train_workers()
     logging.getLogger("ray.train").setLevel(logging.ERROR)
     if workers == 0:
-        _fit(job, workers)
+        _fit(job, work, workers)
     else:
         _check_batch(job, workers)
-        _fit_on_cluster(job, workers)
+        _fit_on_cluster(job, work, workers)
     shutil.rmtree(job.scratch, ignore_errors=True)
 
 
-def _fit_on_cluster(job: TrainJob, workers: int) -> None:
+def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:
     address = os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
@@ -46,7 +47,7 @@ def _fit_on_cluster(job: TrainJob, workers: int) -> None:
             ray.init(address=address, logging_level="ERROR")
         _check_resources(job, workers)
         _message_file(job).unlink(missing_ok=True)
-        _fit(job, workers)
+        _fit(job, work, workers)
     except ConnectionError as error:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
     except TrainingFailedError as error:
@@ -58,11 +59,11 @@ def _fit_on_cluster(job: TrainJob, workers: int) -> None:
     _raise_message(job)
 
 
-def _fit(job: TrainJob, workers: int) -> None:
+def _fit(job: J, work: Callable[[J], None], workers: int) -> None:
     gpus = int(job.device == "cuda")
     TorchTrainer(
         _train if workers == 0 else _train_on_worker,
-        train_loop_config={"job": job},
+        train_loop_config={"job": job, "work": work},
         scaling_config=ScalingConfig(
             num_workers=workers, use_gpu=bool(gpus), resources_per_worker={"CPU": 1, "GPU": gpus}
         ),
@@ -76,8 +77,7 @@ def _fit(job: TrainJob, workers: int) -> None:
 
 
 def _train(config: dict[str, Any]) -> None:
-    job: TrainJob = config["job"]
-    load_variant(job.variant).train(job)
+    config["work"](config["job"])
 
 
 def _train_on_worker(config: dict[str, Any]) -> None:
@@ -90,23 +90,24 @@ def _train_on_worker(config: dict[str, Any]) -> None:
         dist.destroy_process_group()  # ranks that did not fail would wait for this one
 
 
-def _message_file(job: TrainJob) -> Path:
+def _message_file(job: Job) -> Path:
     return job.scratch / "error.txt"
 
 
-def _raise_message(job: TrainJob) -> None:
+def _raise_message(job: Job) -> None:
     file = _message_file(job)
     if file.exists():
         raise InputError(file.read_text(encoding="utf-8"))
 
 
-def _check_batch(job: TrainJob, workers: int) -> None:
-    rows = ShardSet.open(job.shards).manifest.batch_size
-    if workers > rows:
-        raise InputError(f"BATCHWRIGHT_TRAIN_WORKERS={workers}: a batch has only {rows} rows; lower it to that")
+def _check_batch(job: Job, workers: int) -> None:
+    if workers > job.batch_size:
+        raise InputError(
+            f"BATCHWRIGHT_TRAIN_WORKERS={workers}: a batch has only {job.batch_size} rows; lower it to that"
+        )
 
 
-def _check_resources(job: TrainJob, workers: int) -> None:
+def _check_resources(job: Job, workers: int) -> None:
     wanted = {"CPU": workers, "GPU": workers * (job.device == "cuda")}
     available = ray.cluster_resources()
     for kind, count in wanted.items():

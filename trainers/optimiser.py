@@ -5,17 +5,17 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_linear_schedule_with_warmup
 
-from trainers.params import Common
+from trainers.params import Optimisation
 
 
-def build_optimiser(model: nn.Module, common: Common, steps: int) -> tuple[AdamW, LambdaLR]:
+def build_optimiser(model: nn.Module, params: Optimisation, steps: int) -> tuple[AdamW, LambdaLR]:
     """Optimiser and schedule for ``steps`` steps; biases and norms, which have one dimension, do not decay."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
-        {"params": [each for each in trained if each.ndim > 1], "weight_decay": common.weight_decay},
+        {"params": [each for each in trained if each.ndim > 1], "weight_decay": params.weight_decay},
         {"params": [each for each in trained if each.ndim <= 1], "weight_decay": 0.0},
     ]
-    optimiser = AdamW(groups, lr=common.learning_rate)
-    warm_up = round(common.warm_up * steps)
+    optimiser = AdamW(groups, lr=params.learning_rate)
+    warm_up = round(params.warm_up * steps)
     schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warm_up, steps)  # type: ignore[no-untyped-call]
     return optimiser, schedule

@@ -6,22 +6,27 @@ from formats.params import Params
 from formats.prefixes import Prefixes
 
 
-class Common(Params):
+class Optimisation(Params):
+    """How any training steps; ``warm_up`` is a share of the steps."""
+
+    learning_rate: float = Field(gt=0)
+    warm_up: float = Field(ge=0, lt=1)
+    weight_decay: float = Field(ge=0)
+    clip: float = Field(gt=0)
+
+
+class Common(Optimisation):
     """Group ``train.common``.
 
     ``epochs`` counts the packed epochs, ``steps`` ends training earlier. ``hard_negatives`` is how many of a
     pair's own negatives join its denominator at most. ``chunk`` is how many texts go through the model at once:
-    memory grows with it, the gradient does not depend on it. ``warm_up`` is a share of the steps.
+    memory grows with it, the gradient does not depend on it.
     """
 
     epochs: int = Field(ge=1)
     steps: int | None = Field(default=None, ge=1)
     hard_negatives: int = Field(default=0, ge=0)
     chunk: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    warm_up: float = Field(ge=0, lt=1)
-    weight_decay: float = Field(ge=0)
-    clip: float = Field(gt=0)
 
 
 class VariantParams(Params):

@@ -35,7 +35,7 @@ def main() -> str:
         model=MODELS / name,
         curve=curve,
     )
-    launch(job)
+    launch(job, variant.train)
     summary = summarise(read_tsv(curve, made_by="train"), Manifest.read(shards).batch_size)
     write_json(RESULTS / f"{name}.json", summary)
     return (

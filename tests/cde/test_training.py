@@ -25,7 +25,7 @@ from trainers.cde.folder import load_contextual, start_from
 from trainers.cde.train import Contextual
 from trainers.gradient_cache import CachedForward
 from trainers.job import TrainJob
-from trainers.loss import info_nce
+from trainers.loss import compare
 
 ROWS = 10
 STEPS = 120
@@ -179,7 +179,7 @@ def _plain_gradient(job: TrainJob) -> Tensor:
     )
     none = texts.new_zeros(ROWS, 0, texts.shape[1])
     masked = torch.from_numpy(batch.masked)
-    info_nce(queries, texts, masked, none, torch.zeros(ROWS, 0, dtype=torch.bool), 0.1).loss.backward()
+    compare(queries, texts, masked, none, torch.zeros(ROWS, 0, dtype=torch.bool), 0.1).loss.backward()
     return _flat(learner)
 
 

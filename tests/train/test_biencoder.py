@@ -10,7 +10,8 @@ from torch import Tensor
 from formats.shards import ShardSet
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.batches import BatchReader, TrainBatch
-from trainers.biencoder.train import Biencoder
+from trainers.biencoder.train import build_learner
+from trainers.sentence_learner import SentenceLearner
 from trainers.sentence_model import embed, preprocess
 
 TEMPERATURE = 0.1
@@ -27,7 +28,7 @@ def test_backward_gives_the_gradient_of_the_formula(
     start = write_toy_model(tmp_path / "start", dropout=0.0)
     job = toy_job(tmp_path, start, shards, chunk=2, temperature=TEMPERATURE, hard_negatives=hard_negatives)
     batch = BatchReader(ShardSet.open(shards), job.params.prefixes, hard_negatives).read(0, slice(None))
-    learner = Biencoder(job)
+    learner = build_learner(job)
 
     loss = _formula(learner, batch)
     loss.backward()
@@ -39,7 +40,7 @@ def test_backward_gives_the_gradient_of_the_formula(
     assert abs(found.norm() / expected.norm() - 1) < 1e-4
 
 
-def _formula(learner: Biencoder, batch: TrainBatch) -> Tensor:
+def _formula(learner: SentenceLearner, batch: TrainBatch) -> Tensor:
     queries, documents = (_embed(learner, texts) for texts in (batch.queries, batch.documents))
     negatives = iter(_embed(learner, batch.negatives) if batch.negatives else [])
     losses = []
@@ -51,11 +52,11 @@ def _formula(learner: Biencoder, batch: TrainBatch) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def _embed(learner: Biencoder, texts: list[str]) -> Tensor:
+def _embed(learner: SentenceLearner, texts: list[str]) -> Tensor:
     return embed(learner.model, preprocess(learner.model, texts))
 
 
-def _take_gradient(learner: Biencoder) -> Tensor:
+def _take_gradient(learner: SentenceLearner) -> Tensor:
     flat = torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])
     learner.model.zero_grad()
     return flat

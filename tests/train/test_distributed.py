@@ -11,14 +11,14 @@ from torch import distributed as dist
 from formats.shards import ShardSet
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.batches import BatchReader
-from trainers.biencoder.train import Biencoder
+from trainers.biencoder.train import build_learner
 from trainers.cde.train import Contextual
 from trainers.distributed import gather_rows, own_rows, sum_gradients
 from trainers.job import TrainJob
 from trainers.variants import load_variant
 
 WORLD = 2
-LEARNERS = {"biencoder": Biencoder, "cde": Contextual}
+LEARNERS = {"biencoder": build_learner, "cde": Contextual}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.train.toys import toy_rows, write_toy_model
 from trainers.gradient_cache import CachedForward
-from trainers.loss import info_nce
+from trainers.loss import compare
 from trainers.sentence_model import embed, load_model, preprocess
 
 
@@ -79,7 +79,7 @@ def _loss(queries: Tensor, documents: Tensor) -> Tensor:
     size = len(queries)
     absent = torch.zeros(size, 0, dtype=torch.bool)
     masked = torch.zeros(size, size, dtype=torch.bool)
-    return info_nce(queries, documents, masked, queries.new_zeros(size, 0, queries.shape[1]), absent, 0.1).loss
+    return compare(queries, documents, masked, queries.new_zeros(size, 0, queries.shape[1]), absent, 0.1).loss
 
 
 def _chunks(model: SentenceTransformer, texts: list[str], chunk: int) -> list[dict[str, Tensor]]:

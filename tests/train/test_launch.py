@@ -10,6 +10,7 @@ import ray
 from formats.errors import InputError
 from formats.results import read_tsv
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.biencoder import train
 from trainers.job import TrainJob
 from trainers.launch import launch
 
@@ -48,12 +49,12 @@ def test_two_ray_workers_train_as_this_process_does(
 ) -> None:
     trained = job(tmp_path)
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "0")
-    launch(trained)
+    launch(trained, train)
     alone = losses(trained)
     assert not trained.scratch.exists()
 
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
-    launch(job(tmp_path))
+    launch(job(tmp_path), train)
     assert len(alone) == STEPS
     assert losses(trained) == pytest.approx(alone, rel=1e-3)
     assert (trained.model / "model.safetensors").exists()
@@ -65,7 +66,7 @@ def test_what_a_worker_has_to_say_reaches_the_user(
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
     with pytest.raises(InputError, match=r"at step \d the loss is nan, .*; lower train.common.learning_rate"):
-        launch(job(tmp_path, learning_rate=1e30, clip=1e30, warm_up=0))
+        launch(job(tmp_path, learning_rate=1e30, clip=1e30, warm_up=0), train)
     assert not (tmp_path / "out" / "model").exists()
 
 
@@ -74,13 +75,13 @@ def test_more_workers_than_the_cluster_has_are_refused(
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "3")
     with pytest.raises(InputError, match="needs 3 CPUs, the cluster has 2; lower it, or name a larger cluster"):
-        launch(job(tmp_path))
+        launch(job(tmp_path), train)
 
 
 def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "6")
     with pytest.raises(InputError, match="a batch has only 5 rows"):
-        launch(job(tmp_path))
+        launch(job(tmp_path), train)
 
 
 def test_only_the_launcher_imports_ray_and_nothing_imports_faiss_or_beam() -> None:

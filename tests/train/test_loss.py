@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.loss import info_nce
+from trainers.loss import compare
 
 
 def oracle(
@@ -46,7 +46,7 @@ def random_case(seed: int, size: int, negatives: int) -> tuple[Tensor, Tensor, T
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 4), st.floats(0.02, 2.0))
 def test_info_nce_equals_a_double_loop(seed: int, size: int, negatives: int, temperature: float) -> None:
     q, d, masked, n, absent = random_case(seed, size, negatives)
-    outcome = info_nce(q, d, masked, n, absent, temperature)
+    outcome = compare(q, d, masked, n, absent, temperature)
     loss, accuracy = oracle(q.numpy(), d.numpy(), masked.numpy(), n.numpy(), absent.numpy(), temperature)
     assert math.isclose(outcome.loss.item(), loss, rel_tol=1e-9, abs_tol=1e-9)
     assert math.isclose(outcome.accuracy.item(), accuracy, abs_tol=1e-6)
@@ -57,7 +57,7 @@ def test_a_document_masked_for_all_other_queries_gets_gradient_only_from_its_own
     masked[:] = False
     masked[:, 3] = True
     d.requires_grad_()
-    outcome = info_nce(q, d, masked, n, absent, 0.1)
+    outcome = compare(q, d, masked, n, absent, 0.1)
     without_own = outcome.loss - (-(q[3] @ d[3]) / 0.1 + torch.logsumexp(_row(q, d, n, absent, 3), 0)) / 6
     (gradient,) = torch.autograd.grad(without_own, d)
     assert gradient[3].abs().max() < 1e-12
@@ -69,7 +69,7 @@ def test_a_masked_pair_sends_no_gradient() -> None:
     masked[:] = True
     absent[:] = True
     d.requires_grad_()
-    outcome = info_nce(q, d, masked, n, absent, 0.1)
+    outcome = compare(q, d, masked, n, absent, 0.1)
     outcome.loss.backward()
     assert outcome.loss.item() == 0.0
     assert outcome.accuracy.item() == 1.0
@@ -81,7 +81,7 @@ def test_hard_negatives_join_only_their_own_row() -> None:
     absent[:] = True
     absent[2] = False
     n.requires_grad_()
-    info_nce(q, d, masked, n, absent, 0.1).loss.backward()
+    compare(q, d, masked, n, absent, 0.1).loss.backward()
     assert n.grad is not None
     touched = n.grad.abs().sum(dim=(1, 2)) > 0
     assert touched.tolist() == [False, False, True, False, False]
@@ -90,7 +90,7 @@ def test_hard_negatives_join_only_their_own_row() -> None:
 def test_equal_scores_do_not_count_as_right() -> None:
     q = d = functional.normalize(torch.ones(3, 4), dim=-1)
     nothing = torch.zeros(3, 0, dtype=torch.bool)
-    assert info_nce(q, d, torch.zeros(3, 3, dtype=torch.bool), torch.zeros(3, 0, 4), nothing, 0.1).accuracy == 0
+    assert compare(q, d, torch.zeros(3, 3, dtype=torch.bool), torch.zeros(3, 0, 4), nothing, 0.1).accuracy == 0
 
 
 def _row(q: Tensor, d: Tensor, n: Tensor, absent: Tensor, i: int) -> Tensor:

@@ -14,9 +14,9 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from formats.errors import InputError
 from formats.results import read_tsv
 from tests.train.toys import toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
-from trainers import loop
+from trainers import run
 from trainers.biencoder import retrieve, train
-from trainers.biencoder.train import Biencoder
+from trainers.sentence_learner import SentenceLearner
 
 STEPS = 40
 
@@ -58,17 +58,17 @@ def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     train(jobs[0])
     train(jobs[1])
 
-    monkeypatch.setattr(loop, "SAVE_EVERY_SECONDS", 0.0)
-    backward = Biencoder.backward
+    monkeypatch.setattr(run, "SAVE_EVERY_SECONDS", 0.0)
+    backward = SentenceLearner.backward
     calls = []
 
-    def die_at_the_sixth(learner: Biencoder, batch: object) -> object:
+    def die_at_the_sixth(learner: SentenceLearner, batch: object) -> object:
         calls.append(1)
         if len(calls) == 6:
             raise KeyboardInterrupt
         return backward(learner, batch)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Biencoder, "backward", die_at_the_sixth)
+    monkeypatch.setattr(SentenceLearner, "backward", die_at_the_sixth)
     with pytest.raises(KeyboardInterrupt):
         train(jobs[2])
     assert not jobs[2].model.exists()

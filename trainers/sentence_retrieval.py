@@ -1,4 +1,4 @@
-"""Exact retrieval with a trained biencoder."""
+"""Exact retrieval with one vector a text."""
 
 from collections.abc import Sequence
 from pathlib import Path

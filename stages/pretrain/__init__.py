@@ -1,0 +1,1 @@
+"""Pre-training of the encoders that a variant starts from."""

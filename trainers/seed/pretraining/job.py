@@ -1,0 +1,78 @@
+"""A pre-training job, and what is made ready for it."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from transformers import PreTrainedTokenizerBase
+
+from formats.atomic import atomic_dir
+from formats.errors import InputError
+from formats.fingerprint import files_fingerprint, fingerprint
+from formats.models import locate_model, model_hash
+from formats.runtime import scratch
+from trainers.job import Job, training_device
+from trainers.seed.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
+from trainers.seed.pretraining.params import NewEncoder, PretrainParams
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainJob(Job):
+    """``corpus`` holds tokenizer and tokens; ``start_model`` is None where the encoder is new. Curves go to
+    ``results``, ``<variant>-<curve>.tsv``."""
+
+    params: PretrainParams
+    start_model: Path | None
+    corpus: Path
+    results: Path
+
+
+def plan_pretraining(
+    *, variant: str, seed: int, params: PretrainParams, pairs: Path, model: Path, results: Path
+) -> PretrainJob:
+    """Make vocabulary and tokens of the texts of ``pairs``, in a scratch folder named after all that decides the
+    result.
+
+    Raises:
+        InputError: there are no texts, no such start model, or its tokenizer or the vocabulary will not do.
+    """
+    encoder = params.encoder
+    start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder.revision).resolve()
+    code = files_fingerprint([Path(__file__).parents[2]])
+    content = fingerprint(
+        variant, seed, params.model_dump(), files_fingerprint([pairs]), model_hash(start) if start else "", code
+    )
+    folder = scratch("pretrain", content).resolve()
+    if not (folder / "corpus").exists():
+        _prepare(folder / "corpus", params, start, pairs)
+    return PretrainJob(
+        variant=variant,
+        seed=seed,
+        batch_size=params.batch_size,
+        model=model.resolve(),
+        scratch=folder,
+        device=training_device(),
+        params=params,
+        start_model=start,
+        corpus=folder / "corpus",
+        results=results.resolve(),
+    )
+
+
+def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Path) -> None:
+    if isinstance(params.encoder, NewEncoder):
+        texts = partial(read_texts, pairs, params.held_out, validation=False)
+        tokenizer = train_vocabulary(texts, params.encoder.vocabulary)
+    else:
+        assert start
+        tokenizer = _tokenizer_of(start)
+        special_tokens(tokenizer, f"model '{start}'")
+    with atomic_dir(corpus) as folder:
+        write_corpus(folder, pairs, params.held_out, tokenizer)
+
+
+def _tokenizer_of(start: Path) -> PreTrainedTokenizerBase:
+    try:
+        return load_tokenizer(start)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"model '{start}': its tokenizer cannot be loaded ({str(error).splitlines()[0]})") from None

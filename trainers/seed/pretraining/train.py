@@ -1,0 +1,130 @@
+"""Pre-training: one rank's part of every batch, validation, and what is written at the end."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from formats.atomic import atomic_dir
+from formats.results import write_tsv
+from trainers.distributed import own_rows, rank, sum_ranks
+from trainers.randomness import seed_start
+from trainers.run import run_steps, state_file
+from trainers.seed.pretraining.corpus import TOKENIZER, TRAINING, VALIDATION, load_tokenizer, special_tokens
+from trainers.seed.pretraining.diagnose import cosine_by_length, cosine_by_position, shuffled_decoder_sum
+from trainers.seed.pretraining.folder import build_model, save_pretrained
+from trainers.seed.pretraining.job import PretrainJob
+from trainers.seed.pretraining.masking import mask_tokens
+from trainers.seed.pretraining.model import Sequences
+from trainers.seed.pretraining.tokens import Stream, batch_numbers, read_stream
+from trainers.state import Row
+
+VALIDATED = 512
+DIAGNOSED = 128
+
+
+def pretrain(job: PretrainJob) -> None:
+    """Pre-train in this process, one rank of several perhaps; rank 0 publishes the model and its curves.
+
+    Raises:
+        InputError: the loss is not finite, or the model to go on from does not fit.
+    """
+    seed_start(job.seed)
+    run = Pretraining(job)
+    advice = "lower pretrain.seed.learning_rate"
+    curve = run_steps(job, run.model, job.params, job.params.steps, run.backward, task="pretrain", advice=advice)
+    last = {"step": job.params.steps, **run.validate()}
+    if rank() > 0:
+        return
+    kept = ("step", "loss", "mlm", "decoder", "learning_rate")
+    validated = [{"step": int(row["step"]) - 1, **_validation(row)} for row in curve if "validation mlm" in row]
+    write_tsv(job.results / f"{job.variant}.tsv", [{key: row[key] for key in kept} for row in curve])
+    write_tsv(job.results / f"{job.variant}-validation.tsv", [*validated, last])
+    run.write_diagnostics()
+    with atomic_dir(job.model) as folder:
+        save_pretrained(run.model, run.tokenizer, job.params, folder)
+    state_file(job).unlink(missing_ok=True)
+
+
+class Pretraining:
+    """The model, its sequences, and its gradient on a batch of them."""
+
+    def __init__(self, job: PretrainJob) -> None:
+        self._job, self._params = job, job.params
+        self.tokenizer = load_tokenizer(job.corpus / TOKENIZER)
+        special = special_tokens(self.tokenizer, str(job.corpus))
+        self._training = read_stream(job.corpus / TRAINING, special)
+        self._validation = read_stream(job.corpus / VALIDATION, special)
+        self._special = special
+        self._ordinary = np.setdiff1d(np.arange(len(self.tokenizer)), self.tokenizer.all_special_ids).astype(np.int32)
+        self.model = build_model(job.params, job.start_model, self.tokenizer).to(job.device)
+
+    def backward(self, step: int) -> Row:
+        """Add the gradient of the batch's two means, over the tokens of all ranks and chunks, at this rank's rows."""
+        row: Row = {}
+        if step % max(1, self._params.steps // self._params.validations) == 0:
+            row = {f"validation {name}": value for name, value in self.validate().items()}
+        count = self._training.count(self._params.length)
+        numbers = batch_numbers(step, self._params.batch_size, count, self._job.seed)
+        generator = np.random.default_rng([self._job.seed, step])
+        own, chosen, wanted = self._read(self._training, numbers, generator, own_rows())
+        sums = torch.zeros(2, device=self._job.device)
+        for chunk in self._chunks(own):
+            each = self.model(chunk)
+            (each.encoder / chosen + each.decoder / wanted).backward()
+            sums += torch.stack(each).detach()
+        mlm, decoder = (sum_ranks(sums) / torch.tensor([chosen, wanted], device=sums.device)).tolist()
+        return {"loss": mlm + decoder, "mlm": mlm, "decoder": decoder, **row}
+
+    def validate(self) -> Row:
+        """Means on held-out text, always the same tokens masked: both losses in nats a token, and the h0 gap.
+
+        Every rank computes them all.
+        """
+        count = min(self._validation.count(self._params.length), VALIDATED)
+        whole, chosen, wanted = self._read(self._validation, np.arange(count), np.random.default_rng(0), slice(None))
+        sums = torch.zeros(3, device=self._job.device)
+        self.model.eval()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            for chunk in self._chunks(whole):
+                each, shuffled = shuffled_decoder_sum(self.model, chunk)
+                sums += torch.stack([*each, shuffled])
+        self.model.train()
+        mlm, decoder, shuffled_mean = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
+        return {"mlm": mlm, "decoder": decoder, "h0_gap": shuffled_mean - decoder}
+
+    def write_diagnostics(self) -> None:
+        """Cosines on whole held-out sequences, by length and by the decoder's position."""
+        whole = max(1, len(self._validation.tokens) // (self._params.length - 2))
+        rows = self._validation.rows(np.arange(min(whole, DIAGNOSED)), self._params.length)
+        tokens = torch.from_numpy(rows).long().to(self._job.device)
+        self.model.eval()
+        lengths = cosine_by_length(self.model, tokens, self._special.sep)
+        positions = cosine_by_position(self.model, tokens) if self.model.decoder else []
+        write_tsv(self._job.results / f"{self._job.variant}-length.tsv", lengths)
+        write_tsv(self._job.results / f"{self._job.variant}-position.tsv", positions)
+
+    def _read(
+        self, stream: Stream, numbers: NDArray[np.int64], generator: np.random.Generator, rows: slice
+    ) -> tuple[Sequences, int, int]:
+        """The sequences of ``rows``, and how many tokens encoder and decoder guess in those of all rows.
+
+        All ranks draw the masks of the whole batch, so that these do not depend on the number of ranks.
+        """
+        tokens = stream.rows(numbers, self._params.length)
+        special = np.isin(tokens, [self._special.cls, self._special.sep, self._special.pad])
+        read, chosen = mask_tokens(tokens, ~special, self._params.masked, self._special.mask, self._ordinary, generator)
+        present = tokens != self._special.pad
+        arrays = (tokens.astype(np.int64), read.astype(np.int64), chosen, present)
+        sequences = Sequences(*(torch.from_numpy(each[rows]).to(self._job.device) for each in arrays))
+        return sequences, max(1, int(chosen.sum())), int(present[:, 1:].sum())
+
+    def _chunks(self, batch: Sequences) -> list[Sequences]:
+        parts: list[tuple[Tensor, ...]] = [torch.split(each, self._params.chunk) for each in batch]
+        return [Sequences(*part) for part in zip(*parts, strict=True)]
+
+
+def _validation(row: Row) -> Row:
+    prefix = "validation "
+    return {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
