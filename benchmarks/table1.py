@@ -1,7 +1,7 @@
 """Table 1 of *Contextual Document Embeddings* in the small: biencoder and CDE, random and contextual batches.
 
 ``python -m benchmarks.table1 DATA --domains ... [--start MODEL] [--models ...] [--documents J] [--batch B]
-[--epochs N] [--schedule S ...] [--seeds N] [--output FILE] [--keep FOLDER]``
+[--epochs N] [--steps N] [--schedule S ...] [--seeds N] [--output FILE] [--keep FOLDER]``
 
 ``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All train on the same pairs for as many steps;
 ``home`` are the held-out queries of ``--domains``, ``elsewhere`` those of all other domains. Without ``--start`` they
@@ -64,6 +64,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--documents", type=int, default=64)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--schedule", nargs="+", type=float, default=[0.0, 1.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--output", type=Path)
@@ -82,6 +83,7 @@ def _run_seed(workspace: Workspace, seed: int, arguments: argparse.Namespace) ->
         "pack.epochs": arguments.epochs,
         "pack.cluster_share": stretch(arguments.schedule, arguments.epochs),
         "train.common.epochs": arguments.epochs,
+        "train.common.steps": arguments.steps,
     }
     if arguments.start:
         changes["train.common.learning_rate"] = 5e-5
@@ -126,7 +128,7 @@ def _train(workspace: Workspace, model: str, policy: str, seed: int, arguments: 
         "start": arguments.start or "random weights",
         "documents": arguments.documents,
         "batch": arguments.batch,
-        "epochs": arguments.epochs,
+        "steps": trained["steps"],
         "model": model,
         "batches": policy,
         "seed": seed,
