@@ -81,7 +81,15 @@ def write_runs(file: Path) -> None:
     write_tsv(
         file,
         [
-            {"domains": "a b", "model": model, "epochs": 4, "batches": batches, "seed": seed, "last_loss": loss, "ndcg@10 home": ndcg}
+            {
+                "domains": "a b",
+                "model": model,
+                "epochs": 4,
+                "batches": batches,
+                "seed": seed,
+                "last_loss": loss,
+                "ndcg@10 home": ndcg,
+            }
             for model, batches, seed, loss, ndcg in (
                 ("cde", "random", 0, 1.0, 0.4),
                 ("cde", "<i>", 0, 0.125, ""),
@@ -128,7 +136,12 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
         }
         for batch in range(10)
     ]
-    summary = {"hardness": 0.1 + hardness, "unmasked_hardness": hardness, "masked_share": 0.25, "masked_by": {"duplicate": 0.05, "score": 0.2}}
+    summary = {
+        "hardness": 0.1 + hardness,
+        "unmasked_hardness": hardness,
+        "masked_share": 0.25,
+        "masked_by": {"duplicate": 0.05, "score": 0.2},
+    }
     write_tsv(folder / f"{policy}.tsv", rows)
     write_json(folder / f"{policy}.json", {"batches": 10, "pairs": 80, "left_over": 7, **summary})
 
