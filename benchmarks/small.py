@@ -69,8 +69,8 @@ def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:
 
 
 def stretch(schedule: Sequence[float], epochs: int) -> list[float]:
-    """``schedule``, each of its values for as many epochs."""
-    return [value for value in schedule for _ in range(epochs // len(schedule))]
+    """A value for each of ``epochs``: those of ``schedule``, for equally many epochs where that divides."""
+    return [schedule[epoch * len(schedule) // epochs] for epoch in range(epochs)]
 
 
 def ndcg(variant: str, model: Path, collection: Collection, length: int = LENGTH) -> float:
