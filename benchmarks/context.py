@@ -1,90 +1,124 @@
 """Which context helps a trained CDE, and how much of it (*Contextual Document Embeddings*, figures 7 and 16).
 
-``python -m benchmarks.context MODEL --pairs PAIRS [--beir FOLDER ...] [--other DOMAIN] [--sizes 1 4 16 64]
-[--output FILE]``
+``python -m benchmarks.context DATA --models FOLDER ... --trained DOMAIN ... [--asked DOMAIN ...] [--beir FOLDER ...]
+--other DOMAIN [--sizes N ...] [--output FILE]``
 
-``MODEL`` was trained on the domains of ``PAIRS``. Prints nDCG@10 on their held-out queries and on BEIR folders, by
-where the context comes from and how many documents it has.
+``DATA`` is a folder as ``dvc repro ingest`` leaves it in ``data``. The models are one kind of model, trained on the
+domains ``--trained`` from several seeds (``benchmarks.table1 --keep``). nDCG@10 on held-out queries of each domain in
+``--asked`` and on BEIR folders, by where the context comes from and how many documents it has.
 """
 
 import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
-from collections.abc import Callable, Sequence
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from benchmarks.workspace import ASKED, Row
+from benchmarks.workspace import Row, held_out_of
+from formats.pairs import read_pairs
 from formats.results import write_tsv
-from formats.pairs import domains, read_pairs
 from stages.evaluate import bm25
-from stages.evaluate.collection import Collection, beir, held_out
+from stages.evaluate.collection import Collection, beir
 from stages.evaluate.metrics import DEPTH, average, score_queries
+from stages.evaluate.params import HeldOutParams
 from trainers.cde.contextual_encoder import ContextualEncoder
 from trainers.cde.folder import load_contextual
 from trainers.encoding import encode
 from trainers.search import search
 
+ASKED = HeldOutParams(queries=500, documents=2000)
+TOP = "top of BM25"
+
 
 def main() -> None:
-    """Print a line for each collection, strategy and size."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.context")
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--pairs", type=Path, required=True)
-    parser.add_argument("--beir", nargs="+", type=Path, default=[])
-    parser.add_argument("--other", help="the domain that stands for another one; the first unless given")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[1, 4, 16, 64])
-    parser.add_argument("--output", type=Path)
-    arguments = parser.parse_args()
+    """Print a line for each strategy and size, the mean over models; write one for each model."""
+    arguments = _parse()
+    collections = _collections(arguments)
+    contexts = {name: _contexts(collection, arguments) for name, collection in collections.items()}
     rows: list[Row] = []
-    for collection in [held_out(arguments.pairs, ASKED), *map(beir, arguments.beir)]:
-        strategies = _strategies(collection, arguments.pairs, arguments.other)
-        rows.append(_measure(arguments.model, collection, "none", [], 0))
-        for name, draw in strategies.items():
-            rows += [_measure(arguments.model, collection, name, draw(size), size) for size in arguments.sizes]
+    settings = [
+        ("none", 0),
+        *((strategy, size) for strategy in next(iter(contexts.values())) for size in arguments.sizes),
+    ]
+    for strategy, size in settings:
+        for seed, model in enumerate(arguments.models):
+            scores = {
+                f"ndcg@10 {name}": _ndcg(model, collection, _taken(contexts[name], strategy, size), size)
+                for name, collection in collections.items()
+            }
+            rows.append({"context": strategy, "documents": size, "seed": seed, **scores})
+        found = rows[-len(arguments.models) :]
+        means = [f"{key} {statistics.mean(row[key] for row in found):.4f}" for key in scores]
+        print(f"{strategy:16} {size:5}  {'  '.join(means)}", flush=True)
     if arguments.output:
         write_tsv(arguments.output, rows)
 
 
-def _strategies(collection: Collection, pairs: Path, other: str | None) -> dict[str, Callable[[int], Sequence[str]]]:
-    """What each takes the context from; ``fit_context`` draws."""
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.context")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--models", nargs="+", type=Path, required=True)
+    parser.add_argument("--trained", nargs="+", required=True)
+    parser.add_argument(
+        "--asked", nargs="+", default=[], help="domains to retrieve from; those trained on unless given"
+    )
+    parser.add_argument("--beir", nargs="+", type=Path, default=[])
+    parser.add_argument("--other", required=True, help="the domain that stands for another one")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[1, 4, 16])
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+def _collections(arguments: argparse.Namespace) -> dict[str, Collection]:
+    with tempfile.TemporaryDirectory() as folder:
+        home = {
+            name: held_out_of(Path(folder) / name, arguments.data, [name], ASKED)
+            for name in arguments.asked or arguments.trained
+        }
+    return home | {folder.name: beir(folder) for folder in arguments.beir}
+
+
+def _contexts(collection: Collection, arguments: argparse.Namespace) -> dict[str, list[str]]:
+    """Documents to take a context from: the first ones of ``TOP``, any of the others."""
     corpus = [document.text for document in collection.documents]
-    training = [text for name in domains(pairs) for text in _documents(pairs, name)]
-    foreign = _documents(pairs, other or domains(pairs)[0])
     return {
-        "corpus": lambda _: corpus,
-        "training set": lambda _: training,
-        "another domain": lambda _: foreign,
-        "top of BM25": lambda size: _top(collection, corpus, size),
+        "corpus": corpus,
+        TOP: _ranked(collection, corpus),
+        "training set": [text for name in arguments.trained for text in _documents(arguments.data, name)],
+        "another domain": _documents(arguments.data, arguments.other),
     }
 
 
-def _documents(pairs: Path, name: str) -> list[str]:
-    texts: list[str] = read_pairs(pairs, name, "train")["document"].to_pylist()
+def _taken(contexts: Mapping[str, list[str]], strategy: str, size: int) -> list[str]:
+    return contexts[strategy][: size if strategy == TOP else None] if size else []
+
+
+def _documents(data: Path, name: str) -> list[str]:
+    texts: list[str] = read_pairs(data / "pairs", name, "train")["document"].to_pylist()
     return texts
 
 
-def _top(collection: Collection, corpus: list[str], size: int) -> list[str]:
-    """The documents that BM25 ranks best over all queries, by the sum of reciprocal ranks."""
+def _ranked(collection: Collection, corpus: list[str]) -> list[str]:
+    """The corpus by what BM25 finds for all queries: the sum of reciprocal ranks."""
     indices, _ = bm25.retrieve([query.text for query in collection.queries], corpus, DEPTH)
     worth = np.zeros(len(corpus))
     np.add.at(worth, indices, 1 / np.arange(1, indices.shape[1] + 1))
-    return [corpus[row] for row in np.argsort(-worth, kind="stable")[:size]]
+    return [corpus[row] for row in np.argsort(-worth, kind="stable")]
 
 
-def _measure(folder: Path, collection: Collection, strategy: str, context: Sequence[str], size: int) -> Row:
+def _ndcg(folder: Path, collection: Collection, context: Sequence[str], size: int) -> float:
     model = load_contextual(folder)
-    encoder = cast(ContextualEncoder, model[0])
     if context:
-        encoder.fit_context(context, size=size)
+        cast(ContextualEncoder, model[0]).fit_context(context, size=size)
     queries, documents = ([each.text for each in side] for side in (collection.queries, collection.documents))
     ranked, _ = search(encode(model, queries, "queries"), encode(model, documents, "documents"), DEPTH)
     scored = score_queries(collection, ranked)
-    row: Row = {"collection": collection.name, "context": strategy, "documents": size, **average(scored, scored)}
-    print(f"{collection.name:12} {strategy:16} {size:5} {row['ndcg@10']:.4f}", flush=True)
-    return row
+    return average(scored, scored)["ndcg@10"]
 
 
 if __name__ == "__main__":

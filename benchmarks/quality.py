@@ -16,8 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-
-from benchmarks.small import BASE, LEARNING_RATES, ndcg, save_start_model
+from benchmarks.small import BASE, LEARNING_RATES, ndcg, save_start_model, stretch
 from benchmarks.workspace import Row, Workspace, summary
 from formats.results import read_json, write_tsv
 
@@ -84,7 +83,7 @@ def _run(workspace: Workspace, setting: str, seed: int, arguments: argparse.Name
     epochs = {f"{group}.epochs": arguments.epochs for group in ("pack", "train.common")}
     rate = {"train.common.learning_rate": LEARNING_RATES[arguments.kind]}
     if schedule := changes.get("pack.cluster_share"):
-        changes["pack.cluster_share"] = [value for value in schedule for _ in range(arguments.epochs // len(schedule))]
+        changes["pack.cluster_share"] = stretch(schedule, arguments.epochs)
     workspace.set_params(BASE, {"base.seed": seed, **own, **epochs, **rate, **changes})
     workspace.filter()
     for stage in ("cluster", f"pack {policy}", f"train biencoder --batches {policy}"):

@@ -1,6 +1,7 @@
 """The small encoder that benchmarks train from scratch, and how."""
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,14 @@ def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:
     return [Transformer(folder), Pooling(config.hidden_size)]
 
 
-def ndcg(variant: str, model: Path, collection: Collection) -> float:
-    """nDCG@10 of a trained model."""
+def stretch(schedule: Sequence[float], epochs: int) -> list[float]:
+    """A value for each of ``epochs``: those of ``schedule``, for equally many epochs where that divides."""
+    return [schedule[epoch * len(schedule) // epochs] for epoch in range(epochs)]
+
+
+def ndcg(variant: str, model: Path, collection: Collection, length: int = LENGTH) -> float:
+    """nDCG@10 of a trained model that reads ``length`` tokens of a text."""
     queries, documents = ([each.text for each in side] for side in (collection.queries, collection.documents))
-    ranked, _ = load_variant(variant).retrieve(model, queries, documents, DEPTH, LENGTH)
+    ranked, _ = load_variant(variant).retrieve(model, queries, documents, DEPTH, length)
     scored = score_queries(collection, ranked)
     return average(scored, scored)["ndcg@10"]

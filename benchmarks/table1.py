@@ -1,23 +1,32 @@
 """Table 1 of *Contextual Document Embeddings* in the small: biencoder and CDE, random and contextual batches.
 
-``python -m benchmarks.table1 DATA --domains ... [--start MODEL] [--documents J] [--seeds N] [--epochs N] [--steps N]
-[--output FILE]``
+``python -m benchmarks.table1 DATA --domains ... [--start MODEL] [--models ...] [--documents J] [--batch B]
+[--epochs N] [--steps N] [--schedule S ...] [--seeds N] [--output FILE] [--keep FOLDER]``
 
-``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All four train on the same pairs for as many steps;
+``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All train on the same pairs for as many steps;
 ``home`` are the held-out queries of ``--domains``, ``elsewhere`` those of all other domains. Without ``--start`` they
-begin as a small encoder with random weights.
+begin as a small encoder with random weights. ``--schedule`` is ``pack.cluster_share``, stretched over the epochs: 1
+makes contextual batches of clusters, 0 of random pairs. ``--keep`` is where the trained models go.
 """
 
 import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
+import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from benchmarks.small import BASE, ndcg, save_start_model
+from benchmarks.small import BASE, LENGTH, ndcg, save_start_model, stretch
 from benchmarks.workspace import Row, Workspace, summary
 from formats.results import read_json, write_tsv
 
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "biencoder": ("biencoder", {}),
+    "cde": ("cde", {}),
+    "cde, fixed context": ("cde", {"context_reads_text": False}),
+}
+POLICIES = ("random", "contextual")
 PAPER = {
     ("biencoder", "random"): 59.9,
     ("biencoder", "contextual"): 61.7,
@@ -38,9 +47,11 @@ def main() -> None:
             if arguments.output:
                 write_tsv(arguments.output, rows)
     measures = ["last_loss", *(f"ndcg@10 {name}" for name in workspace.collections)]
-    for (variant, policy), paper in PAPER.items():
-        found = [row for row in rows if (row["variant"], row["batches"]) == (variant, policy)]
-        print(f"{summary(f'{variant}, {policy}', found, measures)}  paper {paper}", flush=True)
+    for model in arguments.models:
+        for policy in POLICIES:
+            found = [row for row in rows if (row["model"], row["batches"]) == (model, policy)]
+            paper = PAPER.get((model, policy), "-")
+            print(f"{summary(f'{model}, {policy}', found, measures)}  paper {paper}", flush=True)
 
 
 def _parse() -> argparse.Namespace:
@@ -49,44 +60,81 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--vectors", default="minilm")
     parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--start")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
     parser.add_argument("--documents", type=int, default=64)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--schedule", nargs="+", type=float, default=[0.0, 1.0])
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--keep", type=Path)
     return parser.parse_args()
 
 
 def _run_seed(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> list[Row]:
     save_start_model(workspace.folder / "start", "transformer", seed)
-    settings = BASE["train"]["biencoder"] | ({"model": arguments.start, "max_length": 64} if arguments.start else {})
-    changes = {
+    changes: dict[str, Any] = {
         "base.seed": seed,
         "cluster.vectors": arguments.vectors,
+        "cluster.cluster_size": arguments.batch,
         "filter.vectors": arguments.vectors,
+        "pack.batch_size": arguments.batch,
         "pack.epochs": arguments.epochs,
+        "pack.cluster_share": stretch(arguments.schedule, arguments.epochs),
         "train.common.epochs": arguments.epochs,
-        "train.biencoder": settings,
-        "train.cde": settings | {"documents": arguments.documents},
+        "train.common.steps": arguments.steps,
     }
     if arguments.start:
-        changes["train.common.learning_rate"] = 2e-5
-    if arguments.steps:
-        changes["train.common.steps"] = arguments.steps
+        changes["train.common.learning_rate"] = 5e-5
     workspace.set_params(BASE, changes)
     workspace.filter()
-    for stage in ("cluster", "pack random", "pack contextual"):
+    for stage in ("cluster", *(f"pack {policy}" for policy in POLICIES)):
         workspace.run(stage)
-    return [_train(workspace, variant, policy, seed) for variant, policy in PAPER]
+    rows = []
+    for model in arguments.models:
+        workspace.set_params(BASE, changes | _variant_params(model, arguments))
+        rows += [_train(workspace, model, policy, seed, arguments) for policy in POLICIES]
+    return rows
 
 
-def _train(workspace: Workspace, variant: str, policy: str, seed: int) -> Row:
+def _variant_params(model: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    variant, options = MODELS[model]
+    settings = BASE["train"]["biencoder"] | {"max_length": _length(arguments)}
+    if arguments.start:
+        settings["model"] = arguments.start
+    if variant == "cde":
+        settings |= {"documents": arguments.documents, **options}
+    return {f"train.{variant}": settings}
+
+
+def _length(arguments: argparse.Namespace) -> int:
+    return 64 if arguments.start else LENGTH
+
+
+def _train(workspace: Workspace, model: str, policy: str, seed: int, arguments: argparse.Namespace) -> Row:
+    variant = MODELS[model][0]
     workspace.run(f"train {variant} --batches {policy}")
     name = variant if policy == "contextual" else f"{variant}-{policy}"
     trained = read_json(workspace.folder / f"results/train/{name}.json", made_by="train")
-    model = workspace.folder / "models" / name
-    scores = {f"ndcg@10 {key}": ndcg(variant, model, each) for key, each in workspace.collections.items()}
-    return {"variant": variant, "batches": policy, "seed": seed, "last_loss": trained["last_loss"], **scores}
+    folder = workspace.folder / "models" / name
+    scores = {
+        f"ndcg@10 {key}": ndcg(variant, folder, each, _length(arguments)) for key, each in workspace.collections.items()
+    }
+    if arguments.keep:
+        shutil.copytree(folder, arguments.keep / f"{model}, {policy}, {seed}", dirs_exist_ok=True)
+    return {
+        "domains": " ".join(arguments.domains),
+        "start": arguments.start or "random weights",
+        "documents": arguments.documents,
+        "batch": arguments.batch,
+        "steps": trained["steps"],
+        "model": model,
+        "batches": policy,
+        "seed": seed,
+        "last_loss": trained["last_loss"],
+        **scores,
+    }
 
 
 if __name__ == "__main__":

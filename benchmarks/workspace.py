@@ -29,9 +29,9 @@ class Workspace:
 
     def __init__(self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0) -> None:
         self.folder = folder
-        self.collections = {"home": _held_out(folder / "home", data, names)}
+        self.collections = {"home": held_out_of(folder / "home", data, names)}
         if others := [name for name in domains(data / "pairs") if name not in names]:
-            self.collections["elsewhere"] = _held_out(folder / "elsewhere", data, others)
+            self.collections["elsewhere"] = held_out_of(folder / "elsewhere", data, others)
         _take(folder / "data/pairs", data, names, share)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())
         self._filtered: Any = None
@@ -63,9 +63,10 @@ class Workspace:
             sys.exit(done.stderr.strip().splitlines()[-1])
 
 
-def _held_out(folder: Path, data: Path, names: Sequence[str]) -> Collection:
+def held_out_of(folder: Path, data: Path, names: Sequence[str], asked: HeldOutParams = ASKED) -> Collection:
+    """Held-out queries of some domains of ``data``, by way of ``folder``."""
     _take(folder, data, names, 1.0)
-    return held_out(folder, ASKED)
+    return held_out(folder, asked)
 
 
 def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:

@@ -7,9 +7,11 @@ import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from stages.report.experiments import summarise_runs
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-_TABLE = re.compile(r"<!-- (results|batches|quality): (.*) -->\n(?:\|.*\n)*")
+_TABLE = re.compile(r"<!-- (results|batches|quality|runs|rows): (.*) -->\n(?:\|.*\n)*")
 _ORDER = ("BM25", "untrained", "random", "contextual")
 _NAMES = {"ndcg@10": "nDCG@10", "mrr@10": "MRR@10", "recall@100": "Recall@100"}
 _BATCHES = 20
@@ -86,6 +88,18 @@ def _quality(texts: Sequence[str]) -> Lines:
     return lines
 
 
+def _runs(texts: Sequence[str]) -> Lines:
+    """Settings by measures, mean and spread over seeds, as the report shows them."""
+    table = summarise_runs("", _read(texts)).table
+    return [table.header, *table.rows]
+
+
+def _rows(texts: Sequence[str]) -> Lines:
+    """Every row of the file."""
+    rows = _read(texts)
+    return [list(rows[0]), *(list(row.values()) for row in rows)]
+
+
 def _read(texts: Sequence[str]) -> list[dict[str, str]]:
     return [row for text in texts for row in csv.DictReader(text.splitlines(), delimiter="\t")]
 
@@ -100,7 +114,13 @@ def _short(value: float) -> str:
     return f"{value:.3f}".lstrip("0")
 
 
-_KINDS: dict[str, Callable[[Sequence[str]], Lines]] = {"results": _results, "batches": _batches, "quality": _quality}
+_KINDS: dict[str, Callable[[Sequence[str]], Lines]] = {
+    "results": _results,
+    "batches": _batches,
+    "quality": _quality,
+    "runs": _runs,
+    "rows": _rows,
+}
 
 
 if __name__ == "__main__":

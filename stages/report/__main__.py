@@ -11,11 +11,13 @@ from stages.report.charts import write_picture
 from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed
 from stages.report.dag import read_stages
 from stages.report.evaluation import HELD_OUT, read_evaluation
+from stages.report.experiments import read_experiments
 from stages.report.page import Results, batch_hardness, render
 
 PIPELINE = Path("dvc.yaml")
 CLUSTERS = Path("data/clusters")
 RESULTS = Path("results")
+EXPERIMENTS = Path("experiments")
 OUTPUT = Path("report/index.html")
 
 
@@ -44,6 +46,7 @@ def _read() -> Results:
         packed=read_packed(RESULTS / "pack"),
         curves={variant: read_curves(RESULTS / "train", variant) for variant in evaluation.variants},
         evaluation=evaluation,
+        experiments=read_experiments(EXPERIMENTS),
     )
 
 

@@ -13,6 +13,7 @@ from stages.report import charts, data_tables, result_tables
 from stages.report.collect import Ingested, Packed, Step
 from stages.report.dag import Stage, draw
 from stages.report.evaluation import Evaluation
+from stages.report.experiments import Experiment
 from stages.report.table import share
 
 
@@ -26,6 +27,7 @@ class Results:
     packed: dict[str, Packed]
     curves: dict[str, dict[str, list[Step]]]
     evaluation: Evaluation
+    experiments: list[Experiment]
 
 
 def render(results: Results, stages: Sequence[Stage]) -> str:

@@ -26,3 +26,15 @@ def test_filling_twice_changes_nothing():
     once = fill("before\n<!-- results: results/evaluate/biencoder.json -->\n| old |\n\nafter\n")
     assert "| old |" not in once
     assert fill(once) == once
+
+
+def test_runs_are_summed_up_over_seeds(tmp_path):
+    (tmp_path / "runs.tsv").write_text("model\tseed\tmrr\na\t0\t.25\na\t1\t.75\nb\t0\t.5\n")
+    filled = fill(f"<!-- runs: {tmp_path}/runs.tsv -->\n")
+    assert filled.splitlines()[1:] == ["| model | mrr |", "| --- | --: |", "| a | .500 ± .354 |", "| b | .500 |"]
+
+
+def test_rows_are_shown_as_they_are(tmp_path):
+    (tmp_path / "rows.tsv").write_text("kind\tmib\na, b\t1024\n")
+    filled = fill(f"<!-- rows: {tmp_path}/rows.tsv -->\n")
+    assert filled.splitlines()[1:] == ["| kind | mib |", "| --- | --: |", "| a, b | 1024 |"]

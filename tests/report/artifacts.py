@@ -76,6 +76,30 @@ def write_evaluation(folder: Path, variant: str, collections: tuple[str, ...], s
     write_tsv(folder / f"results/evaluate/{variant}.tsv", rows)
 
 
+def write_runs(file: Path) -> None:
+    """Runs of an experiment, the seeds of a setting apart from each other."""
+    write_tsv(
+        file,
+        [
+            {
+                "domains": "a b",
+                "model": model,
+                "epochs": 4,
+                "batches": batches,
+                "seed": seed,
+                "last_loss": loss,
+                "ndcg@10 home": ndcg,
+            }
+            for model, batches, seed, loss, ndcg in (
+                ("cde", "random", 0, 1.0, 0.4),
+                ("cde", "<i>", 0, 0.125, ""),
+                ("biencoder", "random", 0, 0.75, 0.25),
+                ("cde", "random", 1, 1.5, 0.6),
+            )
+        ],
+    )
+
+
 def scores(ndcg: float) -> dict[str, float]:
     return {"ndcg@10": round(ndcg, 6), "mrr@10": round(ndcg - 0.0503, 6), "recall@100": round(ndcg + 0.2707, 6)}
 
@@ -112,7 +136,12 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
         }
         for batch in range(10)
     ]
-    summary = {"hardness": 0.1 + hardness, "unmasked_hardness": hardness, "masked_share": 0.25, "masked_by": {"duplicate": 0.05, "score": 0.2}}
+    summary = {
+        "hardness": 0.1 + hardness,
+        "unmasked_hardness": hardness,
+        "masked_share": 0.25,
+        "masked_by": {"duplicate": 0.05, "score": 0.2},
+    }
     write_tsv(folder / f"{policy}.tsv", rows)
     write_json(folder / f"{policy}.json", {"batches": 10, "pairs": 80, "left_over": 7, **summary})
 

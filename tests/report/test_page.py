@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from formats.errors import InputError
-from tests.report.artifacts import DOMAINS, PIPELINE, scores, write_artifacts
+from tests.report.artifacts import DOMAINS, PIPELINE, scores, write_artifacts, write_runs
 
 Report = Callable[..., str]
 SECTIONS = ["results", "pipeline", "counts", "clusters", "hardness", "curves"]
@@ -232,3 +232,32 @@ def test_what_is_masked_is_told_by_reason(tmp_path: Path, make_report: Report):
     assert rows["Negatives masked"] == ["25.0%", "25.0%"]
     assert rows["… as duplicate"] == ["5.00%", "5.00%"]
     assert rows["… as score"] == ["20.00%", "20.00%"]
+
+
+def test_an_experiment_shows_its_settings_and_the_spread_over_seeds(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    write_runs(tmp_path / "experiments/cde/home.tsv")
+    (tmp_path / "experiments/cde/cost.tsv").write_text("kind\tseconds\nx\t1\n")
+    make_report()
+    page = page_in(tmp_path)
+    assert re.findall(r'<section id="(\w+)"', page) == [*SECTIONS, "experiments"]
+    assert "<figcaption>cde/home (domains: a b, epochs: 4)</figcaption>" in page
+    assert "cost" not in page
+    rows = Reader(page).rows
+    first = rows.index(["model", "batches", "last loss", "nDCG@10 home"])
+    assert rows[first + 1 :] == [
+        ["cde", "random", "1.250 ± .354", ".500 ± .141"],
+        ["cde", "<i>", ".125", "-"],
+        ["biencoder", "random", ".750", ".250"],
+    ]
+    assert "i" not in Reader(page).tags
+
+
+def test_runs_whose_measures_are_no_numbers_are_refused(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    file = tmp_path / "experiments/cde/home.tsv"
+    file.parent.mkdir(parents=True)
+    file.write_text("model\tseed\tbatches\ncde\t0\trandom\n")
+    with pytest.raises(InputError, match=r"cde/home\.tsv: .*'random'; columns behind 'seed' hold numbers"):
+        make_report()
+    assert not (tmp_path / "report").exists()
