@@ -93,6 +93,7 @@ def _row(step: int, epoch: int, outcome: Outcome, learning_rate: float) -> Row:
         "loss": float(outcome.loss),
         "accuracy": float(outcome.accuracy),
         "learning_rate": learning_rate,
+        **outcome.measures,
     }
 
 

@@ -1,5 +1,6 @@
 """Masked InfoNCE: equation 4 of *Contextual Document Embeddings* (arXiv 2410.02525)."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -8,10 +9,14 @@ from torch.nn import functional
 
 
 class Outcome(NamedTuple):
-    """The mean loss, and the share of queries whose own document outscores all that it is compared with."""
+    """The mean loss, and the share of queries whose own document outscores all that it is compared with.
+
+    ``measures`` are further columns of the training curve, by name, the same in every step.
+    """
 
     loss: Tensor
     accuracy: Tensor
+    measures: Mapping[str, float] = {}
 
 
 def info_nce(
