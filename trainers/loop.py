@@ -45,7 +45,8 @@ def run_training(job: TrainJob, learner: Learner) -> None:
     def backward(step: int) -> Row:
         outcome = learner.backward(reader.read(step, own_rows()))
         epoch = epoch_of(shards.manifest, step)
-        return {"epoch": epoch, "loss": float(outcome.loss), "accuracy": float(outcome.accuracy)}
+        loss, accuracy, measures = outcome
+        return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 
     advice = f"lower train.common.learning_rate or raise train.{job.variant}'s temperature"
     curve = run_steps(job, learner.model, job.common, steps, backward, task="train", advice=advice)

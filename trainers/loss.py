@@ -1,6 +1,6 @@
 """Losses of a batch, from the scores of its queries and documents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -9,10 +9,14 @@ from torch.nn import functional
 
 
 class Outcome(NamedTuple):
-    """The mean loss, and the share of queries whose own document outscores all that it is compared with."""
+    """The mean loss, and the share of queries whose own document outscores all that it is compared with.
+
+    ``measures`` are further columns of the training curve, by name, the same in every step.
+    """
 
     loss: Tensor
     accuracy: Tensor
+    measures: Mapping[str, float] = {}
 
 
 Objective = Callable[[Tensor, Tensor, Tensor], Outcome]

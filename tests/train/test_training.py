@@ -51,6 +51,20 @@ def test_training_lowers_the_loss_and_the_curve_has_a_row_a_step(tmp_path: Path,
     assert np.mean(losses[-10:]) < np.mean(losses[:5]) - 0.3
 
 
+def test_a_learners_own_measures_are_columns_of_the_curve(
+    tmp_path: Path, start: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backward = Biencoder.backward
+    measured = iter([0.25, 0.5])
+    monkeypatch.setattr(
+        Biencoder,
+        "backward",
+        lambda learner, batch: backward(learner, batch)._replace(measures={"own": next(measured)}),
+    )
+    train(toy_job(tmp_path, start, shards, steps=2))
+    assert [row["own"] for row in read_tsv(tmp_path / "curve.tsv", made_by="train")] == ["0.25", "0.5"]
+
+
 def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     tmp_path: Path, start: Path, shards: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
