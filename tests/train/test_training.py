@@ -54,10 +54,10 @@ def test_training_lowers_the_loss_and_the_curve_has_a_row_a_step(tmp_path: Path,
 def test_a_learners_own_measures_are_columns_of_the_curve(
     tmp_path: Path, start: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backward = Biencoder.backward
+    backward = SentenceLearner.backward
     measured = iter([0.25, 0.5])
     monkeypatch.setattr(
-        Biencoder,
+        SentenceLearner,
         "backward",
         lambda learner, batch: backward(learner, batch)._replace(measures={"own": next(measured)}),
     )
