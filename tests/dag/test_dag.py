@@ -14,18 +14,26 @@ PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text())
 
 
 def _expanded() -> dict[str, dict[str, Any]]:
-    """Stages by name, a matrix written out."""
+    """Stages by name, loops written out."""
     stages = {}
     for name, stage in PIPELINE["stages"].items():
-        matrix = stage.get("matrix", {})
-        if not matrix:
+        if not {"matrix", "foreach"} & stage.keys():
             stages[name] = stage
-        for key, values in matrix.items():
-            chosen = PARAMS["variants"] if values == "${variants}" else values
-            for value in chosen:
-                text = yaml.safe_dump(stage).replace(f"${{item.{key}}}", value)
-                stages[f"{name}@{value}"] = yaml.safe_load(text)
+        for key, values in stage.get("matrix", {}).items():
+            stages |= {f"{name}@{value}": _filled(stage, {f"item.{key}": value}) for value in values}
+        if group := stage.get("foreach", "").strip("${}"):
+            for key, item in PARAMS[group].items():
+                own = {f"item.{field}": value for field, value in item.items()}
+                stages[f"{name}@{key}"] = _filled(stage["do"], {"key": key, **own})
     return stages
+
+
+def _filled(stage: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    text = yaml.safe_dump(stage)
+    for place, value in values.items():
+        text = text.replace(f"${{{place}}}", str(value))
+    filled: dict[str, Any] = yaml.safe_load(text)
+    return filled
 
 
 STAGES = _expanded()
@@ -33,7 +41,7 @@ VARIANTS = sorted(file.parent.name for file in (ROOT / "trainers").glob("*/__ini
 
 
 def _variant(stage: dict[str, Any]) -> str:
-    found = re.search(r"stages\.(?:train|evaluate) (\w+)", stage["cmd"])
+    found = re.search(r"stages\.(?:train|evaluate|pretrain) (\w+)", stage["cmd"])
     return found[1] if found else ""
 
 
@@ -57,11 +65,12 @@ def _own_deps(stage: dict[str, Any]) -> set[Path]:
 
 @pytest.mark.parametrize("name", STAGES)
 def test_deps_are_exactly_the_first_party_files_that_a_stage_imports(name):
-    """What variants share is a dependency of all of them, since a matrix has one list."""
+    """What variants share is a dependency of all of them, since a loop has one list."""
     stage = STAGES[name]
     wanted, declared = _imported(stage), _own_deps(stage)
     others = VARIANTS if _variant(stage) else [None]
     may = set().union(*(_imported(stage, other) for other in others))
+    may |= {file for file in declared if file.parts[:2] == ("trainers", _variant(stage))}  # a folder is one dependency
     missing = "\n".join(f"      - {file}" for file in sorted(wanted - declared))
     assert not wanted - declared, f"missing in deps of {name}:\n{missing}"
     assert not declared - may, f"deps of {name} that it does not import: {sorted(map(str, declared - may))}"

@@ -12,6 +12,7 @@ from stages.filter.params import FilterParams
 from stages.pack.params import PackParams
 from tests.dag.closure import ROOT
 from trainers.params import Common
+from trainers.seed.pretraining.params import PretrainParams
 from trainers.variants import load_variant
 
 PROFILES = [ROOT / "params.yaml", *sorted((ROOT / "profiles").glob("*.yaml"))]
@@ -33,6 +34,8 @@ def test_profile_is_accepted_by_every_stage(profile):
         load_params(group, model, profile)
     for variant in yaml.safe_load(profile.read_text())["variants"]:
         load_params(f"train.{variant}", load_variant(variant).Params, profile)
+    for variant in yaml.safe_load(profile.read_text())["pretrain"]:
+        load_params(f"pretrain.{variant}", PretrainParams, profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.name)
