@@ -5,6 +5,7 @@ import json
 import pytest
 
 from docs.tables import PAGES, ROOT, fill
+from stages.report.experiments import read_experiments
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -38,3 +39,9 @@ def test_rows_are_shown_as_they_are(tmp_path):
     (tmp_path / "rows.tsv").write_text("kind\tmib\na, b\t1024\n")
     filled = fill(f"<!-- rows: {tmp_path}/rows.tsv -->\n")
     assert filled.splitlines()[1:] == ["| kind | mib |", "| --- | --: |", "| a, b | 1024 |"]
+
+
+def test_the_report_can_show_what_is_in_experiments():
+    shown = {experiment.name: experiment.table for experiment in read_experiments(ROOT / "experiments")}
+    assert {"batches/quality", "batches/quality_code"} <= set(shown)
+    assert all(len(row) == len(table.header) for table in shown.values() for row in table.rows)
