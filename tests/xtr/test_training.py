@@ -23,7 +23,7 @@ from tests.xtr.reference import dense
 from trainers.batches import BatchReader, TrainBatch
 from trainers.job import TrainJob
 from trainers.randomness import seed_start
-from trainers.xtr import Params, retrieve, train
+from trainers.xtr import retrieve, train
 from trainers.xtr.model import start_from
 from trainers.xtr.scores import Tokens
 from trainers.xtr.train import TokenRetriever
@@ -143,10 +143,7 @@ def test_encoders_of_all_kinds_train_and_open_again(tmp_path: Path, shards: Path
     start = save(tmp_path / "made")
     job = toy_job(tmp_path / "job", start, shards, "xtr", k=9, steps=2)
     train(job)
-    before, after = (
-        start_from(folder, Params(model=str(folder), max_length=16, temperature=0.1), "cpu")
-        for folder in (start, job.model)
-    )
+    before, after = (start_from(folder, 16, "cpu") for folder in (start, job.model))
     found = after.encode(["one two", "three"], convert_to_numpy=True)
     assert [each.shape[1] for each in found] == [128, 128]
     assert before[0].model.config.model_type == after[0].model.config.model_type
@@ -154,25 +151,11 @@ def test_encoders_of_all_kinds_train_and_open_again(tmp_path: Path, shards: Path
     assert sorted(indices[0]) == [0, 1]
 
 
-def test_text_is_lower_cased_where_that_is_asked_for_and_the_folder_remembers(tmp_path: Path) -> None:
-    start = save_t5(tmp_path / "made")
-    torch.manual_seed(0)
-    params = Params(model=str(start), max_length=16, temperature=0.1, lower_case=True)
-    model = start_from(start, params, "cpu")
-    model.save(str(tmp_path / "saved"), create_model_card=False)
-    again = MultiVectorEncoder(str(tmp_path / "saved"), device="cpu")
-    assert (
-        again.preprocess(["TOPIC1 W1"])["input_ids"].tolist() == model.preprocess(["topic1 w1"])["input_ids"].tolist()
-    )
-    plain = start_from(start, params.model_copy(update={"lower_case": False}), "cpu")
-    assert plain.preprocess(["TOPIC1"])["input_ids"].tolist() != plain.preprocess(["topic1"])["input_ids"].tolist()
-
-
 def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
     static.save(str(tmp_path / "static"), create_model_card=False)
     with pytest.raises(InputError, match="begins with StaticEmbedding; XTR needs a transformer"):
-        start_from(tmp_path / "static", Params(model="static", max_length=16, temperature=0.1), "cpu")
+        start_from(tmp_path / "static", 16, "cpu")
     with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
         TokenRetriever(job_with(tmp_path, shards, max_length=33))
     job = job_with(tmp_path, shards, steps=1)

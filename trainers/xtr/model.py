@@ -8,20 +8,18 @@ import torch
 from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
-from tokenizers import normalizers
 from torch import Tensor, nn
 
 from formats.errors import InputError
 from formats.prefixes import Prefix
 from trainers.sentence_model import load_model
-from trainers.xtr.params import Params
 
 WIDTH = 128
 
 Task = Literal["query", "document"]
 
 
-def start_from(start: Path, params: Params, device: str) -> MultiVectorEncoder:
+def start_from(start: Path, max_length: int, device: str) -> MultiVectorEncoder:
     """A model whose encoder begins as that of ``start``; the projection is new, unless ``start`` has vectors a token.
 
     The projection begins with orthonormal rows: inner products come through nearly as they are.
@@ -30,12 +28,10 @@ def start_from(start: Path, params: Params, device: str) -> MultiVectorEncoder:
         InputError: there is no such model, it has no transformer encoder, or it takes fewer tokens.
     """
     if has_token_vectors(start):
-        return load_token_model(start, params.max_length, device)
-    encoder = load_model(start, params.max_length, "cpu")[0]
+        return load_token_model(start, max_length, device)
+    encoder = load_model(start, max_length, "cpu")[0]
     if not isinstance(encoder, Transformer):
         raise InputError(f"model '{start}': begins with {type(encoder).__name__}; XTR needs a transformer encoder")
-    if params.lower_case:
-        _lower_case(encoder)
     width = encoder.get_embedding_dimension()
     projection = Dense(
         width, WIDTH, bias=False, activation_function=nn.Identity(), module_input_name="token_embeddings"
@@ -80,10 +76,3 @@ def embed_tokens(model: MultiVectorEncoder, features: dict[str, Any], task: Task
     vectors: Tensor = found["token_embeddings"].masked_fill(~found["attention_mask"].bool()[:, :, None], 0)
     padding = vectors.new_zeros(len(vectors), length - vectors.shape[1], vectors.shape[2])
     return torch.cat([vectors, padding], dim=1)
-
-
-def _lower_case(encoder: Transformer) -> None:
-    encoder.do_lower_case = True  # when it is loaded
-    tokenizer = encoder.tokenizer.backend_tokenizer
-    before = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])

@@ -30,7 +30,7 @@ class TokenRetriever:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self.model: MultiVectorEncoder = start_from(job.start_model, self._params, job.device)
+        self.model: MultiVectorEncoder = start_from(job.start_model, job.params.max_length, job.device)
 
     def backward(self, batch: TrainBatch) -> Outcome:
         """Two-pass gradient over the whole batch, whose tokens are all in one pool."""
