@@ -23,11 +23,10 @@ def contrast_batch(
 
     ``documents`` are the batch's own documents and, after them, its hard negatives.
     """
-    present = torch.from_numpy(np.arange(batch.negative_counts.max()) < batch.negative_counts[:, None])
-    present = present.to(queries.output.device)
+    present = present_negatives(batch, queries.output.device)
     own_present = present[batch.rows]
     positives, negatives = documents.output.tensor_split([len(batch.documents)])
-    own = (queries.output, positives, _spread(negatives, own_present))
+    own = (queries.output, positives, spread(negatives, own_present))
     leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
 
     masked = torch.from_numpy(batch.masked).to(present.device)
@@ -38,8 +37,14 @@ def contrast_batch(
     return Outcome(outcome.loss.detach(), outcome.accuracy)
 
 
-def _spread(negatives: Tensor, present: Tensor) -> Tensor:
-    """Negatives ``(n, d)`` on their places ``(b, K)``; the others are zero."""
-    places = negatives.new_zeros(*present.shape, negatives.shape[1])
+def present_negatives(batch: TrainBatch, device: torch.device) -> Tensor:
+    """Which of K places for hard negatives each row fills, ``(B, K)`` bool, the first ones."""
+    present = np.arange(batch.negative_counts.max()) < batch.negative_counts[:, None]
+    return torch.from_numpy(present).to(device)
+
+
+def spread(negatives: Tensor, present: Tensor) -> Tensor:
+    """Negatives ``(n, ...)`` on their places ``(b, K, ...)``; the others are zero."""
+    places = negatives.new_zeros(*present.shape, *negatives.shape[1:])
     places[present] = negatives
     return places

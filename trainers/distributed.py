@@ -41,6 +41,15 @@ def gather_rows(own: Tensor, total: int) -> Tensor:
     return torch.stack(parts, dim=1).flatten(0, 1)[:total]
 
 
+def pad_rows(own: Tensor) -> Tensor:
+    """Rows ``(n, l, ...)`` with zeros behind them, so that ``l`` is the longest of all ranks'."""
+    longest = torch.tensor(own.shape[1], device=own.device)
+    if world_size() > 1:
+        dist.all_reduce(longest, dist.ReduceOp.MAX)
+    padding = own.new_zeros(len(own), int(longest) - own.shape[1], *own.shape[2:])
+    return torch.cat([own, padding], dim=1)
+
+
 def sum_ranks(own: Tensor) -> Tensor:
     """The sum over ranks, without gradient."""
     total = own.detach()

@@ -1,6 +1,7 @@
 """``python -m stages.report``: what all stages made, on one page."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from formats.atomic import atomic_file
@@ -13,6 +14,8 @@ from stages.report.dag import read_stages
 from stages.report.evaluation import HELD_OUT, read_evaluation
 from stages.report.experiments import read_experiments
 from stages.report.page import Results, batch_hardness, render
+from stages.report.params import Loop
+from stages.report.pretraining import read_pretraining
 
 PIPELINE = Path("dvc.yaml")
 CLUSTERS = Path("data/clusters")
@@ -26,19 +29,20 @@ def main() -> str:
     parser = argparse.ArgumentParser(prog="python -m stages.report")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="write only an SVG of hardness and results")
     picture = parser.parse_args().picture
-    results = _read()
+    loops = {"variants": load_params("variants", Loop).root, "pretrain": load_params("pretrain", Loop).root}
+    results = _read(variants=loops["variants"], pretrained=loops["pretrain"])
     if picture:
         write_picture(picture, batch_hardness(results.packed), results.evaluation.ndcg(HELD_OUT))
         return f"{picture} written"
-    page = render(results, read_stages(PIPELINE))
+    page = render(results, read_stages(PIPELINE, loops))
     with atomic_file(OUTPUT) as temporary:
         temporary.write_text(page, encoding="utf-8")
     system, ndcg = results.evaluation.best
     return f"{OUTPUT}, {len(page):,} characters; best nDCG@10 on held-out queries {ndcg:.3f} ({system})"
 
 
-def _read() -> Results:
-    evaluation = read_evaluation(RESULTS / "evaluate")
+def _read(variants: Iterable[str], pretrained: Iterable[str]) -> Results:
+    evaluation = read_evaluation(RESULTS / "evaluate", variants)
     return Results(
         ingested=read_ingested(RESULTS / "ingest.json"),
         cluster_sizes=read_cluster_sizes(RESULTS / "cluster.json", CLUSTERS),
@@ -46,6 +50,7 @@ def _read() -> Results:
         packed=read_packed(RESULTS / "pack"),
         curves={variant: read_curves(RESULTS / "train", variant) for variant in evaluation.variants},
         evaluation=evaluation,
+        pretraining={variant: read_pretraining(RESULTS / "pretrain", variant) for variant in pretrained},
         experiments=read_experiments(EXPERIMENTS),
     )
 

@@ -64,6 +64,18 @@ def curves(variant: str, runs: Mapping[str, Sequence[Step]], measure: str) -> Ma
         return inline(figure, f"Curves of {measure} in the training of {variant}, on contextual and on random batches.")
 
 
+def lines(title: str, axis: str, places: Sequence[float], series: Mapping[str, Sequence[float]]) -> Markup:
+    """Named lines over the same ``places``; a single one needs no legend."""
+    with mpl.rc_context(STYLE):
+        figure, axes = _figure(_SIZE)
+        axes.set(xlabel=axis)
+        for colour, (name, values) in zip(COLOURS.values(), series.items(), strict=False):
+            axes.plot(places, values, color=colour, linewidth=2, marker=".", label=name)
+        if len(series) > 1:
+            axes.legend()
+        return inline(figure, f"{title}, by {axis}.")
+
+
 def write_picture(file: Path, batches: Mapping[str, NDArray[np.float64]], scores: Mapping[str, float]) -> None:
     """One SVG for use elsewhere: hardness of the batches and nDCG@10 of the systems."""
     with mpl.rc_context(STYLE):

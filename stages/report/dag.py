@@ -1,10 +1,10 @@
 """The pipeline as a drawing: stages of ``dvc.yaml`` from left to right."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -26,7 +26,7 @@ Node = str | tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """``many`` is a stage that runs once for each entry of a matrix; placeholders in paths are ``*``."""
+    """``many`` is a stage that runs in a loop; placeholders that stay in paths are ``*``."""
 
     name: str
     many: bool
@@ -44,11 +44,15 @@ class Drawing:
     arrows: list[list[Point]]
 
 
-def read_stages(file: Path) -> list[Stage]:
-    """The stages that a ``dvc.yaml`` lists; raises InputError where there are none."""
+def read_stages(file: Path, loops: Mapping[str, Mapping[str, Any]]) -> list[Stage]:
+    """The stages that a ``dvc.yaml`` lists, but for loops over nothing; raises InputError where there are none.
+
+    ``loops`` are the parameter groups that a stage with ``foreach`` may loop over.
+    """
     try:
         stages = yaml.safe_load(file.read_text(encoding="utf-8"))["stages"]
-        return [_stage(name, entry) for name, entry in stages.items()]
+        found = [_stage(name, entry, loops) for name, entry in stages.items()]
+        return [stage for stage in found if stage.writes]
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run from the project's folder") from None
     except (yaml.YAMLError, UnicodeDecodeError, TypeError, KeyError, AttributeError):
@@ -75,21 +79,27 @@ def draw(stages: Iterable[Stage]) -> Drawing:
     )
 
 
-def _stage(name: str, entry: dict[str, Any]) -> Stage:
+def _stage(name: str, entry: dict[str, Any], loops: Mapping[str, Mapping[str, Any]]) -> Stage:
     command = entry.get("do", entry)
     written = [*command.get("outs", []), *command.get("metrics", []), *command.get("plots", [])]
+    items: list[Any] = [{}]
+    if "foreach" in entry:
+        items = [{"key": key, "item": item} for key, item in loops[entry["foreach"].strip("${}")].items()]
     return Stage(
         name=name,
         many="matrix" in entry or "foreach" in entry,
-        reads=list(_paths_of(command.get("deps", []))),
-        writes=list(_paths_of(written)),
+        reads=list(_paths_of(command.get("deps", []), items)),
+        writes=list(_paths_of(written, items)),
     )
 
 
-def _paths_of(entries: list[str | dict[str, Any]]) -> Iterator[str]:
-    """Paths with or without settings, their placeholders as wildcards."""
-    for entry in entries:
-        yield re.sub(r"\$\{[^}]*\}", "*", entry if isinstance(entry, str) else next(iter(entry)))
+def _paths_of(entries: list[str | dict[str, Any]], items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Paths with or without settings, for each item; a matrix's placeholders are wildcards."""
+    for item, entry in product(items, entries):
+        path = entry if isinstance(entry, str) else next(iter(entry))
+        for field, value in item.get("item", {}).items():
+            path = path.replace(f"${{item.{field}}}", str(value))
+        yield re.sub(r"\$\{[^}]*\}", "*", path.replace("${key}", item.get("key", "")))
 
 
 def _graph(stages: list[Stage]) -> nx.DiGraph:

@@ -1,5 +1,6 @@
 """What the systems of all variants reach, merged from ``results/evaluate``."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,18 +56,15 @@ class Evaluation:
         }
 
 
-def read_evaluation(folder: Path) -> Evaluation:
-    """Merge all variants; a system that scores differently from variant to variant gets a row for each.
+def read_evaluation(folder: Path, variants: Iterable[str]) -> Evaluation:
+    """Merge these variants; a system that scores differently from variant to variant gets a row for each.
 
     Raises:
-        InputError: there is no variant, or a file is not of the form that ``evaluate`` writes.
+        InputError: a file is not there, or not of the form that ``evaluate`` writes.
     """
-    files = sorted(folder.glob("*.json"))
-    if not files:
-        raise InputError(f"{folder}: no results here; run the stage 'evaluate' first")
     merged = Evaluation()
-    for file in files:
-        _merge(merged, file)
+    for variant in variants:
+        _merge(merged, folder / f"{variant}.json")
     return merged
 
 

@@ -14,12 +14,14 @@ from stages.report.collect import Ingested, Packed, Step
 from stages.report.dag import Stage, draw
 from stages.report.evaluation import Evaluation
 from stages.report.experiments import Experiment
+from stages.report.pretraining import Pretraining, draw_pretraining
 from stages.report.table import share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """All that the page shows but the pipeline itself; ``cluster_sizes`` are by domain, ``curves`` by variant."""
+    """All that the page shows but the pipeline itself; ``cluster_sizes`` are by domain, ``curves`` and
+    ``pretraining`` by variant."""
 
     ingested: Ingested
     cluster_sizes: dict[str, NDArray[np.int64]]
@@ -27,6 +29,7 @@ class Results:
     packed: dict[str, Packed]
     curves: dict[str, dict[str, list[Step]]]
     evaluation: Evaluation
+    pretraining: dict[str, Pretraining]
     experiments: list[Experiment]
 
 
@@ -59,6 +62,7 @@ def render(results: Results, stages: Sequence[Stage]) -> str:
         cluster_chart=charts.cluster_sizes(sizes, results.cluster_size),
         hardness_chart=charts.hardness(batch_hardness(packed)),
         curve_charts=_curve_charts(results.curves),
+        pretraining_charts={name: draw_pretraining(curves) for name, curves in results.pretraining.items()},
     )
 
 
@@ -75,6 +79,7 @@ def _counts(results: Results) -> dict[str, str]:
         "embed": f"{sum(domain.queries + domain.documents for domain in domains):,} texts",
         "cluster": f"{sum(len(sizes) for sizes in results.cluster_sizes.values()):,} clusters",
         "pack": f"{sum(own.summary.batches for own in results.packed.values()):,} batches",
+        "pretrain": f"{sum(curves.validations[-1].step for curves in results.pretraining.values()):,} steps",
         "train": f"{sum(len(runs['contextual']) for runs in results.curves.values()):,} steps",
         "control": f"{sum(len(runs['random']) for runs in results.curves.values()):,} steps",
         "evaluate": f"{sum(results.evaluation.queries.values()):,} queries",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from formats.clusters import Clusters
 from formats.results import write_json, write_tsv
@@ -21,31 +22,47 @@ stages:
     cmd: x
     deps: [data/pairs, data/clusters, data/negatives]
     outs: ["data/shards/${item.policy}"]
+  pretrain:
+    foreach: ${pretrain}
+    do: {cmd: x, deps: [data/pairs], outs: ["models/${key}-pretrained"]}
   train:
-    matrix: {variant: [biencoder]}
-    cmd: x
-    deps: ["trainers/${item.variant}", data/shards/contextual]
-    outs: ["models/${item.variant}"]
+    foreach: ${variants}
+    do:
+      cmd: x
+      deps: ["trainers/${key}", "${item.start}", data/shards/contextual]
+      outs: ["models/${key}"]
   control:
-    matrix: {variant: [biencoder]}
-    cmd: x
-    deps: ["trainers/${item.variant}", data/shards/random]
-    outs: ["models/${item.variant}-random"]
+    foreach: ${variants}
+    do:
+      cmd: x
+      deps: ["trainers/${key}", "${item.start}", data/shards/random]
+      outs: ["models/${key}-random"]
   evaluate:
-    matrix: {variant: [biencoder]}
-    cmd: x
-    deps: [data/pairs, "models/${item.variant}", "models/${item.variant}-random"]
-    metrics: ["results/evaluate/${item.variant}.json"]
+    foreach: ${variants}
+    do:
+      cmd: x
+      deps: [data/pairs, "models/${key}", "models/${key}-random"]
+      metrics: ["results/evaluate/${key}.json"]
   report: {cmd: x, deps: [results/evaluate, results/ingest.json], outs: [report/index.html]}
 """
 
 
 def write_artifacts(
-    folder: Path, collections: tuple[str, ...] = (), variants: tuple[str, ...] = ("biencoder",)
+    folder: Path,
+    collections: tuple[str, ...] = (),
+    variants: tuple[str, ...] = ("biencoder",),
+    pretrained: tuple[str, ...] = (),
 ) -> None:
     """All that the report reads; ``collections`` stand beside the held-out one."""
     (folder / "dvc.yaml").write_text(PIPELINE)
-    (folder / "params.yaml").write_text("cluster: {vectors: small, cluster_size: 8, iterations: 2}\n")
+    params = {
+        "variants": {name: {"start": f"models/{name}-pretrained"} for name in variants},
+        "pretrain": {name: {"steps": 20} for name in pretrained},
+        "cluster": {"vectors": "small", "cluster_size": 8, "iterations": 2},
+    }
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    for variant in pretrained:
+        _write_pretraining(folder / "results/pretrain", variant)
     _write_counts(folder)
     _write_clusters(folder)
     for index, policy in enumerate(("contextual", "random")):
@@ -144,6 +161,13 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
     }
     write_tsv(folder / f"{policy}.tsv", rows)
     write_json(folder / f"{policy}.json", {"batches": 10, "pairs": 80, "left_over": 7, **summary})
+
+
+def _write_pretraining(folder: Path, variant: str) -> None:
+    curves = {"mlm": 8.0, "decoder": 7.0, "h0_gap": 0.5}
+    write_tsv(folder / f"{variant}-validation.tsv", [{"step": step, **curves} for step in (0, 10, 20)])
+    write_tsv(folder / f"{variant}-length.tsv", [{"length": length, "cosine": 1 / length} for length in (8, 16)])
+    write_tsv(folder / f"{variant}-position.tsv", [{"position": place, "cosine": 0.25} for place in range(4)])
 
 
 def _step(step: int, run: str) -> dict[str, Any]:

@@ -27,10 +27,16 @@ def names_at_ends(drawing: Drawing) -> set[tuple[str, str]]:
     return {(at[arrow[0]], at[arrow[-1]]) for arrow in drawing.arrows}
 
 
+LOOPS = {"variants": {"cde": {"start": "a.lock"}, "seed": {"start": "models/seed-pretrained"}}, "pretrain": {"seed": {}}}
+
+
 def test_arrows_are_the_dependencies_that_no_others_imply(tmp_path: Path):
     file = tmp_path / "dvc.yaml"
     file.write_text(PIPELINE)
-    assert names_at_ends(draw(read_stages(file))) == {
+    assert names_at_ends(draw(read_stages(file, LOOPS))) == {
+        ("ingest", "pretrain"),
+        ("pretrain", "train"),
+        ("pretrain", "control"),
         ("ingest", "embed"),
         ("embed", "cluster"),
         ("embed", "filter"),
@@ -44,10 +50,12 @@ def test_arrows_are_the_dependencies_that_no_others_imply(tmp_path: Path):
     }
 
 
-def test_a_matrix_is_one_stage_that_runs_often(tmp_path: Path):
+def test_a_loop_is_one_stage_that_runs_often_and_one_over_nothing_none(tmp_path: Path):
     file = tmp_path / "dvc.yaml"
     file.write_text(PIPELINE)
-    assert [stage.name for stage in read_stages(file) if stage.many] == ["pack", "train", "control", "evaluate"]
+    for pretrain, expected in (({"seed": {}}, ["pretrain"]), ({}, [])):
+        stages = read_stages(file, LOOPS | {"pretrain": pretrain})
+        assert [stage.name for stage in stages if stage.many] == ["pack", *expected, "train", "control", "evaluate"]
 
 
 def test_stages_in_a_circle_are_refused():

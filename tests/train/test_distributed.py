@@ -15,10 +15,12 @@ from trainers.biencoder.train import build_learner
 from trainers.cde.train import Contextual
 from trainers.distributed import gather_rows, own_rows, sum_gradients
 from trainers.job import TrainJob
+from trainers.randomness import seed_start
 from trainers.variants import load_variant
+from trainers.xtr.train import TokenRetriever
 
 WORLD = 2
-LEARNERS = {"biencoder": build_learner, "cde": Contextual}
+LEARNERS = {"biencoder": build_learner, "cde": Contextual, "xtr": TokenRetriever}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,8 @@ LEARNERS = {"biencoder": build_learner, "cde": Contextual}
         ("biencoder", {}),
         ("cde", {"documents": 4, "null_share": 0.3}),
         ("cde", {"documents": 9, "null_share": 0.3, "context_reads_text": False}),
+        ("xtr", {"k": 9, "learning_rate": 1e-5}),  # what is retrieved jumps, and so would larger steps
+        ("xtr", {"score": "colbert"}),
     ],
 )
 def test_two_processes_give_the_gradient_and_the_weights_of_one(
@@ -80,6 +84,7 @@ def _check_collectives() -> None:
 
 
 def _first_gradient(job: TrainJob) -> Tensor:
+    seed_start(job.seed)
     learner = LEARNERS[job.variant](job)
     reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
     learner.backward(reader.read(2, own_rows()))

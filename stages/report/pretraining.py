@@ -1,0 +1,75 @@
+"""How pre-training went: ``results/pretrain/VARIANT*.tsv`` and their charts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from stages.report import charts
+from stages.report.records import Record, read_rows
+
+
+class Validation(Record):
+    """Means on held-out text, in nats a token."""
+
+    step: int
+    mlm: float
+    decoder: float
+    h0_gap: float
+
+
+class AtLength(Record):
+    """Mean cosine of the CLS states of two random sequences of this many tokens."""
+
+    length: int
+    cosine: float
+
+
+class AtPosition(Record):
+    """Mean cosine of the CLS state and the decoder's state at a position."""
+
+    position: int
+    cosine: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """The curves of one pre-training; ``positions`` is empty where there was no decoder."""
+
+    validations: list[Validation]
+    lengths: list[AtLength]
+    positions: list[AtPosition]
+
+
+def read_pretraining(folder: Path, variant: str) -> Pretraining:
+    """The curves of a variant's pre-training."""
+    return Pretraining(
+        validations=read_rows(Validation, folder / f"{variant}-validation.tsv", made_by="pretrain"),
+        lengths=read_rows(AtLength, folder / f"{variant}-length.tsv", made_by="pretrain"),
+        positions=read_rows(AtPosition, folder / f"{variant}-position.tsv", made_by="pretrain"),
+    )
+
+
+def draw_pretraining(curves: Pretraining) -> dict[str, Markup]:
+    """Charts by title."""
+    steps = [row.step for row in curves.validations]
+    losses = {"encoder (MLM)": [row.mlm for row in curves.validations]}
+    drawn: dict[str, tuple[str, Sequence[float], Mapping[str, Sequence[float]]]] = {}
+    if curves.positions:
+        losses["decoder"] = [row.decoder for row in curves.validations]
+    drawn["Loss on held-out text, nats a token"] = ("step", steps, losses)
+    if curves.positions:
+        drawn["h0 gap, nats a token"] = ("step", steps, {"h0 gap": [row.h0_gap for row in curves.validations]})
+    drawn["Cosine of two random texts"] = (
+        "tokens",
+        [row.length for row in curves.lengths],
+        {"mean cosine": [row.cosine for row in curves.lengths]},
+    )
+    if curves.positions:
+        drawn["Cosine of CLS and decoder state"] = (
+            "position",
+            [row.position for row in curves.positions],
+            {"mean cosine": [row.cosine for row in curves.positions]},
+        )
+    return {title: charts.lines(title, axis, places, series) for title, (axis, places, series) in drawn.items()}

@@ -1,0 +1,210 @@
+"""Training XTR: the gradient, the folder that comes out."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from torch import Tensor
+from transformers import ModernBertConfig, ModernBertModel
+
+from formats.errors import InputError
+from formats.results import read_tsv
+from formats.shards import ShardSet
+from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
+from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.xtr.reference import dense
+from trainers.batches import BatchReader, TrainBatch
+from trainers.job import TrainJob
+from trainers.randomness import seed_start
+from trainers.xtr import retrieve, train
+from trainers.xtr.model import start_from
+from trainers.xtr.scores import Tokens
+from trainers.xtr.train import TokenRetriever
+
+ROWS = 8
+STEPS = 60
+TEMPERATURE = 0.1
+
+
+@pytest.fixture
+def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    masked = np.eye(ROWS, k=1, dtype=bool)
+    batches = []
+    for seed in range(STEPS):
+        rows = toy_rows(ROWS, seed)
+        for number, row in enumerate(rows):
+            row["negatives"] = [" ".join(f"w{number + place}" for place in range(n + 1)) for n in range(number % 3)]
+        batches.append(toy_batch(rows, masked))
+    return write_toy_shards(tmp_path / "shards", batches)
+
+
+def job_with(folder: Path, shards: Path, dropout: float = 0.0, **options: object) -> TrainJob:
+    start = write_toy_model(folder / "start", dropout)
+    return toy_job(folder / "job", start, shards, "xtr", **{"k": 9, "temperature": TEMPERATURE, **options})
+
+
+@pytest.mark.parametrize("hard_negatives", [0, 2])
+@pytest.mark.parametrize("options", [{"k": 9}, {"score": "colbert"}, {"k": 10_000}])
+def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
+    tmp_path: Path, shards: Path, hard_negatives: int, options: dict[str, object]
+) -> None:
+    job = job_with(tmp_path, shards, hard_negatives=hard_negatives, **options)
+    k = None if options.get("score") else int(str(options["k"]))
+    loss, whole = _plain(job, lambda queries, documents: dense(queries, documents, k))
+    for chunk in (1, 3, 32):
+        learner = _learner(job_with(tmp_path, shards, chunk=chunk, hard_negatives=hard_negatives, **options))
+        outcome = learner.backward(_batch(job))
+        assert float(outcome.loss) == pytest.approx(loss, rel=1e-5)
+        _assert_same(_flat(learner), whole)
+
+
+def test_a_pool_for_each_of_two_workers_gives_another_gradient(tmp_path: Path, shards: Path) -> None:
+    """What the test with two processes would see if each retrieved from its own documents."""
+    job = job_with(tmp_path, shards)
+
+    def split(queries: Tokens, documents: Tokens) -> Tensor:
+        halves = [dense(queries, Tokens(*(part[rank::2] for part in documents)), 9) for rank in (0, 1)]
+        return torch.stack(halves, dim=2).flatten(1)
+
+    _, whole = _plain(job, lambda queries, documents: dense(queries, documents, 9))
+    _, apart = _plain(job, split)
+    assert torch.cosine_similarity(whole, apart, dim=0) < 0.98
+
+
+def test_training_learns_and_tells_what_was_retrieved(tmp_path: Path, shards: Path) -> None:
+    job = job_with(tmp_path, shards, chunk=32, learning_rate=1e-3)
+    train(job)
+    curve = read_tsv(job.curve, made_by="train")
+    losses = [float(row["loss"]) for row in curve]
+    assert np.mean(losses[-10:]) < np.mean(losses[:5]) - 0.3
+    for row in curve:
+        assert 0 <= float(row["missed_positives"]) < 1
+        assert 0 < float(row["z"]) <= 4  # two words and two signs
+    rows = toy_rows(40, 99)
+    queries, documents = ([str(row[side]) for row in rows] for side in ("query", "document"))
+    found = retrieve(job.model, queries, documents, 1, 16)[0][:, 0]
+    assert (found == np.arange(40)).mean() > 4 / 40
+
+
+def test_the_folder_loads_where_this_project_is_not(tmp_path: Path, shards: Path) -> None:
+    job = job_with(tmp_path, shards, steps=1, prefixes={"default": {"query": "query: ", "document": "document: "}})
+    train(job)
+    script = (
+        "import sys, numpy as np\n"
+        "from sentence_transformers import MultiVectorEncoder\n"
+        f"model = MultiVectorEncoder({str(job.model)!r}, device='cpu')\n"
+        "print([type(module).__name__ for module in model])\n"
+        f"np.save({str(tmp_path / 'vectors.npy')!r}, model.encode_query('w1 w2', convert_to_numpy=True))\n"
+        "found = model.similarity(model.encode_query(['w1 w2']), model.encode_document(['w1 w2', 'w3', '']))\n"
+        "assert found.isfinite().all() and found.argmax() == 0\n"
+        "assert 'trainers' not in sys.modules and 'formats' not in sys.modules\n"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['Transformer', 'Dense', 'MultiVectorMask', 'Normalize']\n"
+    here = MultiVectorEncoder(str(job.model), device="cpu").encode("query: w1 w2", convert_to_numpy=True)
+    vectors = np.load(tmp_path / "vectors.npy")
+    assert vectors.shape == (5, 128) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert np.allclose(vectors, here, atol=1e-6)
+    assert list(job.model.rglob("*.safetensors")) and not list(job.model.rglob("*.bin"))
+
+
+def test_the_card_names_batches_and_score(tmp_path: Path, shards: Path) -> None:
+    job = job_with(tmp_path, shards, steps=1)
+    train(job)
+    card = (job.model / "README.md").read_text()
+    assert "contextual, 8 pairs each" in card and "score: xtr" in card and "$" not in card
+    texts = b"".join(file.read_bytes() for file in job.model.rglob("*") if file.is_file())
+    assert str(tmp_path).encode() not in texts
+
+
+def save_modernbert(folder: Path) -> Path:
+    config = ModernBertConfig(
+        vocab_size=len(VOCABULARY), hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    return _save(folder, ModernBertModel(config), word_pieces())
+
+
+@pytest.mark.parametrize("save", [save_bert, save_t5, save_modernbert])
+def test_encoders_of_all_kinds_train_and_open_again(tmp_path: Path, shards: Path, save: Callable[[Path], Path]) -> None:
+    start = save(tmp_path / "made")
+    job = toy_job(tmp_path / "job", start, shards, "xtr", k=9, steps=2)
+    train(job)
+    before, after = (start_from(folder, 16, "cpu") for folder in (start, job.model))
+    found = after.encode(["one two", "three"], convert_to_numpy=True)
+    assert [each.shape[1] for each in found] == [128, 128]
+    assert before[0].model.config.model_type == after[0].model.config.model_type
+    indices, _ = retrieve(job.model, ["one"], ["one", "two three"], 2, 16)
+    assert sorted(indices[0]) == [0, 1]
+
+
+def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
+    static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
+    static.save(str(tmp_path / "static"), create_model_card=False)
+    with pytest.raises(InputError, match="begins with StaticEmbedding; XTR needs a transformer"):
+        start_from(tmp_path / "static", 16, "cpu")
+    with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
+        TokenRetriever(job_with(tmp_path, shards, max_length=33))
+    job = job_with(tmp_path, shards, steps=1)
+    train(job)
+    (job.model / "1_Dense" / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="cannot be loaded"):
+        retrieve(job.model, ["w1"], ["w2"], 1, 16)
+
+
+def test_training_does_without_faiss() -> None:
+    code = "import sys; sys.modules['faiss'] = None; import trainers.xtr, trainers.xtr.train"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _batch(job: TrainJob) -> TrainBatch:
+    reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
+    return reader.read(2, slice(0, ROWS))
+
+
+def _learner(job: TrainJob) -> TokenRetriever:
+    seed_start(job.seed)
+    return TokenRetriever(job)
+
+
+def _plain(job: TrainJob, scores: Callable[[Tokens, Tokens], Tensor]) -> tuple[float, Tensor]:
+    """The definition: one graph from the texts to the loss, row by row; every token is in every row's pool."""
+    learner, batch = _learner(job), _batch(job)
+    queries, documents = (_embed(learner, texts) for texts in (batch.queries, batch.documents + batch.negatives))
+    found = scores(queries, documents) / TEMPERATURE
+    losses, first = [], ROWS
+    for row in range(ROWS):
+        own = list(range(first, first + int(batch.negative_counts[row])))
+        first += len(own)
+        others = [j for j in range(ROWS) if j != row and not batch.masked[row, j]]
+        losses.append(-torch.log_softmax(found[row, [row, *others, *own]], dim=0)[0])
+    loss = torch.stack(losses).mean()
+    loss.backward()
+    return loss.item(), _flat(learner)
+
+
+def _embed(learner: TokenRetriever, texts: list[str]) -> Tokens:
+    output = learner.model(learner.model.preprocess(texts))
+    return Tokens(output["token_embeddings"], output["attention_mask"].bool())
+
+
+def _assert_same(found: Tensor, expected: Tensor) -> None:
+    assert torch.cosine_similarity(found, expected, dim=0) > 0.99999
+    assert abs(found.norm() / expected.norm() - 1) < 1e-4
+
+
+def _flat(learner: TokenRetriever) -> Tensor:
+    return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])

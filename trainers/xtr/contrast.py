@@ -1,0 +1,67 @@
+"""From token vectors of a batch to the gradient of its loss."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainers.batches import TrainBatch
+from trainers.contrastive import present_negatives, spread
+from trainers.distributed import gather_rows, pad_rows
+from trainers.gradient_cache import CachedForward
+from trainers.loss import Outcome, contrast
+from trainers.xtr.scores import Scores, Tokens, score
+
+
+def contrast_tokens(
+    queries: CachedForward[Any], documents: CachedForward[Any], batch: TrainBatch, k: int | None, temperature: float
+) -> Outcome:
+    """Masked cross-entropy of the whole batch, and its gradient at this rank's rows sent back into the encoder.
+
+    ``documents`` are the batch's own documents and, after them, its hard negatives, ``(n, l, d)`` with zeros for what
+    is no token. Query tokens retrieve from all documents and hard negatives of the batch, on whatever rank, as they
+    would from an index that holds them: neither a mask nor another row's hard negative makes the pool smaller, both
+    only keep a document out of the loss.
+    """
+    present = present_negatives(batch, queries.output.device)
+    own_present = present[batch.rows]
+    positives, negatives = documents.output.tensor_split([len(batch.documents)])
+    own = (queries.output, positives, spread(negatives, own_present))
+    leaves = [_gather(each, batch.size).requires_grad_() for each in own]
+
+    pool = torch.cat([leaves[1], leaves[2][present]])
+    scores = score(_tokens(leaves[0]), _tokens(pool), k)
+    masked = torch.from_numpy(batch.masked).to(present.device)
+    outcome = contrast(*_compared(scores.values / temperature, masked, present))
+    gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
+    queries.backward(gradients[0][:, : queries.output.shape[1]])
+    length = documents.output.shape[1]
+    documents.backward(torch.cat([gradients[1][:, :length], gradients[2][own_present][:, :length]]))
+    return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores))
+
+
+def _compared(scores: Tensor, masked: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of the documents ``(B, B)``, their mask, and scores of each row's own hard negatives ``(B, K)``."""
+    size = len(scores)
+    rows = present.nonzero(as_tuple=True)[0]
+    own = scores.new_full(present.shape, -torch.inf)
+    own[present] = scores[rows, size + torch.arange(len(rows), device=scores.device)]
+    return scores[:, :size], masked, own
+
+
+def _measures(scores: Scores) -> dict[str, float]:
+    """``z``: how many query tokens retrieve a token of the positive; ``missed_positives``: the share of none."""
+    z = scores.retrieving.diagonal()
+    return {"z": float(z.float().mean()), "missed_positives": float((z == 0).float().mean())}
+
+
+def _gather(own: Tensor, size: int) -> Tensor:
+    """All ranks' rows ``(size, ..., l, d)``, padded to the longest."""
+    if own.ndim == 3:
+        return gather_rows(pad_rows(own), size)
+    padded = pad_rows(own.flatten(0, 1))
+    return gather_rows(padded.view(*own.shape[:2], *padded.shape[1:]), size)
+
+
+def _tokens(vectors: Tensor) -> Tokens:
+    return Tokens(vectors, (vectors.detach() != 0).any(dim=2))
