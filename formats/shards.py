@@ -1,6 +1,6 @@
 """Shards: Arrow IPC files in which one record batch is one training batch."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ import pyarrow as pa
 from formats.atomic import atomic_file
 from formats.errors import InputError
 from formats.fingerprint import file_sha256
-from formats.manifest import Manifest
+from formats.manifest import Manifest, Shard
 
 SHARD = pa.schema(
     [
@@ -31,12 +31,19 @@ def shard_name(index: int, total: int) -> str:
     return f"train-{index:05d}-of-{total:05d}.arrow"
 
 
-def write_shard(file: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write training batches as one zstd-compressed Arrow IPC file, atomically."""
+def write_shard(file: Path, batches: Sequence[pa.RecordBatch]) -> Shard:
+    """Write training batches as one zstd-compressed Arrow IPC file, atomically; returns its entry in the manifest."""
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with atomic_file(file) as temporary, pa.ipc.new_file(temporary, SHARD, options=options) as writer:
         for batch in batches:
             writer.write_batch(batch)
+    return Shard(
+        name=file.name,
+        sha256=file_sha256(file),
+        bytes=file.stat().st_size,
+        rows=sum(batch.num_rows for batch in batches),
+        batches=len(batches),
+    )
 
 
 @dataclass(frozen=True)

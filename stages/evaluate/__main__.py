@@ -28,13 +28,23 @@ System = Callable[[Collection], NDArray[np.int64]]
 
 
 def main() -> str:
-    """Write ``results/evaluate/VARIANT``: one table of all systems, overall (JSON) and by domain (TSV)."""
+    """Write ``results/evaluate/NAME``: one table of all systems, overall (JSON) and by domain (TSV).
+
+    NAME is the variant; with ``--batches`` these come behind it, and only the model trained on them is evaluated.
+    """
     parser = argparse.ArgumentParser(prog="python -m stages.evaluate")
     parser.add_argument("variant")
-    name = parser.parse_args().variant
-    variant = load_variant(name)
+    parser.add_argument("--batches", metavar="ROUND", help="only the model trained on this round's batches")
+    arguments = parser.parse_args()
+    variant = load_variant(arguments.variant)
     params = load_params("evaluate", EvaluateParams)
-    systems = _systems(name, variant, load_params(f"train.{name}", variant.Params))
+    reading = load_params(f"train.{arguments.variant}", variant.Params)
+    if arguments.batches:
+        name = f"{arguments.variant}-{arguments.batches}"
+        systems = {f"{arguments.variant}, {arguments.batches} batches": _model_system(MODELS / name, variant, reading)}
+    else:
+        name = arguments.variant
+        systems = _systems(name, variant, reading)
     collections = [held_out(PAIRS, params.held_out), *(beir(Path(folder)) for folder in params.beir)]
     overall: dict[str, dict[str, Any]] = {}
     rows = []
@@ -58,19 +68,23 @@ def _systems(name: str, variant: Variant, params: VariantParams) -> dict[str, Sy
         f"{name}, contextual batches": MODELS / name,
     }
 
-    def model_system(folder: Path) -> System:
-        def rank(collection: Collection) -> NDArray[np.int64]:
-            queries = _prefixed(collection.queries, "query", params.prefixes)
-            documents = _prefixed(collection.documents, "document", params.prefixes)
-            return variant.retrieve(folder, queries, documents, DEPTH, params.max_length)[0]
-
-        return rank
-
     def rank_by_words(collection: Collection) -> NDArray[np.int64]:
         queries = [query.text for query in collection.queries]
         return bm25.retrieve(queries, [document.text for document in collection.documents], DEPTH)[0]
 
-    return {"BM25": rank_by_words, **{system: model_system(folder) for system, folder in folders.items()}}
+    return {
+        "BM25": rank_by_words,
+        **{system: _model_system(folder, variant, params) for system, folder in folders.items()},
+    }
+
+
+def _model_system(folder: Path, variant: Variant, params: VariantParams) -> System:
+    def rank(collection: Collection) -> NDArray[np.int64]:
+        queries = _prefixed(collection.queries, "query", params.prefixes)
+        documents = _prefixed(collection.documents, "document", params.prefixes)
+        return variant.retrieve(folder, queries, documents, DEPTH, params.max_length)[0]
+
+    return rank
 
 
 def _prefixed(texts: list[Text], side: Side, prefixes: Prefixes) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from formats.fingerprint import file_sha256
 from formats.manifest import Shard
 from formats.results import read_json, write_json
 from formats.runtime import workers
@@ -62,13 +61,6 @@ def _write_shard(parts: Path, name: str, batches: Sequence[Batch], domains: Mapp
         record_batch, measures = domains[batch.domain].batch(batch.rows)
         record_batches.append(record_batch)
         rows.append({"epoch": batch.epoch, "domain": batch.domain, **measures})
-    write_shard(parts / name, record_batches)
-    shard = Shard(
-        name=name,
-        sha256=file_sha256(parts / name),
-        bytes=(parts / name).stat().st_size,
-        rows=sum(batch.num_rows for batch in record_batches),
-        batches=len(record_batches),
-    )
+    shard = write_shard(parts / name, record_batches)
     # Written last: a shard counts as finished once its ledger is there.
     write_json(_ledger(parts, name), {"shard": shard.model_dump(), "batches": rows})

@@ -1,7 +1,7 @@
 """``python -m stages.report``: what all stages made, on one page."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from formats.atomic import atomic_file
@@ -29,8 +29,12 @@ def main() -> str:
     parser = argparse.ArgumentParser(prog="python -m stages.report")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="write only an SVG of hardness and results")
     picture = parser.parse_args().picture
-    loops = {"variants": load_params("variants", Loop).root, "pretrain": load_params("pretrain", Loop).root}
-    results = _read(variants=loops["variants"], pretrained=loops["pretrain"])
+    loops = {
+        "variants": load_params("variants", Loop).root,
+        "pretrain": load_params("pretrain", Loop).root,
+        "rounds": load_params("rounds", Loop).root,
+    }
+    results = _read(loops)
     if picture:
         write_picture(picture, batch_hardness(results.packed), results.evaluation.ndcg(HELD_OUT))
         return f"{picture} written"
@@ -41,16 +45,21 @@ def main() -> str:
     return f"{OUTPUT}, {len(page):,} characters; best nDCG@10 on held-out queries {ndcg:.3f} ({system})"
 
 
-def _read(variants: Iterable[str], pretrained: Iterable[str]) -> Results:
-    evaluation = read_evaluation(RESULTS / "evaluate", variants)
+def _read(loops: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Results:
+    rounds = {
+        variant: [name for name, round in loops["rounds"].items() if round["variant"] == variant]
+        for variant in loops["variants"]
+    }
+    further = [f"{variant}-{name}" for variant, names in rounds.items() for name in names]
+    evaluation = read_evaluation(RESULTS / "evaluate", [*rounds, *further])
     return Results(
         ingested=read_ingested(RESULTS / "ingest.json"),
         cluster_sizes=read_cluster_sizes(RESULTS / "cluster.json", CLUSTERS),
         cluster_size=load_params("cluster", ClusterParams).cluster_size,
         packed=read_packed(RESULTS / "pack"),
-        curves={variant: read_curves(RESULTS / "train", variant) for variant in evaluation.variants},
+        curves={variant: read_curves(RESULTS / "train", variant, names) for variant, names in rounds.items()},
         evaluation=evaluation,
-        pretraining={variant: read_pretraining(RESULTS / "pretrain", variant) for variant in pretrained},
+        pretraining={variant: read_pretraining(RESULTS / "pretrain", variant) for variant in loops["pretrain"]},
         experiments=read_experiments(EXPERIMENTS),
     )
 

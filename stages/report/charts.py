@@ -16,6 +16,7 @@ from stages.report.svg import STYLE, inline, standalone
 from stages.report.table import share
 
 COLOURS = {"contextual": "#3b82d6", "random": "#8b8f98"}
+_OTHERS = "#c4622d"
 _SIZE = (5.0, 2.9)
 _BINS = 24
 
@@ -58,10 +59,11 @@ def curves(variant: str, runs: Mapping[str, Sequence[Step]], measure: str) -> Ma
         for policy, steps in runs.items():
             numbers = [step.step for step in steps]
             values = np.array([getattr(step, measure) for step in steps])
-            axes.plot(numbers, values, color=COLOURS[policy], linewidth=0.7, alpha=0.4)
-            axes.plot(numbers, _smooth(values), color=COLOURS[policy], linewidth=2, label=policy)
+            colour = COLOURS.get(policy, _OTHERS)
+            axes.plot(numbers, values, color=colour, linewidth=0.7, alpha=0.4)
+            axes.plot(numbers, _smooth(values), color=colour, linewidth=2, label=policy)
         axes.legend()
-        return inline(figure, f"Curves of {measure} in the training of {variant}, on contextual and on random batches.")
+        return inline(figure, f"Curves of {measure} in the training of {variant}, on {' and on '.join(runs)} batches.")
 
 
 def lines(title: str, axis: str, places: Sequence[float], series: Mapping[str, Sequence[float]]) -> Markup:

@@ -1,5 +1,6 @@
 """What the report shows, read from the artifacts of the other stages."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,9 +97,10 @@ def read_packed(folder: Path) -> dict[str, Packed]:
     return {policy: _read_policy(folder, policy) for policy in POLICIES}
 
 
-def read_curves(folder: Path, variant: str) -> dict[str, list[Step]]:
-    """Training curves of a variant, by the policy of its batches."""
-    files = {"contextual": folder / f"{variant}.tsv", "random": folder / f"{variant}-random.tsv"}
+def read_curves(folder: Path, variant: str, rounds: Iterable[str]) -> dict[str, list[Step]]:
+    """Training curves of a variant, by its batches: of both policies and of these rounds."""
+    files = {"contextual": folder / f"{variant}.tsv"}
+    files |= {name: folder / f"{variant}-{name}.tsv" for name in ("random", *rounds)}
     return {policy: read_rows(Step, file, made_by="train") for policy, file in files.items()}
 
 

@@ -26,11 +26,17 @@ def main() -> str:
     shards = SHARDS / arguments.batches
     curve = RESULTS / f"{name}.tsv"
     variant = load_variant(arguments.variant)
+    common = load_params("train.common", Common)
+    params = load_params(f"train.{arguments.variant}", variant.Params)
+    if arguments.hard_negatives is not None:
+        common = common.model_copy(update={"hard_negatives": arguments.hard_negatives})
+    if arguments.start is not None:
+        params = params.model_copy(update={"model": arguments.start, "revision": None})
     job = plan_job(
         variant=arguments.variant,
         seed=load_params("base", Base).seed,
-        common=load_params("train.common", Common),
-        params=load_params(f"train.{arguments.variant}", variant.Params),
+        common=common,
+        params=params,
         shards=shards,
         model=MODELS / name,
         curve=curve,
@@ -47,7 +53,9 @@ def main() -> str:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m stages.train", description="Train a variant on packed batches.")
     parser.add_argument("variant", help="which kind of model, for example biencoder")
-    parser.add_argument("--batches", choices=[DEFAULT_BATCHES, "random"], default=DEFAULT_BATCHES)
+    parser.add_argument("--batches", default=DEFAULT_BATCHES, help="a folder in data/shards: a policy or a round")
+    parser.add_argument("--start", metavar="FOLDER", help="the model to start from, instead of the variant's")
+    parser.add_argument("--hard-negatives", type=int, metavar="N", help="instead of train.common.hard_negatives")
     return parser.parse_args()
 
 

@@ -34,8 +34,9 @@ def loaded_groups(files: set[Path], **known: str) -> set[str]:
     for file in (each for each in files if each.suffix == ".py"):
         for call in ast.walk(ast.parse((ROOT / file).read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "load_params":
-                text = ast.unparse(call.args[0])
-                groups.add(re.sub(r"\{.*?\}", lambda _: known["variant"], text).removeprefix("f").strip("'\""))
+                text = ast.unparse(call.args[0]).removeprefix("f").strip("'\"")
+                filled = known["round"] if text.startswith("rounds.") else known["variant"]
+                groups.add(re.sub(r"\{.*?\}", lambda _, name=filled: name, text))
     return groups
 
 

@@ -9,6 +9,7 @@ from pipelines.ingest.params import IngestParams
 from stages.cluster.params import ClusterParams
 from stages.evaluate.params import EvaluateParams
 from stages.filter.params import FilterParams
+from stages.mine.params import RoundParams
 from stages.pack.params import PackParams
 from tests.dag.closure import ROOT
 from trainers.params import Common
@@ -36,6 +37,8 @@ def test_profile_is_accepted_by_every_stage(profile):
         load_params(f"train.{variant}", load_variant(variant).Params, profile)
     for variant in yaml.safe_load(profile.read_text())["pretrain"]:
         load_params(f"pretrain.{variant}", PretrainParams, profile)
+    for name in yaml.safe_load(profile.read_text())["rounds"]:
+        load_params(f"rounds.{name}", RoundParams, profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.name)

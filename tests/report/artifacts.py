@@ -52,15 +52,19 @@ def write_artifacts(
     collections: tuple[str, ...] = (),
     variants: tuple[str, ...] = ("biencoder",),
     pretrained: tuple[str, ...] = (),
+    rounds: tuple[str, ...] = (),
 ) -> None:
     """All that the report reads; ``collections`` stand beside the held-out one."""
     (folder / "dvc.yaml").write_text(PIPELINE)
     params = {
         "variants": {name: {"start": f"models/{name}-pretrained"} for name in variants},
         "pretrain": {name: {"steps": 20} for name in pretrained},
+        "rounds": {name: {"variant": variants[0], "model": variants[0]} for name in rounds},
         "cluster": {"vectors": "small", "cluster_size": 8, "iterations": 2},
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    for name in rounds:
+        _write_round(folder, f"{variants[0]}-{name}")
     for variant in pretrained:
         _write_pretraining(folder / "results/pretrain", variant)
     _write_counts(folder)
@@ -71,6 +75,15 @@ def write_artifacts(
         for run in (variant, f"{variant}-random"):
             write_tsv(folder / f"results/train/{run}.tsv", [_step(step, run) for step in range(30)])
         write_evaluation(folder, variant, ("held_out", *collections), index / 100)
+
+
+def _write_round(folder: Path, name: str) -> None:
+    write_tsv(folder / f"results/train/{name}.tsv", [_step(step, name) for step in range(30)])
+    write_json(folder / f"results/evaluate/{name}.json", {"held_out": {f"{name} batches": scores(0.6543)}})
+    rows = [
+        {"collection": "held_out", "domain": domain, "system": f"{name} batches", "queries": 1234} for domain in DOMAINS
+    ]
+    write_tsv(folder / f"results/evaluate/{name}.tsv", [row | scores(0.6543) for row in rows])
 
 
 def write_evaluation(folder: Path, variant: str, collections: tuple[str, ...], shift: float) -> None:

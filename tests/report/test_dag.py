@@ -27,7 +27,10 @@ def names_at_ends(drawing: Drawing) -> set[tuple[str, str]]:
     return {(at[arrow[0]], at[arrow[-1]]) for arrow in drawing.arrows}
 
 
-LOOPS = {"variants": {"cde": {"start": "a.lock"}, "seed": {"start": "models/seed-pretrained"}}, "pretrain": {"seed": {}}}
+LOOPS = {
+    "variants": {"cde": {"start": "a.lock"}, "seed": {"start": "models/seed-pretrained"}},
+    "pretrain": {"seed": {}},
+}
 
 
 def test_arrows_are_the_dependencies_that_no_others_imply(tmp_path: Path):

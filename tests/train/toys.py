@@ -12,8 +12,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from formats.fingerprint import content_id, file_sha256
-from formats.manifest import EpochSummary, Manifest, Shard
+from formats.fingerprint import content_id
+from formats.manifest import EpochSummary, Manifest
 from formats.masks import pack_mask
 from formats.shards import SHARD, shard_name, write_shard
 from trainers.job import TrainJob, plan_job
@@ -78,19 +78,7 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
     size = len(batches[0])
     half = (len(batches) + 1) // 2
     parts = [part for part in (batches[:half], batches[half:]) if part]
-    shards = []
-    for index, part in enumerate(parts):
-        file = folder / shard_name(index, len(parts))
-        write_shard(file, part)
-        shards.append(
-            Shard(
-                name=file.name,
-                sha256=file_sha256(file),
-                bytes=file.stat().st_size,
-                rows=len(part) * size,
-                batches=len(part),
-            )
-        )
+    shards = [write_shard(folder / shard_name(index, len(parts)), part) for index, part in enumerate(parts)]
     per_epoch = len(batches) // epochs
     summaries = [
         EpochSummary(

@@ -1,0 +1,144 @@
+"""Does a weaker decoder make a better encoder (*Less is More*, section 5)? Pre-training compared after fine-tuning.
+
+``python -m benchmarks.seed DATA --domains ... [--kinds ...] [--seeds N] [--steps N] [--epochs N] [--few S]
+[--output FILE]``
+
+``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All kinds read the same texts, those of
+``--domains``, in the same order with the same masks for as many steps, and are fine-tuned on the same random batches:
+of all training pairs, and of the share ``--few`` of them. They are evaluated on these domains' held-out queries.
+"""
+
+import stages  # noqa: F401, I001  (keeps libraries quiet)
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.small import BASE, ndcg
+from benchmarks.workspace import Row, Workspace, summary
+from formats.results import read_json, read_tsv, write_tsv
+
+ENCODER = {
+    "kind": "new",
+    "vocabulary": 2048,
+    "options": {
+        "hidden_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 512,
+        "max_position_embeddings": 64,
+    },
+}
+PRETRAIN = {
+    "encoder": ENCODER,
+    "length": 32,
+    "batch_size": 32,
+    "chunk": 32,
+    "learning_rate": 2e-3,
+    "warm_up": 0.1,
+    "weight_decay": 0.01,
+    "clip": 1.0,
+}
+# The first is what all begin with: its only step has the learning rate 0.
+KINDS: dict[str, dict[str, Any]] = {
+    "not pre-trained": {"decoder": None, "steps": 1},
+    "MLM": {"decoder": None},
+    "SEED, 3 layers, window 2": {"decoder": {"kind": "seed", "layers": 3, "window": 2}},
+    "SEED, 1 layer, window 8": {"decoder": {"kind": "seed", "layers": 1, "window": 8}},
+    "SEED, 5 layers, all": {"decoder": {"kind": "seed", "layers": 5, "window": None}},
+    "RetroMAE": {"decoder": {"kind": "retromae"}, "masked": 0.3},
+}
+
+
+def main() -> None:
+    """Print a line a kind, mean and spread over seeds, and write a row a run."""
+    arguments = _parse()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        spaces = {
+            share: Workspace(Path(folder) / name, arguments.data, arguments.domains, share)
+            for name, share in (("all", 1.0), ("few", arguments.few))
+        }
+        for seed in range(arguments.seeds):
+            for space in spaces.values():
+                _pack(space, seed, arguments)
+            for kind in arguments.kinds:
+                rows.append(_run(spaces, kind, seed, arguments))
+                print(rows[-1], flush=True)
+                if arguments.output:
+                    write_tsv(arguments.output, rows)
+    for kind in arguments.kinds:
+        found = [row for row in rows if row["pre-training"] == kind]
+        measures = [name for name, value in found[0].items() if isinstance(value, float)]
+        print(summary(kind, found, measures), flush=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.seed")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--domains", nargs="+", required=True)
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--few", type=float, default=0.1)
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+def _pack(space: Workspace, seed: int, arguments: argparse.Namespace) -> None:
+    space.set_params(BASE, _changes("MLM", seed, arguments))
+    space.filter()
+    space.run("cluster")
+    space.run("pack random")
+
+
+def _changes(kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "base.seed": seed,
+        "cluster.vectors": "minilm",
+        "filter.vectors": "minilm",
+        "pack.epochs": arguments.epochs,
+        "train.common.epochs": arguments.epochs,
+        "pretrain.seed": PRETRAIN | {"steps": arguments.steps} | KINDS[kind],
+        "train.seed": BASE["train"]["biencoder"] | {"model": "./models/seed-pretrained"},
+    }
+
+
+def _run(spaces: dict[float, Workspace], kind: str, seed: int, arguments: argparse.Namespace) -> Row:
+    """Pre-train on all texts, fine-tune in each workspace."""
+    whole, *others = spaces.values()
+    for space in spaces.values():
+        space.set_params(BASE, _changes(kind, seed, arguments))
+    whole.run("pretrain seed")
+    for other in others:
+        shutil.rmtree(other.folder / "models", ignore_errors=True)
+        shutil.copytree(whole.folder / "models/seed-pretrained", other.folder / "models/seed-pretrained")
+    results = whole.folder / "results/pretrain"
+    last = read_json(results / "seed.json", made_by="pretrain")["last"]
+    lengths = read_tsv(results / "seed-length.tsv", made_by="pretrain")
+    positions = [float(row["cosine"]) for row in read_tsv(results / "seed-position.tsv", made_by="pretrain")]
+    decoded = KINDS[kind]["decoder"] is not None
+    row: Row = {
+        "domains": " ".join(arguments.domains),
+        "steps": arguments.steps,
+        "pre-training": kind,
+        "seed": seed,
+        "mlm": last["mlm"],
+        "decoder": last["decoder"] if decoded else "",
+        "h0 gap": last["h0_gap"] if decoded else "",
+        "cosine of random texts": float(lengths[-1]["cosine"]),
+        "cosine with first states": sum(positions[1:6]) / 5 if decoded else "",
+        "cosine with last states": sum(positions[-5:]) / 5 if decoded else "",
+    }
+    for share, space in spaces.items():
+        space.run("train seed --batches random")
+        trained = space.folder / "models/seed-random"
+        row[f"ndcg@10, {share:.0%} of labels"] = ndcg("seed", trained, whole.collections["home"])
+    return row
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Which documents of a ranking are hard negatives and no false ones."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.negatives import Negatives
+from formats.positives import KnownPositives
+from formats.vectors import PairVectors, blocks
+
+NONE = -1
+
+
+def choose_hardest(
+    ranked: NDArray[np.int64], surrogate: PairVectors, negatives: Negatives, count: int
+) -> NDArray[np.int32]:
+    """The best-ranked ``count`` of each query that are neither known positives nor false negatives.
+
+    Args:
+        ranked: ``(N, k)``, for the query of each pair the rows of pairs whose documents rank highest, best first.
+        surrogate: judges as packing does: from ``negatives.thresholds`` on a document is a false negative.
+
+    Returns:
+        Rows ``(N, count)``; -1 where there are fewer.
+    """
+    known = KnownPositives(negatives)
+    chosen = np.full((len(ranked), count), NONE, dtype=np.int32)
+    for block in blocks(len(ranked)):
+        rows = ranked[block]
+        documents = surrogate.documents(rows.ravel()).reshape(*rows.shape, -1)
+        scores = np.einsum("nd,nkd->nk", surrogate.queries(block), documents)
+        fit = scores < negatives.thresholds[block][:, None]
+        fit &= ~known.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
+        order = np.argsort(~fit, axis=1, kind="stable")[:, :count]
+        found = np.where(np.take_along_axis(fit, order, axis=1), np.take_along_axis(rows, order, axis=1), NONE)
+        chosen[block, : found.shape[1]] = found
+    return chosen
