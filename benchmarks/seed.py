@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.small import BASE, ndcg
-from benchmarks.workspace import Row, Workspace, summary
+from benchmarks.workspace import Row, Workspace, held_out_of, summary
 from formats.results import read_json, read_tsv, write_tsv
+from stages.evaluate.collection import Collection
+from stages.evaluate.params import HeldOutParams
 
+ASKED = HeldOutParams(queries=500, documents=2000)
 ENCODER = {
     "kind": "new",
     "vocabulary": 2048,
@@ -61,11 +64,12 @@ def main() -> None:
             share: Workspace(Path(folder) / name, arguments.data, arguments.domains, share)
             for name, share in (("all", 1.0), ("few", arguments.few))
         }
+        collection = held_out_of(Path(folder) / "asked", arguments.data, arguments.domains, ASKED)
         for seed in range(arguments.seeds):
             for space in spaces.values():
                 _pack(space, seed, arguments)
             for kind in arguments.kinds:
-                rows.append(_run(spaces, kind, seed, arguments))
+                rows.append(_run(spaces, collection, kind, seed, arguments))
                 print(rows[-1], flush=True)
                 if arguments.output:
                     write_tsv(arguments.output, rows)
@@ -107,7 +111,9 @@ def _changes(kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     }
 
 
-def _run(spaces: dict[float, Workspace], kind: str, seed: int, arguments: argparse.Namespace) -> Row:
+def _run(
+    spaces: dict[float, Workspace], collection: Collection, kind: str, seed: int, arguments: argparse.Namespace
+) -> Row:
     """Pre-train on all texts, fine-tune in each workspace."""
     whole, *others = spaces.values()
     for space in spaces.values():
@@ -136,7 +142,7 @@ def _run(spaces: dict[float, Workspace], kind: str, seed: int, arguments: argpar
     for share, space in spaces.items():
         space.run("train seed --batches random")
         trained = space.folder / "models/seed-random"
-        row[f"ndcg@10, {share:.0%} of labels"] = ndcg("seed", trained, whole.collections["home"])
+        row[f"ndcg@10, {share:.0%} of labels"] = ndcg("seed", trained, collection)
     return row
 
 

@@ -29,6 +29,9 @@ def project(tmp_path_factory):
         train__biencoder__max_length=24,
         train__cde__max_length=24,
         train__cde__documents=8,
+        train__seed__max_length=24,
+        train__xtr__max_length=24,
+        pretrain__seed__steps=20,
         evaluate__held_out={"queries": 60, "documents": 200},
     )
     done = made.dvc("repro")
@@ -53,6 +56,13 @@ def test_counts_reconcile_from_raw_rows_to_batches(project):
         assert epoch["batches"] * 16 + sum(epoch["left_over"].values()) == sum(train.values())
 
 
+def test_a_round_brings_hard_negatives_and_a_model(project):
+    counted = project.json("results/mine/mined-1.json")
+    assert counted["mined"] + counted["missing"] == 4 * counted["pairs"]
+    assert counted["mined"] > counted["pairs"]
+    assert list(project.json("results/evaluate/seed-mined-1.json")["held_out"]) == ["seed, mined-1 batches"]
+
+
 def test_contextual_batches_are_harder_than_random_ones(project):
     contextual, random = (project.json(f"results/pack/{policy}.json") for policy in ("contextual", "random"))
     assert contextual["hardness"] > 1.1 * random["hardness"]
@@ -69,7 +79,7 @@ def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
     threads = "--runner=FnApiRunner --direct_running_mode=multi_threading --direct_num_workers=2"
     knobs = f"export BATCHWRIGHT_SCRATCH=.scratch/again BATCHWRIGHT_WORKERS=1 BEAM_OPTIONS='{threads}';"
     commands = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "train biencoder"]
-    commands += ["train biencoder --batches random", "evaluate biencoder", "report"]
+    commands += ["train biencoder --batches random", "evaluate biencoder", "pretrain seed", "mine mined-1", "report"]
     done = project.shell(f"{knobs} set -e; " + "; ".join(f"python -m stages.{command}" for command in commands))
     assert done.returncode == 0, done.stderr
     after = project.artifacts()

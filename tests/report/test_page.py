@@ -57,6 +57,32 @@ def test_the_page_has_all_sections_in_order(tmp_path: Path, make_report: Report)
     assert "<title>Batchwright report</title>" in page
 
 
+def test_pretraining_and_rounds_are_shown_where_there_are_any(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("seed", "cde"), pretrained=("seed",), rounds=("mined-1",))
+    assert "best nDCG@10 on held-out queries 0.654 (seed-mined-1 batches)" in make_report()
+    page = page_in(tmp_path)
+    section = page[page.index('<section id="pretraining"') :]
+    captions = re.findall("<figcaption>(.*?)</figcaption>", section)
+    assert captions == [
+        "Loss on held-out text, nats a token",
+        "h0 gap, nats a token",
+        "Cosine of two random texts",
+        "Cosine of CLS and decoder state",
+    ]
+    assert "20 steps" in page
+    assert "on contextual and on random and on mined-1 batches" in page
+    (tmp_path / "results/pretrain/seed-position.tsv").write_text("\n")
+    make_report()
+    assert "h0 gap, nats" not in page_in(tmp_path)
+
+
+def test_results_of_variants_that_are_not_in_the_parameters_are_left_out(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("biencoder", "cde"))
+    write_artifacts(tmp_path)
+    make_report()
+    assert "cde" not in page_in(tmp_path)
+
+
 def test_the_same_artifacts_give_the_same_bytes_in_another_process(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, ("scifact",))
     make_report()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.loss import compare
+from trainers.loss import compare, hinge
 
 
 def oracle(
@@ -95,3 +95,25 @@ def test_equal_scores_do_not_count_as_right() -> None:
 
 def _row(q: Tensor, d: Tensor, n: Tensor, absent: Tensor, i: int) -> Tensor:
     return torch.cat([d @ q[i], (n[i] @ q[i])[~absent[i]]]) / 0.1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 7), st.integers(0, 3))
+def test_hinge_equals_a_double_loop(seed: int, size: int, negatives: int) -> None:
+    q, d, masked, n, absent = random_case(seed, size, negatives)
+    expected = 0.0
+    for i in range(size):
+        others = [q[i] @ d[j] for j in range(size) if j != i and not masked[i, j]]
+        others += [q[i] @ n[i, k] for k in range(negatives) if not absent[i, k]]
+        losses = [max(0.0, 1 - float(q[i] @ d[i] - other) / 0.3) for other in others]
+        expected += sum(losses) / max(1, len(losses)) / size
+    found = compare(q, d, masked, n, absent, 0.3, hinge).loss.item()
+    assert math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def test_hinge_gives_no_gradient_to_triplets_with_enough_distance() -> None:
+    scores = torch.tensor([[3.0, 1.5], [0.5, 1.0]], requires_grad=True)
+    nothing = torch.zeros(2, 2, dtype=torch.bool)
+    hinge(scores, nothing, torch.zeros(2, 0)).loss.backward()
+    assert scores.grad is not None
+    assert scores.grad.tolist() == [[0.0, 0.0], [0.5, -0.5]]

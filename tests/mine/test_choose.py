@@ -1,0 +1,46 @@
+"""Hard negatives are the best-ranked documents that are none of the query's positives."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.negatives import Negatives
+from formats.vectors import PairVectors
+from stages.mine.choose import choose_hardest
+
+
+def case(seed: int, pairs: int) -> tuple[PairVectors, Negatives]:
+    generator = np.random.default_rng(seed)
+    vectors = generator.integers(-3, 4, (2 * pairs, 5)).astype(np.float16)
+    rows = np.arange(2 * pairs).reshape(2, pairs)
+    negatives = Negatives(
+        scores=np.zeros(pairs, np.float32),
+        thresholds=generator.integers(-5, 30, pairs).astype(np.float32),
+        query_class=generator.integers(0, 3, pairs).astype(np.int32),
+        document_class=generator.integers(0, 6, pairs).astype(np.int32),
+        kept=np.ones(pairs, bool),
+        mined=np.empty((pairs, 0), np.int32),
+    )
+    return PairVectors(vectors=vectors, rows=rows), negatives
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5))
+def test_the_choice_is_what_a_loop_over_the_ranking_takes(seed: int, pairs: int, count: int) -> None:
+    vectors, negatives = case(seed, pairs)
+    generator = np.random.default_rng(seed)
+    depth = int(generator.integers(1, pairs + 1))
+    ranked = np.stack([generator.permutation(pairs)[:depth] for _ in range(pairs)])
+    found = choose_hardest(ranked, vectors, negatives, count)
+    assert found.shape == (pairs, count)
+    for query in range(pairs):
+        positives = negatives.document_class[negatives.query_class == negatives.query_class[query]]
+        expected = [
+            row
+            for row in ranked[query]
+            if negatives.document_class[row] not in positives
+            and vectors.queries(np.array([query]))[0] @ vectors.documents(np.array([row]))[0]
+            < negatives.thresholds[query]
+        ]
+        assert [row for row in found[query] if row >= 0] == expected[:count]
+        assert sorted(found[query] < 0) == list(found[query] < 0)  # gaps are at the end

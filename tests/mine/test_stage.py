@@ -1,0 +1,118 @@
+"""``python -m stages.mine``: the same batches, with other hard negatives."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from formats.errors import InputError
+from formats.negatives import Negatives
+from formats.pairs import read_pairs
+from formats.results import read_json
+from formats.shards import ShardSet
+from stages.mine import __main__ as mine
+from stages.pack import __main__ as pack
+from tests.helpers import run_stage, topic_pairs, tree, write_params
+from tests.pack.corpora import prepare
+from tests.tiny_models import save_bert
+from trainers.biencoder import retrieve
+
+ROUND = Path("data/shards/again")
+RunMine = Callable[[], str]
+
+
+@pytest.fixture
+def run_mine(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> RunMine:
+    prepare(birds=topic_pairs(40), fish=topic_pairs(30, seed=1))
+    shutil.copytree(save_bert(Path("made")), "models/first")
+    changes = {
+        "rounds": {"again": {"variant": "biencoder", "model": "first", "count": 3, "depth": 25}},
+        "train": {"biencoder": {"model": "./models/first", "max_length": 16, "temperature": 0.1}},
+    }
+    write_params(workspace, changes)
+    monkeypatch.setattr("sys.argv", ["stages.pack", "contextual"])
+    pack.main()
+    monkeypatch.setattr("sys.argv", ["stages.mine", "again"])
+    return mine.main
+
+
+def test_batches_stay_and_their_negatives_are_the_models_best_that_are_no_positives(run_mine: RunMine) -> None:
+    assert run_mine().startswith("again: ")
+    before, after = ShardSet.open(Path("data/shards/contextual")), ShardSet.open(ROUND)
+    after.verify()
+    assert len(before) == len(after)
+    allowed = {
+        row["id"]: texts
+        for domain in ("birds", "fish")
+        for row, texts in zip(read_pairs(Path("data/pairs"), domain).to_pylist(), by_hand(domain), strict=True)
+    }
+    for number in range(len(before)):
+        old, new = before.batch(number), after.batch(number)
+        assert old.drop_columns(["negatives"]).equals(new.drop_columns(["negatives"]))
+        for row in new.to_pylist():
+            assert row["negatives"] == allowed[row["id"]]
+    assert after.manifest.models["miner"]
+    counted = read_json(Path("results/mine/again.json"), made_by="mine")
+    assert counted["pairs"] == 70
+    assert counted["mined"] + counted["missing"] == 210
+    assert counted["mined"] > 100
+
+
+def by_hand(domain: str) -> list[list[str]]:
+    """For each query, walk down the model's ranking."""
+    pairs = read_pairs(Path("data/pairs"), domain)
+    documents = pairs["document"].to_pylist()
+    negatives = Negatives.read(Path("data/negatives"), domain, len(pairs))
+    vectors = mine.VectorStore.open(Path("data/vectors/planted")).of(domain).of_pairs(pairs)
+    scores = vectors.queries(np.arange(len(pairs))) @ vectors.documents(np.arange(len(pairs))).T
+    ranked, _ = retrieve(Path("models/first"), pairs["query"].to_pylist(), documents, len(pairs), 16)
+    return [
+        [documents[row] for row in own[:25] if scores[query, row] < negatives.thresholds[query] and row != query][:3]
+        for query, own in enumerate(ranked)
+    ]
+
+
+def test_a_second_run_and_one_that_goes_on_give_the_same_bytes(run_mine: RunMine, monkeypatch) -> None:
+    run_mine()
+    first = tree(ROUND)
+    choose, calls = mine.choose_hardest, []
+
+    def die_at_the_second(*arguments: object) -> object:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return choose(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mine, "choose_hardest", die_at_the_second)
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "other")
+    with pytest.raises(KeyboardInterrupt):
+        run_mine()
+    run_mine()
+    assert len(calls) == 3
+    assert tree(ROUND) == first
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": 30}, "30 negatives cannot come from 25 ranks"),
+        ({"model": "nothing"}, "no weights"),
+        ({"variant": "biencodr"}, "did you mean 'biencoder'"),
+    ],
+)
+def test_what_cannot_be_mined_is_refused(run_mine: RunMine, workspace: Path, change, message) -> None:
+    round = {"variant": "biencoder", "model": "first", "count": 3, "depth": 25}
+    train = {"biencoder": {"model": "./models/first", "max_length": 16, "temperature": 0.1}}
+    write_params(workspace, {"rounds": {"again": round | change}, "train": train})
+    with pytest.raises(InputError, match=message):
+        run_mine()
+    assert not ROUND.exists()
+
+
+def test_an_unknown_round_is_one_line(run_mine: RunMine, workspace: Path) -> None:
+    done = run_stage("mine", "agian", cwd=workspace)
+    assert done.returncode == 1
+    assert "no parameter group 'rounds.agian'; did you mean 'again'" in done.stderr
+    assert "Traceback" not in done.stderr
