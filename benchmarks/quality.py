@@ -34,6 +34,7 @@ SETTINGS: dict[str, Changes] = {
     "half": {"pack.cluster_share": [0.5]},
     "quarter": {"pack.cluster_share": [0.25]},
     "random, then contextual": {"pack.cluster_share": [0.0, 1.0]},
+    "random, then contextual, margin 0": {"pack.cluster_share": [0.0, 1.0], "filter.margin": 0.0},
     "random, then half": {"pack.cluster_share": [0.0, 0.5]},
     "random, then reference": {"cluster.method": "mirrored", "pack.cluster_share": [0.0, 1.0]},
     "random, late contextual": {"pack.cluster_share": [0.0, 0.0, 0.0, 1.0]},

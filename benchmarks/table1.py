@@ -1,7 +1,7 @@
 """Table 1 of *Contextual Document Embeddings* in the small: biencoder and CDE, random and contextual batches.
 
-``python -m benchmarks.table1 DATA --domains ... [--start MODEL] [--models ...] [--documents J] [--batch B]
-[--epochs N] [--steps N] [--schedule S ...] [--seeds N] [--output FILE] [--keep FOLDER]``
+``python -m benchmarks.table1 DATA --domains ... [--start MODEL] [--models ...] [--batches ...] [--documents J]
+[--batch B] [--epochs N] [--steps N] [--schedule S ...] [--seeds N] [--output FILE] [--keep FOLDER]``
 
 ``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All train on the same pairs for as many steps;
 ``home`` are the held-out queries of ``--domains``, ``elsewhere`` those of all other domains. Without ``--start`` they
@@ -48,7 +48,7 @@ def main() -> None:
                 write_tsv(arguments.output, rows)
     measures = ["last_loss", *(f"ndcg@10 {name}" for name in workspace.collections)]
     for model in arguments.models:
-        for policy in POLICIES:
+        for policy in arguments.batches:
             found = [row for row in rows if (row["model"], row["batches"]) == (model, policy)]
             paper = PAPER.get((model, policy), "-")
             print(f"{summary(f'{model}, {policy}', found, measures)}  paper {paper}", flush=True)
@@ -61,6 +61,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--start")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
+    parser.add_argument("--batches", nargs="+", choices=POLICIES, default=POLICIES)
     parser.add_argument("--documents", type=int, default=64)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=4)
@@ -89,12 +90,12 @@ def _run_seed(workspace: Workspace, seed: int, arguments: argparse.Namespace) ->
         changes["train.common.learning_rate"] = 5e-5
     workspace.set_params(BASE, changes)
     workspace.filter()
-    for stage in ("cluster", *(f"pack {policy}" for policy in POLICIES)):
+    for stage in ("cluster", *(f"pack {policy}" for policy in arguments.batches)):
         workspace.run(stage)
     rows = []
     for model in arguments.models:
         workspace.set_params(BASE, changes | _variant_params(model, arguments))
-        rows += [_train(workspace, model, policy, seed, arguments) for policy in POLICIES]
+        rows += [_train(workspace, model, policy, seed, arguments) for policy in arguments.batches]
     return rows
 
 
