@@ -27,11 +27,13 @@ class Workspace:
     ``home`` are the held-out queries of these domains, ``elsewhere`` those of all others, if there are others.
     """
 
-    def __init__(self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0) -> None:
+    def __init__(
+        self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0, asked: HeldOutParams = ASKED
+    ) -> None:
         self.folder = folder
-        self.collections = {"home": _held_out(folder / "home", data, names)}
+        self.collections = {"home": _held_out(folder / "home", data, names, asked)}
         if others := [name for name in domains(data / "pairs") if name not in names]:
-            self.collections["elsewhere"] = _held_out(folder / "elsewhere", data, others)
+            self.collections["elsewhere"] = _held_out(folder / "elsewhere", data, others, asked)
         _take(folder / "data/pairs", data, names, share)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())
         self._filtered: Any = None
@@ -63,9 +65,9 @@ class Workspace:
             sys.exit(done.stderr.strip().splitlines()[-1])
 
 
-def _held_out(folder: Path, data: Path, names: Sequence[str]) -> Collection:
+def _held_out(folder: Path, data: Path, names: Sequence[str], asked: HeldOutParams) -> Collection:
     _take(folder, data, names, 1.0)
-    return held_out(folder, ASKED)
+    return held_out(folder, asked)
 
 
 def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:
