@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from formats.models import locate_model
 from formats.params import load_params
-from formats.prefixes import Prefixes, Side
 from formats.results import write_json, write_tsv
 from stages.entry import run
 from stages.evaluate import bm25
-from stages.evaluate.collection import Collection, Text, beir, held_out
+from stages.evaluate.collection import Collection, beir, held_out, prefixed
 from stages.evaluate.metrics import DEPTH, average, score_queries
 from stages.evaluate.params import EvaluateParams
 from trainers.params import VariantParams
@@ -60,8 +59,8 @@ def _systems(name: str, variant: Variant, params: VariantParams) -> dict[str, Sy
 
     def model_system(folder: Path) -> System:
         def rank(collection: Collection) -> NDArray[np.int64]:
-            queries = _prefixed(collection.queries, "query", params.prefixes)
-            documents = _prefixed(collection.documents, "document", params.prefixes)
+            queries = prefixed(collection.queries, "query", params.prefixes)
+            documents = prefixed(collection.documents, "document", params.prefixes)
             return variant.retrieve(folder, queries, documents, DEPTH, params.max_length)[0]
 
         return rank
@@ -71,10 +70,6 @@ def _systems(name: str, variant: Variant, params: VariantParams) -> dict[str, Sy
         return bm25.retrieve(queries, [document.text for document in collection.documents], DEPTH)[0]
 
     return {"BM25": rank_by_words, **{system: model_system(folder) for system, folder in folders.items()}}
-
-
-def _prefixed(texts: list[Text], side: Side, prefixes: Prefixes) -> list[str]:
-    return [prefixes.of(each.domain, side) + each.text for each in texts]
 
 
 def _by_domain(collection: Collection, system: str, scored: dict[str, dict[str, float]]) -> list[dict[str, Any]]:

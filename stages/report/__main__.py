@@ -8,7 +8,7 @@ from formats.params import load_params
 from stages.cluster.params import ClusterParams
 from stages.entry import run
 from stages.report.charts import write_picture
-from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed
+from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed, read_tokens
 from stages.report.dag import read_stages
 from stages.report.evaluation import HELD_OUT, read_evaluation
 from stages.report.page import Results, batch_hardness, render
@@ -44,6 +44,7 @@ def _read() -> Results:
         packed=read_packed(RESULTS / "pack"),
         curves={variant: read_curves(RESULTS / "train", variant) for variant in evaluation.variants},
         evaluation=evaluation,
+        tokens=read_tokens(RESULTS / "evaluate" / "tokens", evaluation.variants),
     )
 
 

@@ -64,6 +64,19 @@ def curves(variant: str, runs: Mapping[str, Sequence[Step]], measure: str) -> Ma
         return inline(figure, f"Curves of {measure} in the training of {variant}, on contextual and on random batches.")
 
 
+def lines(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, title: str, *, log: bool = False
+) -> Markup:
+    """Each curve's values against what stands ``across``."""
+    with mpl.rc_context(STYLE):
+        figure, axes = _figure(_SIZE)
+        axes.set(xlabel=across, xscale="log" if log else "linear")
+        for (name, (places, values)), style in zip(curves.items(), ("-", "--", ":", "-."), strict=False):
+            axes.plot(places, values, style, color=COLOURS["contextual"], linewidth=2, label=name)
+        axes.legend()
+        return inline(figure, f"Curves of {title} by {across}.")
+
+
 def write_picture(file: Path, batches: Mapping[str, NDArray[np.float64]], scores: Mapping[str, float]) -> None:
     """One SVG for use elsewhere: hardness of the batches and nDCG@10 of the systems."""
     with mpl.rc_context(STYLE):

@@ -21,7 +21,7 @@ def _expanded() -> dict[str, dict[str, Any]]:
         if not matrix:
             stages[name] = stage
         for key, values in matrix.items():
-            chosen = PARAMS["variants"] if values == "${variants}" else values
+            chosen = PARAMS[values.strip("${}")] if isinstance(values, str) else values
             for value in chosen:
                 text = yaml.safe_dump(stage).replace(f"${{item.{key}}}", value)
                 stages[f"{name}@{value}"] = yaml.safe_load(text)
@@ -33,7 +33,7 @@ VARIANTS = sorted(file.parent.name for file in (ROOT / "trainers").glob("*/__ini
 
 
 def _variant(stage: dict[str, Any]) -> str:
-    found = re.search(r"stages\.(?:train|evaluate) (\w+)", stage["cmd"])
+    found = re.search(r"stages\.(?:train|evaluate|evaluate\.tokens) (\w+)", stage["cmd"])
     return found[1] if found else ""
 
 

@@ -11,7 +11,6 @@ from formats.prefixes import Prefix
 from tests.tiny_models import save_bert
 from trainers.randomness import seed_start
 from trainers.xtr import retrieve
-from trainers.xtr.diagnose import shares_by_rank
 from trainers.xtr.encode import TokenVectors, encode_tokens
 from trainers.xtr.impute import Imputation
 from trainers.xtr.index import TokenIndex
@@ -115,20 +114,6 @@ def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(
     assert (len(opened), opened.documents) == (10_010, 1001)
     with pytest.raises(InputError, match="a compressed index needs 9984; build an exact one"):
         TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
-
-
-def test_shares_by_rank_are_those_of_a_loop() -> None:
-    queries, documents = texts(6, 8), texts(15, 9)
-    relevant = [np.array([number, 14]) for number in range(6)]
-    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
-    lexical, gold = shares_by_rank(index, queries, documents.ids, relevant, 7)
-    owner_of_query = np.repeat(np.arange(6), queries.lengths)
-    owners = np.repeat(np.arange(15), documents.lengths)
-    best = np.argsort(-(queries.vectors @ documents.vectors.T), axis=1)[:, :7]
-    for rank in range(7):
-        pairs = list(zip(best[:, rank], range(len(best)), strict=True))
-        assert lexical[rank] == np.mean([documents.ids[token] == queries.ids[row] for token, row in pairs])
-        assert gold[rank] == np.mean([owners[token] in relevant[owner_of_query[row]] for token, row in pairs])
 
 
 @pytest.fixture(scope="module")
