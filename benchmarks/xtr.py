@@ -84,7 +84,7 @@ def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: in
     for _ in range(repeats):
         start = time.process_time()
         scores = WAYS[way](queries, documents, k)
-        functional.cross_entropy(scores / TEMPERATURE, torch.arange(batch)).backward()
+        torch.autograd.backward(functional.cross_entropy(scores / TEMPERATURE, torch.arange(batch)))
         seconds.append(time.process_time() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {

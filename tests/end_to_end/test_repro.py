@@ -29,6 +29,7 @@ def project(tmp_path_factory):
         train__biencoder__max_length=24,
         train__cde__max_length=24,
         train__cde__documents=8,
+        train__xtr__max_length=24,
         evaluate__held_out={"queries": 60, "documents": 200},
     )
     done = made.dvc("repro")

@@ -30,7 +30,8 @@ class TokenIndex:
     """
 
     def __init__(self, index: Any, owners: NDArray[np.int32], documents: int, model: str) -> None:
-        self._index, self._mapped = index, None
+        self._index = index
+        self._mapped: Path | None = None
         self.owners, self.documents, self.model = owners, documents, model
 
     @classmethod
@@ -129,8 +130,8 @@ def _empty(vectors: NDArray[np.float32], kind: Kind) -> Any:
     if len(vectors) < _LEARNED_FROM:
         raise InputError(f"{len(vectors)} tokens: a compressed index needs {_LEARNED_FROM}; build an exact one")
     cells = min(int(4 * np.sqrt(len(vectors))), len(vectors) // 39)
-    index = faiss.index_factory(width, f"OPQ{_CODES},IVF{cells},PQ{_CODES}", faiss.METRIC_INNER_PRODUCT)
-    rotation = faiss.downcast_VectorTransform(index.chain.at(0))
+    index: Any = faiss.index_factory(width, f"OPQ{_CODES},IVF{cells},PQ{_CODES}", faiss.METRIC_INNER_PRODUCT)
+    rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))
     rotation.niter = rotation.niter_pq_0 = _ROTATIONS
     index.train(np.ascontiguousarray(vectors, np.float32))
     faiss.extract_index_ivf(index).nprobe = max(cells // _PROBED, 1)
