@@ -132,7 +132,7 @@ def _search_all(queries: TokenVectors, documents: TokenVectors) -> NDArray[np.in
 
 def _padded(texts: TokenVectors) -> Tokens:
     lengths = torch.from_numpy(texts.lengths)
-    vectors = pad_sequence(torch.split(torch.from_numpy(texts.vectors), lengths.tolist()), batch_first=True)
+    vectors = pad_sequence(list(torch.split(torch.from_numpy(texts.vectors), lengths.tolist())), batch_first=True)
     return Tokens(vectors, torch.arange(vectors.shape[1]) < lengths[:, None])
 
 

@@ -56,7 +56,8 @@ def missing_scores(
     if imputation == "constant":
         return np.full(len(counts), CONSTANT, np.float32)
     if imputation == "mean":
-        return (np.where(kept, similarities, 0).sum(axis=1) / np.maximum(counts, 1)).astype(np.float32)
+        means: NDArray[np.float32] = np.where(kept, similarities, np.float32(0)).sum(axis=1) / np.maximum(counts, 1)
+        return means.astype(np.float32)
     if not similarities.shape[1]:
         return np.zeros(len(counts), np.float32)
     last = np.take_along_axis(similarities, np.maximum(counts - 1, 0)[:, None], axis=1)[:, 0]

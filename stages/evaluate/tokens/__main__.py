@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formats.models import model_hash
 from formats.params import load_params
@@ -40,8 +41,7 @@ def main() -> str:
     documents = encode_tokens(model, prefixed(collection.documents, "document", params.prefixes), "document")
     queries = encode_tokens(model, prefixed(collection.queries, "query", params.prefixes), "query")
     index = TokenIndex.build(documents.vectors, documents.lengths, model_hash(MODELS / name))
-    counts = [count for count in RETRIEVED if count < len(index)] or [len(index)]
-    rows = [row for count in counts for row in _measure(index, queries, collection, count)]
+    rows = _measure(index, queries, collection)
     write_tsv(RESULTS / f"{name}.tsv", rows)
     write_tsv(RESULTS / f"{name}-ranks.tsv", _ranks(index, queries, documents, collection))
     last = {row["retrieved"]: row for row in rows if row["imputation"] == "last"}
@@ -50,21 +50,28 @@ def main() -> str:
     )
 
 
-def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection, count: int) -> list[dict[str, Any]]:
-    found = [
-        (similarities, index.owners_of(numbers))
-        for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, count)
-    ]
-    candidates = [score_retrieved(*each) for each in found]
-    shared = {
-        "imputed": float(np.mean([each.share for each in candidates])),
-        "candidates": float(np.mean([len(each.documents) for each in candidates])),
-    }
+def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -> list[dict[str, Any]]:
+    """Tokens are retrieved once: the first ones of many are the few."""
+    counts = [count for count in RETRIEVED if count < len(index)] or [len(index)]
+    depth = min(DEPTH, index.documents)
+    ranked: dict[tuple[int, Imputation], list[NDArray[np.int64]]] = {}
+    shares: dict[int, list[tuple[float, int]]] = {}
+    for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, counts[-1]):
+        owners = index.owners_of(numbers)
+        for count in counts:
+            first = similarities[:, :count], owners[:, :count]
+            scored = score_retrieved(*first)
+            shares.setdefault(count, []).append((scored.share, len(scored.documents)))
+            for imputation in get_args(Imputation):
+                ranked.setdefault((count, imputation), []).append(rank(*first, depth, imputation)[0])
     rows = []
-    for imputation in get_args(Imputation):
-        ranked = np.array([rank(*each, min(DEPTH, index.documents), imputation)[0] for each in found])
-        scored = score_queries(collection, ranked)
-        rows.append({"retrieved": count, "imputation": imputation, **average(scored, scored), **shared})
+    for (count, imputation), found in ranked.items():
+        imputed, candidates = np.mean(shares[count], axis=0).tolist()
+        by_query = score_queries(collection, np.array(found))
+        measures = average(by_query, by_query)
+        rows.append(
+            {"retrieved": count, "imputation": imputation, **measures, "imputed": imputed, "candidates": candidates}
+        )
     return rows
 
 
