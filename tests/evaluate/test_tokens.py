@@ -37,7 +37,7 @@ def test_the_stage_writes_a_row_for_each_number_of_tokens_and_imputation(
     assert main().startswith("xtr, nDCG@10 by tokens retrieved: 3 ")
     rows = read_tsv(workspace / "results/evaluate/tokens/xtr.tsv", made_by="tokens")
     assert [row["imputation"] for row in rows[:4]] == ["last", "none", "mean", "constant"]
-    assert {row["retrieved"] for row in rows} >= {"3", "10", "300"}
+    assert {row["retrieved"] for row in rows} == {"3", "10"}
     shares = [float(row["imputed"]) for row in rows]
     assert shares == sorted(shares, reverse=True) and 0 < shares[0] < 1
     assert all(0 <= float(row["ndcg@10"]) <= 1 for row in rows)

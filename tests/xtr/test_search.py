@@ -96,23 +96,24 @@ def test_another_models_index_and_a_damaged_one_are_refused(tmp_path: Path) -> N
 def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainers.xtr.index._CODES", 8)
+    monkeypatch.setattr("trainers.xtr.index._CODES", 4)
     monkeypatch.setattr("trainers.xtr.index._ROTATIONS", 1)
+    monkeypatch.setattr("trainers.xtr.index._LEARNED_FROM", 3000)
     generator = np.random.default_rng(0)
-    vectors = generator.normal(size=(250, 16))[generator.integers(0, 250, 10_000)]
+    vectors = generator.normal(size=(100, 8))[generator.integers(0, 100, 3000)]
     vectors = (vectors + 0.4 * generator.normal(size=vectors.shape)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    lengths = np.full(1000, 10)
+    lengths = np.full(300, 10)
     TokenIndex.build(vectors, lengths, "m", "compressed").save(tmp_path / "index")
     assert (tmp_path / "index" / "index.faiss").stat().st_size < vectors.nbytes / 2
     opened = TokenIndex.open(tmp_path / "index", "m")
-    queries = TokenVectors(vectors[::200], np.zeros(50, np.int64), np.full(10, 5))
+    queries = TokenVectors(vectors[::60], np.zeros(50, np.int64), np.full(10, 5))
     found, _ = search_tokens(opened, queries, 10, 50)
     exact, _ = search_tokens(TokenIndex.build(vectors, lengths, "m"), queries, 10, 50)
-    assert np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) > 6
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) > 5
     opened.add(vectors[:10], lengths[:1])
-    assert (len(opened), opened.documents) == (10_010, 1001)
-    with pytest.raises(InputError, match="a compressed index needs 9984; build an exact one"):
+    assert (len(opened), opened.documents) == (3010, 301)
+    with pytest.raises(InputError, match="a compressed index needs 3000; build an exact one"):
         TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
 
 

@@ -27,6 +27,8 @@ MODELS = Path("models")
 RESULTS = Path("results/evaluate/tokens")
 
 RETRIEVED = (3, 10, 30, 100, 300, 1000, 3000, 10_000, 40_000)
+SHARE = 20
+"""Of the index, the most that a query token retrieves: more is no longer retrieval, and takes long."""
 RANKS = 100
 
 
@@ -52,7 +54,7 @@ def main() -> str:
 
 def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -> list[dict[str, Any]]:
     """Tokens are retrieved once: the first ones of many are the few."""
-    counts = [count for count in RETRIEVED if count < len(index)] or [len(index)]
+    counts = [count for count in RETRIEVED if count * SHARE <= len(index)] or [len(index)]
     depth = min(DEPTH, index.documents)
     ranked: dict[tuple[int, Imputation], list[NDArray[np.int64]]] = {}
     shares: dict[int, list[tuple[float, int]]] = {}
