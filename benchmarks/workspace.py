@@ -27,11 +27,13 @@ class Workspace:
     ``home`` are the held-out queries of these domains, ``elsewhere`` those of all others, if there are others.
     """
 
-    def __init__(self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0) -> None:
+    def __init__(
+        self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0, asked: HeldOutParams = ASKED
+    ) -> None:
         self.folder = folder
-        self.collections = {"home": held_out_of(folder / "home", data, names)}
+        self.collections = {"home": held_out_of(folder / "home", data, names, asked)}
         if others := [name for name in domains(data / "pairs") if name not in names]:
-            self.collections["elsewhere"] = held_out_of(folder / "elsewhere", data, others)
+            self.collections["elsewhere"] = held_out_of(folder / "elsewhere", data, others, asked)
         _take(folder / "data/pairs", data, names, share)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())
         self._filtered: Any = None

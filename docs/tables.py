@@ -11,7 +11,7 @@ from stages.report.experiments import summarise_runs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-_TABLE = re.compile(r"<!-- (results|batches|quality|runs|rows): (.*) -->\n(?:\|.*\n)*")
+_TABLE = re.compile(r"<!-- (results|batches|quality|runs|rows|tokens|scores): (.*) -->\n(?:\|.*\n)*")
 _ORDER = ("BM25", "untrained", "random", "contextual")
 _NAMES = {"ndcg@10": "nDCG@10", "mrr@10": "MRR@10", "recall@100": "Recall@100"}
 _BATCHES = 20
@@ -100,6 +100,32 @@ def _rows(texts: Sequence[str]) -> Lines:
     return [list(rows[0]), *(list(row.values()) for row in rows)]
 
 
+def _tokens(texts: Sequence[str]) -> Lines:
+    """Kinds of training by how documents are searched: nDCG@10, mean and spread over seeds, and search's cost."""
+    rows = _read(texts)
+    ways = [key for key in rows[0] if key.startswith("ndcg@10 ")]
+    last = {"candidates 100": "candidates, 100", "imputed 100": "imputed, 100"}
+    lines = [["nDCG@10 by tokens retrieved", *(way.removeprefix("ndcg@10 ") for way in ways), *last.values()]]
+    for place in dict.fromkeys(row["collection"] for row in rows):
+        for kind in dict.fromkeys(row["score"] for row in rows):
+            found = [row for row in rows if (row["collection"], row["score"]) == (place, kind)]
+            shown = [_spread([float(row[way]) for row in found]) for way in ways]
+            candidates, imputed = (statistics.mean(float(row[key]) for row in found) for key in last)
+            lines.append([f"{kind}, {place}", *shown, f"{candidates:,.0f}", _short(imputed)])
+    return lines
+
+
+def _scores(texts: Sequence[str]) -> Lines:
+    """Ways to score by batch size: seconds and memory."""
+    rows = _read(texts)
+    sizes = list(dict.fromkeys(row["batch"] for row in rows))
+    lines = [["processor time; peak memory", *(f"batches of {size}" for size in sizes)]]
+    for way in dict.fromkeys(row["way"] for row in rows):
+        found = {row["batch"]: f"{float(row['seconds']):.2f} s; {row['mib']} MiB" for row in rows if row["way"] == way}
+        lines.append([way, *(found.get(size, "") for size in sizes)])
+    return lines
+
+
 def _read(texts: Sequence[str]) -> list[dict[str, str]]:
     return [row for text in texts for row in csv.DictReader(text.splitlines(), delimiter="\t")]
 
@@ -120,6 +146,8 @@ _KINDS: dict[str, Callable[[Sequence[str]], Lines]] = {
     "quality": _quality,
     "runs": _runs,
     "rows": _rows,
+    "tokens": _tokens,
+    "scores": _scores,
 }
 
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from formats.models import locate_model
 from formats.params import load_params
-from formats.prefixes import Prefixes, Side
 from formats.results import write_json, write_tsv
 from stages.entry import run
 from stages.evaluate import bm25
-from stages.evaluate.collection import Collection, Text, beir, held_out
+from stages.evaluate.collection import Collection, beir, held_out, prefixed
 from stages.evaluate.metrics import DEPTH, average, score_queries
 from stages.evaluate.params import EvaluateParams
 from trainers.params import VariantParams
@@ -80,15 +79,11 @@ def _systems(name: str, variant: Variant, params: VariantParams) -> dict[str, Sy
 
 def _model_system(folder: Path, variant: Variant, params: VariantParams) -> System:
     def rank(collection: Collection) -> NDArray[np.int64]:
-        queries = _prefixed(collection.queries, "query", params.prefixes)
-        documents = _prefixed(collection.documents, "document", params.prefixes)
+        queries = prefixed(collection.queries, "query", params.prefixes)
+        documents = prefixed(collection.documents, "document", params.prefixes)
         return variant.retrieve(folder, queries, documents, DEPTH, params.max_length)[0]
 
     return rank
-
-
-def _prefixed(texts: list[Text], side: Side, prefixes: Prefixes) -> list[str]:
-    return [prefixes.of(each.domain, side) + each.text for each in texts]
 
 
 def _by_domain(collection: Collection, system: str, scored: dict[str, dict[str, float]]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from formats.beir import BeirFolder
 from formats.errors import InputError
 from formats.fingerprint import content_id
 from formats.pairs import domains, read_pairs
+from formats.prefixes import Prefixes, Side
 from stages.evaluate.params import HeldOutParams
 
 
@@ -74,3 +75,8 @@ def beir(folder: Path) -> Collection:
     if not queries or not documents:
         raise InputError(f"{folder}: no judged queries, or no documents; check that qrels/test.tsv names queries' ids")
     return Collection(name=name, queries=queries, documents=documents, relevant=dict(relevant))
+
+
+def prefixed(texts: list[Text], side: Side, prefixes: Prefixes) -> list[str]:
+    """Texts as a model reads them."""
+    return [prefixes.of(each.domain, side) + each.text for each in texts]

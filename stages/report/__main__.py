@@ -9,7 +9,7 @@ from formats.params import load_params
 from stages.cluster.params import ClusterParams
 from stages.entry import run
 from stages.report.charts import write_picture
-from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed
+from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed, read_tokens
 from stages.report.dag import read_stages
 from stages.report.evaluation import HELD_OUT, read_evaluation
 from stages.report.experiments import read_experiments
@@ -61,6 +61,7 @@ def _read(loops: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Results:
         evaluation=evaluation,
         pretraining={variant: read_pretraining(RESULTS / "pretrain", variant) for variant in loops["pretrain"]},
         experiments=read_experiments(EXPERIMENTS),
+        tokens=read_tokens(RESULTS / "evaluate" / "tokens", evaluation.variants),
     )
 
 

@@ -66,16 +66,17 @@ def curves(variant: str, runs: Mapping[str, Sequence[Step]], measure: str) -> Ma
         return inline(figure, f"Curves of {measure} in the training of {variant}, on {' and on '.join(runs)} batches.")
 
 
-def lines(title: str, axis: str, places: Sequence[float], series: Mapping[str, Sequence[float]]) -> Markup:
-    """Named lines over the same ``places``; a single one needs no legend."""
+def lines(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, title: str, *, log: bool = False
+) -> Markup:
+    """Each curve's values against what stands ``across``."""
     with mpl.rc_context(STYLE):
         figure, axes = _figure(_SIZE)
-        axes.set(xlabel=axis)
-        for colour, (name, values) in zip(COLOURS.values(), series.items(), strict=False):
-            axes.plot(places, values, color=colour, linewidth=2, marker=".", label=name)
-        if len(series) > 1:
-            axes.legend()
-        return inline(figure, f"{title}, by {axis}.")
+        axes.set(xlabel=across, xscale="log" if log else "linear")
+        for (name, (places, values)), style in zip(curves.items(), ("-", "--", ":", "-."), strict=False):
+            axes.plot(places, values, style, color=COLOURS["contextual"], linewidth=2, label=name)
+        axes.legend()
+        return inline(figure, f"Curves of {title} by {across}.")
 
 
 def write_picture(file: Path, batches: Mapping[str, NDArray[np.float64]], scores: Mapping[str, float]) -> None:

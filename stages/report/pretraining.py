@@ -52,24 +52,23 @@ def read_pretraining(folder: Path, variant: str) -> Pretraining:
 
 
 def draw_pretraining(curves: Pretraining) -> dict[str, Markup]:
-    """Charts by title."""
+    """Charts by title; what only a decoder has is left out where there is none."""
     steps = [row.step for row in curves.validations]
     losses = {"encoder (MLM)": [row.mlm for row in curves.validations]}
-    drawn: dict[str, tuple[str, Sequence[float], Mapping[str, Sequence[float]]]] = {}
     if curves.positions:
         losses["decoder"] = [row.decoder for row in curves.validations]
-    drawn["Loss on held-out text, nats a token"] = ("step", steps, losses)
+    drawn = {"Loss on held-out text, nats a token": _lines("step", steps, losses)}
     if curves.positions:
-        drawn["h0 gap, nats a token"] = ("step", steps, {"h0 gap": [row.h0_gap for row in curves.validations]})
-    drawn["Cosine of two random texts"] = (
-        "tokens",
-        [row.length for row in curves.lengths],
-        {"mean cosine": [row.cosine for row in curves.lengths]},
-    )
+        gap = {"h0 gap": [row.h0_gap for row in curves.validations]}
+        drawn["h0 gap, nats a token"] = _lines("step", steps, gap)
+    lengths = [row.length for row in curves.lengths]
+    drawn["Cosine of two random texts"] = _lines("tokens", lengths, {"mean": [row.cosine for row in curves.lengths]})
     if curves.positions:
-        drawn["Cosine of CLS and decoder state"] = (
-            "position",
-            [row.position for row in curves.positions],
-            {"mean cosine": [row.cosine for row in curves.positions]},
-        )
-    return {title: charts.lines(title, axis, places, series) for title, (axis, places, series) in drawn.items()}
+        places = [row.position for row in curves.positions]
+        cosines = {"mean": [row.cosine for row in curves.positions]}
+        drawn["Cosine of CLS and decoder state"] = _lines("position", places, cosines)
+    return drawn
+
+
+def _lines(across: str, places: Sequence[int], series: Mapping[str, Sequence[float]]) -> Markup:
+    return charts.lines({name: (places, values) for name, values in series.items()}, across, " and ".join(series))

@@ -20,7 +20,10 @@ def _expanded() -> dict[str, dict[str, Any]]:
         if not {"matrix", "foreach"} & stage.keys():
             stages[name] = stage
         for key, values in stage.get("matrix", {}).items():
-            stages |= {f"{name}@{value}": _filled(stage, {f"item.{key}": value}) for value in values}
+            stages |= {
+                f"{name}@{value}": _filled(stage, {f"item.{key}": value})
+                for value in (PARAMS[values.strip("${}")] if isinstance(values, str) else values)
+            }
         if group := stage.get("foreach", "").strip("${}"):
             for key, item in PARAMS[group].items():
                 own = {f"item.{field}": value for field, value in item.items()}

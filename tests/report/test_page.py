@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from formats.errors import InputError
+from formats.results import write_tsv
 from tests.report.artifacts import DOMAINS, PIPELINE, scores, write_artifacts, write_runs
 
 Report = Callable[..., str]
@@ -287,3 +288,27 @@ def test_runs_whose_measures_are_no_numbers_are_refused(tmp_path: Path, make_rep
     with pytest.raises(InputError, match=r"cde/home\.tsv: .*'random'; columns behind 'seed' hold numbers"):
         make_report()
     assert not (tmp_path / "report").exists()
+
+
+def test_retrieval_by_tokens_and_what_training_retrieved_are_shown_where_there_are_any(
+    tmp_path: Path, make_report: Report
+):
+    write_artifacts(tmp_path, variants=("biencoder", "xtr"))
+    make_report()
+    assert "Retrieval by tokens" not in page_in(tmp_path)
+    before = page_in(tmp_path).count("<svg")
+    for run in ("xtr", "xtr-random"):
+        rows = [{"step": step, "loss": 1, "accuracy": 0, "z": 3, "missed_positives": 0.1} for step in range(1, 5)]
+        write_tsv(tmp_path / f"results/train/{run}.tsv", rows)
+    retrieved = [
+        {"retrieved": count, "imputation": name, "ndcg@10": 0.5, "recall@100": 0.8, "imputed": 0.4}
+        for count in (10, 100)
+        for name in ("last", "none")
+    ]
+    write_tsv(tmp_path / "results/evaluate/tokens/xtr.tsv", retrieved)
+    write_tsv(tmp_path / "results/evaluate/tokens/xtr-ranks.tsv", [{"rank": 1, "lexical": 0.5, "gold": 0.2}] * 2)
+    make_report()
+    page = page_in(tmp_path)
+    assert re.findall(r'<section id="(\w+)"', page) == [*SECTIONS, "tokens"]
+    assert page.count("<svg") == before + 2 + 4
+    assert "<figcaption>Missed positives</figcaption>" in page

@@ -3,7 +3,7 @@
 *Rethinking the Role of Token Retrieval in Multi-Vector Retrieval* (arXiv 2304.01982), section 3.2.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +16,36 @@ retrieved; ``CONSTANT``."""
 CONSTANT = 0.2
 
 
+class Scored(NamedTuple):
+    """``documents`` ``(c,)``, ascending, and their ``scores`` ``(c,)``; ``share`` of the similarities of them and the
+    query's tokens was imputed."""
+
+    documents: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    share: float
+
+
 def score_retrieved(
     similarities: NDArray[np.float32], documents: NDArray[np.int64], imputation: Imputation = "last"
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The documents ``(c,)`` of which a token was retrieved, ascending, and their scores ``(c,)``.
+) -> Scored:
+    """Score the documents of which a token was retrieved.
 
     ``similarities`` ``(n, k)`` are those of the tokens that each of a query's n tokens retrieved, best first, and
     ``documents`` ``(n, k)`` whose they are; -1 is none.
     """
     kept = documents >= 0
+    if not kept.any():
+        return Scored(np.empty(0, np.int64), np.empty(0, np.float32), 0.0)
     candidates, places = np.unique(documents[kept], return_inverse=True)
     best = np.full((len(candidates), len(documents)), -np.inf, np.float32)
     np.maximum.at(best, (places, np.nonzero(kept)[0]), similarities[kept])
     missing = np.isneginf(best)
+    share = float(missing.mean())
     if imputation == "none":
-        return candidates, np.where(missing, 0, best).sum(axis=1) / (~missing).sum(axis=1)
+        counts = (~missing).sum(axis=1).astype(np.float32)
+        return Scored(candidates, np.where(missing, 0, best).sum(axis=1) / counts, share)
     filled = np.where(missing, missing_scores(similarities, kept, imputation), best)
-    return candidates, filled.mean(axis=1, dtype=np.float64).astype(np.float32)
+    return Scored(candidates, filled.mean(axis=1, dtype=np.float64).astype(np.float32), share)
 
 
 def missing_scores(
@@ -43,7 +56,10 @@ def missing_scores(
     if imputation == "constant":
         return np.full(len(counts), CONSTANT, np.float32)
     if imputation == "mean":
-        return np.where(kept, similarities, 0).sum(axis=1) / np.maximum(counts, 1)
+        means: NDArray[np.float32] = np.where(kept, similarities, np.float32(0)).sum(axis=1) / np.maximum(counts, 1)
+        return means.astype(np.float32)
+    if not similarities.shape[1]:
+        return np.zeros(len(counts), np.float32)
     last = np.take_along_axis(similarities, np.maximum(counts - 1, 0)[:, None], axis=1)[:, 0]
     return np.where(counts > 0, last, 0).astype(np.float32)
 

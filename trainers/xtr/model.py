@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from sentence_transformers import MultiVectorEncoder
@@ -36,7 +36,7 @@ def start_from(start: Path, max_length: int, device: str) -> MultiVectorEncoder:
     projection = Dense(
         width, WIDTH, bias=False, activation_function=nn.Identity(), module_input_name="token_embeddings"
     )
-    nn.init.orthogonal_(cast(Tensor, projection.linear.weight))
+    nn.init.orthogonal_(projection.linear.weight)
     unit = Normalize(module_input_name="token_embeddings")
     return MultiVectorEncoder(
         modules=[encoder, projection, MultiVectorMask(), unit], device=device, similarity_fn_name="meanmaxsim"

@@ -45,31 +45,28 @@ def search_tokens(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Best ``min(k, N)`` of the index' documents for each query: numbers and scores, ``(Q, k)`` each.
 
-    Each query token retrieves ``tokens`` tokens. Equal scores are ordered by number; documents of which nothing was
-    retrieved come last.
+    Each query token retrieves ``tokens`` tokens, all where there are fewer. Equal scores are ordered by number;
+    documents of which nothing was retrieved come last.
     """
+    k = min(k, index.documents)
     found = [
-        _rank(similarities, np.where(numbers < 0, -1, index.owners[numbers]), min(k, index.documents), imputation)
+        rank(similarities, index.owners_of(numbers), k, imputation)
         for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, tokens)
     ]
-    indices = np.array([each[0] for each in found], np.int64).reshape(len(found), -1)
-    return indices, np.array([each[1] for each in found], np.float32).reshape(len(found), -1)
+    indices, scores = (np.array([each[part] for each in found]).reshape(len(found), k) for part in (0, 1))
+    return indices.astype(np.int64), scores.astype(np.float32)
 
 
-def _rank(
+def rank(
     similarities: NDArray[np.float32], documents: NDArray[np.int64], k: int, imputation: Imputation
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    candidates, scores = score_retrieved(similarities, documents, imputation)
+    """Best ``k`` documents of one query and their scores, out of what its tokens retrieved (``score_retrieved``).
+
+    Where something was retrieved of fewer, others follow, as like as nothing retrieved makes them.
+    """
+    candidates, scores, _ = score_retrieved(similarities, documents, imputation)
     best = np.argsort(-scores, kind="stable")[:k]
-    chosen, values = candidates[best], scores[best]
-    if len(chosen) < k:
-        others = np.setdiff1d(np.arange(k), candidates)[: k - len(chosen)]
-        if imputation == "none":
-            rest = 0.0
-        else:
-            missing = missing_scores(similarities, documents >= 0, imputation)
-            rest = float(missing.mean()) if len(missing) else 0.0
-        rest = min(rest, float(values[-1])) if len(values) else rest
-        chosen = np.concatenate([chosen, others])
-        values = np.concatenate([values, np.full(len(others), rest, np.float32)])
-    return chosen, values
+    others = np.setdiff1d(np.arange(k), candidates)[: k - len(best)]
+    nothing = 0.0 if imputation == "none" else missing_scores(similarities, documents >= 0, imputation).sum()
+    rest = min(float(nothing) / max(len(documents), 1), float(scores.min(initial=np.inf)))
+    return np.concatenate([candidates[best], others]), np.concatenate([scores[best], np.full(len(others), rest)])

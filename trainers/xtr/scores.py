@@ -59,7 +59,7 @@ class _Score(torch.autograd.Function):
         retrieving = owners.new_zeros(size, len(documents))
         retrieved_by_row, retrieved_places = [], []
         at_once = max(elements // max(mask.numel(), 1), 32)
-        for part, part_owners in zip(rows.split(at_once), owners.split(at_once), strict=True):
+        for part, part_owners in zip(torch.split(rows, at_once), torch.split(owners, at_once), strict=True):
             similarities, places, retrieved = _retrieve(part, documents, mask, k, elements // max(len(part), 1))
             sums.index_add_(0, part_owners, similarities.masked_fill_(~retrieved, 0))
             retrieving.index_add_(0, part_owners, retrieved.long())

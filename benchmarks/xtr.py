@@ -1,0 +1,125 @@
+"""What XTR's scores cost: memory and time of training with all similarities held, and of search with vectors gathered.
+
+``python -m benchmarks.xtr [--batches ...] [--lengths Q D] [--k K] [--repeats N] [--output FILE]``
+
+``streaming`` is this project's score; ``dense`` the definition, all similarities at once; ``library`` sentence-
+transformers' ``xtr_scores``. Each scores random unit vectors of 128 dimensions with a cross-entropy on top, forward and
+backward, in a process of its own, whose peak memory above its start is printed. The bar: streaming holds a batch at
+which dense needs 8 times the memory, at no more than 1.3 times its time.
+
+``python -m benchmarks.xtr --search`` times scoring the documents that a query's tokens retrieve by imputation, and by
+gathering their vectors.
+"""
+
+import stages  # noqa: F401, I001  (keeps libraries quiet)
+
+import argparse
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from sentence_transformers.multi_vector_encoder.scoring.xtr import xtr_scores
+from torch import Tensor
+from torch.nn import functional
+
+from benchmarks.workspace import Row
+from formats.results import write_tsv
+from tests.xtr.reference import dense
+from trainers.xtr.impute import colbert_operations, score_retrieved, xtr_operations
+from trainers.xtr.scores import Tokens, score
+
+WIDTH = 128
+TEMPERATURE = 0.05
+
+WAYS: dict[str, Callable[[Tokens, Tokens, int], Tensor]] = {
+    "streaming": lambda queries, documents, k: score(queries, documents, k).values,
+    "dense": dense,
+    "library": lambda queries, documents, k: xtr_scores(
+        queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None], top_k=k
+    ),
+}
+
+
+def main() -> None:
+    """Print a line for each batch size and way."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.xtr")
+    parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--lengths", nargs=2, type=int, default=[32, 64])
+    parser.add_argument("--k", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    if arguments.search:
+        _search()
+        return
+    rows: list[Row] = []
+    for batch in arguments.batches:
+        for way in arguments.ways:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                given = (way, batch, arguments.lengths, arguments.k, arguments.repeats)
+                rows.append(pool.apply(_measure, given))
+            print("batch {batch:5} {way:10} {seconds:8.3f} s {mib:7} MiB".format(**rows[-1]), flush=True)
+    if arguments.output:
+        write_tsv(arguments.output, rows)
+
+
+def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: int) -> Row:
+    """Median of processor seconds, since wall time knows of other programs, too."""
+    generator = torch.Generator().manual_seed(0)
+
+    def texts(length: int) -> Tokens:
+        vectors = functional.normalize(torch.randn(batch, length, WIDTH, generator=generator), dim=-1)
+        return Tokens(vectors.requires_grad_(), torch.ones(batch, length, dtype=torch.bool))
+
+    queries, documents = (texts(length) for length in lengths)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        scores = WAYS[way](queries, documents, k)
+        torch.autograd.backward(functional.cross_entropy(scores / TEMPERATURE, torch.arange(batch)))
+        seconds.append(time.process_time() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "batch": batch,
+        "way": way,
+        "seconds": round(statistics.median(seconds), 4),
+        "mib": (peak - before) // 1024,
+    }
+
+
+def _search(tokens: int = 16, k: int = 100, length: int = 55, documents: int = 20_000) -> None:
+    """The paper's table 1, measured: 16 query tokens retrieve 100 tokens each; documents have 55 of 128 dimensions."""
+    generator = np.random.default_rng(0)
+    corpus = generator.normal(size=(documents, length, WIDTH)).astype(np.float32)
+    query = generator.normal(size=(tokens, WIDTH)).astype(np.float32)
+    owners = generator.integers(0, documents, (tokens, k))
+    similarities = -np.sort(-generator.random((tokens, k), dtype=np.float32))
+    candidates = np.unique(owners)
+
+    def gather() -> None:
+        (query @ corpus[candidates].reshape(-1, WIDTH).T).reshape(tokens, -1, length).max(axis=2).mean(axis=0)
+
+    times = {}
+    for name, run in (("gathering", gather), ("imputing", lambda: score_retrieved(similarities, owners))):
+        run()
+        spent = []
+        for _ in range(20):
+            start = time.process_time()
+            run()
+            spent.append(time.process_time() - start)
+        times[name] = statistics.median(spent)
+        print(f"{name:10} {1000 * times[name]:8.2f} ms a query, {len(candidates)} candidates")
+    counted = colbert_operations(tokens, k, length, WIDTH) / xtr_operations(tokens, k, 2.5)
+    print(f"imputing is {times['gathering'] / times['imputing']:.0f} times as fast; by the paper's count {counted:.1f}")
+
+
+if __name__ == "__main__":
+    main()

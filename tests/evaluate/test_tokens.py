@@ -1,0 +1,46 @@
+"""Retrieval by tokens as a stage."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from formats.prefixes import Prefix
+from formats.results import read_tsv
+from stages.evaluate.tokens.__main__ import main
+from stages.evaluate.tokens.ranks import shares_by_rank
+from tests.helpers import topic_pairs, write_params, write_rows
+from tests.tiny_models import save_bert
+from trainers.randomness import seed_start
+from trainers.xtr.model import save_token_model, start_from
+
+
+def test_shares_by_rank_count_the_querys_token_and_relevant_documents() -> None:
+    first = np.array([[7, 8, 9], [5, 7, 5]]), np.array([[0, 1, 2], [2, 2, 0]])
+    second = np.array([[1, 1, 2]]), np.array([[1, 0, -1]])
+    asked = [np.array([7, 5]), np.array([1])]
+    lexical, gold = shares_by_rank([first, second], asked, [np.array([0]), np.array([1, 2])])
+    assert lexical.tolist() == pytest.approx([1, 1 / 3, 1 / 3])
+    assert gold.tolist() == pytest.approx([2 / 3, 0, 1 / 3])
+
+
+def test_the_stage_writes_a_row_for_each_number_of_tokens_and_imputation(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = topic_pairs(40)
+    write_rows("birds", [(*pair, "test" if number < 5 else "train") for number, pair in enumerate(pairs)])
+    seed_start(0)
+    save_token_model(start_from(save_bert(workspace / "made"), 16, "cpu"), workspace / "models" / "xtr", Prefix())
+    write_params(workspace, {"train": {"xtr": {"model": "start", "max_length": 16, "temperature": 0.05}}})
+    monkeypatch.setattr(sys, "argv", ["tokens", "xtr"])
+    assert main().startswith("xtr, nDCG@10 by tokens retrieved: 3 ")
+    rows = read_tsv(workspace / "results/evaluate/tokens/xtr.tsv", made_by="tokens")
+    assert [row["imputation"] for row in rows[:4]] == ["last", "none", "mean", "constant"]
+    assert {row["retrieved"] for row in rows} == {"3", "10"}
+    shares = [float(row["imputed"]) for row in rows]
+    assert shares == sorted(shares, reverse=True) and 0 < shares[0] < 1
+    assert all(0 <= float(row["ndcg@10"]) <= 1 for row in rows)
+    ranks = read_tsv(workspace / "results/evaluate/tokens/xtr-ranks.tsv", made_by="tokens")
+    assert [int(row["rank"]) for row in ranks] == list(range(1, 101))
+    assert float(ranks[0]["lexical"]) > 0

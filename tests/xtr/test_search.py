@@ -1,0 +1,144 @@
+"""The index of tokens, and search in it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from formats.errors import InputError
+from formats.prefixes import Prefix
+from tests.tiny_models import save_bert
+from trainers.randomness import seed_start
+from trainers.xtr import retrieve
+from trainers.xtr.encode import TokenVectors, encode_tokens
+from trainers.xtr.impute import Imputation
+from trainers.xtr.index import TokenIndex
+from trainers.xtr.model import load_token_model, save_token_model, start_from
+from trainers.xtr.retrieve import search_tokens
+
+WIDTH = 128
+
+
+def texts(count: int, seed: int, longest: int = 6, width: int = WIDTH) -> TokenVectors:
+    """Texts of one token and more; the second has none."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, longest + 1, count)
+    lengths[1] = 0
+    vectors = generator.normal(size=(lengths.sum(), width)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return TokenVectors(vectors, generator.integers(0, 20, lengths.sum()), lengths)
+
+
+def mean_of_maxima(queries: TokenVectors, documents: TokenVectors) -> NDArray[np.float32]:
+    """``(Q, N)``; a document without tokens has -inf."""
+    grid = queries.vectors @ documents.vectors.T
+    columns = np.split(grid, np.cumsum(documents.lengths)[:-1], axis=1)
+    maxima = np.stack([each.max(axis=1, initial=-np.inf) for each in columns], axis=1)
+    parts = np.split(maxima, np.cumsum(queries.lengths)[:-1])
+    return np.stack([each.mean(axis=0) if len(each) else np.full(len(columns), -np.inf) for each in parts])
+
+
+def test_retrieving_all_tokens_is_exact_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, documents = texts(9, 1), texts(30, 2)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    exact = mean_of_maxima(queries, documents)
+    expected = np.argsort(-exact, axis=1, kind="stable")[:, :10]
+    for at_once in (2**23, 200):
+        monkeypatch.setattr("trainers.xtr.index._AT_ONCE", at_once)
+        found, scores = search_tokens(index, queries, 10, tokens=10**6)
+        rows = [row for row in range(9) if row != 1]
+        assert np.array_equal(found[rows], expected[rows])
+        assert np.allclose(scores[rows], np.take_along_axis(exact, expected, axis=1)[rows], atol=1e-5)
+        assert found.shape == scores.shape == (9, 10)
+
+
+@pytest.mark.parametrize("imputation", ["last", "none", "mean", "constant"])
+def test_every_document_is_ranked_once_however_few_tokens_are_retrieved(imputation: Imputation) -> None:
+    queries, documents = texts(5, 3), texts(12, 4)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    found, scores = search_tokens(index, queries, 50, tokens=2, imputation=imputation)
+    assert found.shape == (5, 12)
+    assert [sorted(row) for row in found.tolist()] == [list(range(12))] * 5
+    assert (np.diff(scores, axis=1) <= 1e-6).all()
+
+
+def test_an_index_is_saved_mapped_and_added_to(tmp_path: Path) -> None:
+    queries, first, second = texts(5, 5), texts(20, 6), texts(10, 7)
+    TokenIndex.build(first.vectors, first.lengths, "m").save(tmp_path / "index")
+    index = TokenIndex.open(tmp_path / "index", "m")
+    index.add(second.vectors, second.lengths)
+    index.save(tmp_path / "index")
+    both = TokenVectors(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
+    whole = search_tokens(TokenIndex.build(both.vectors, both.lengths, "m"), queries, 10, 15)
+    opened = TokenIndex.open(tmp_path / "index", "m")
+    assert (len(opened), opened.documents) == (len(both.vectors), 30)
+    for found, expected in zip(search_tokens(opened, queries, 10, 15), whole, strict=True):
+        assert np.array_equal(found, expected)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["index"]
+
+
+def test_another_models_index_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
+    documents = texts(20, 6)
+    TokenIndex.build(documents.vectors, documents.lengths, "one").save(tmp_path / "index")
+    with pytest.raises(InputError, match="made by a model with the hash one, searched with one of other"):
+        TokenIndex.open(tmp_path / "index", "other")
+    with pytest.raises(InputError, match="no such file"):
+        TokenIndex.open(tmp_path / "nowhere", "one")
+    np.save(tmp_path / "index" / "owners.npy", np.zeros(3, np.int32))
+    with pytest.raises(InputError, match="3 owners; build the index again"):
+        TokenIndex.open(tmp_path / "index", "one")
+    (tmp_path / "index" / "index.faiss").write_bytes(b"rubbish")
+    with pytest.raises(InputError, match="cannot be read"):
+        TokenIndex.open(tmp_path / "index", "one")
+
+
+def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainers.xtr.index._CODES", 4)
+    monkeypatch.setattr("trainers.xtr.index._ROTATIONS", 1)
+    monkeypatch.setattr("trainers.xtr.index._LEARNED_FROM", 3000)
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(100, 8))[generator.integers(0, 100, 3000)]
+    vectors = (vectors + 0.4 * generator.normal(size=vectors.shape)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths = np.full(300, 10)
+    TokenIndex.build(vectors, lengths, "m", "compressed").save(tmp_path / "index")
+    assert (tmp_path / "index" / "index.faiss").stat().st_size < vectors.nbytes / 2
+    opened = TokenIndex.open(tmp_path / "index", "m")
+    queries = TokenVectors(vectors[::60], np.zeros(50, np.int64), np.full(10, 5))
+    found, _ = search_tokens(opened, queries, 10, 50)
+    exact, _ = search_tokens(TokenIndex.build(vectors, lengths, "m"), queries, 10, 50)
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) > 5
+    opened.add(vectors[:10], lengths[:1])
+    assert (len(opened), opened.documents) == (3010, 301)
+    with pytest.raises(InputError, match="a compressed index needs 3000; build an exact one"):
+        TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("xtr")
+    seed_start(0)
+    save_token_model(start_from(save_bert(folder / "made"), 16, "cpu"), folder / "model", Prefix())
+    return folder / "model"
+
+
+def test_a_trained_folder_retrieves_as_its_vectors_say(model: Path) -> None:
+    queries, documents = ["one two", "three", ""], ["one two three", "", "three four", "topic1"]
+    encoder = load_token_model(model, 16)
+    sides = encode_tokens(encoder, queries, "query"), encode_tokens(encoder, documents, "document")
+    exact = mean_of_maxima(*sides)
+    found, scores = retrieve(model, queries, documents, 3, 16)
+    assert np.allclose(scores, -np.sort(-exact, axis=1)[:, :3], atol=1e-5)
+    assert np.allclose(np.take_along_axis(exact, found, axis=1), scores, atol=1e-5)
+    theirs = encoder.similarity(encoder.encode(queries), encoder.encode(documents)).numpy()
+    assert np.allclose(exact, theirs, atol=1e-5)
+
+
+def test_queries_longer_than_the_limit_are_cut(model: Path) -> None:
+    long, documents = "one two three four five six seven", ["one two", "six seven", "three four"]
+    scores = [retrieve(model, [query], documents, 3, 6)[1] for query in (long, "one two three four")]
+    assert np.array_equal(*scores)
+    assert encode_tokens(load_token_model(model, 6), [long], "query").lengths.tolist() == [6]
