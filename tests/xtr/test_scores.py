@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sentence_transformers.multi_vector_encoder.scoring.xtr import xtr_scores
 from torch import Tensor
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.xtr.reference import dense, looped, random_tokens, tokens
 from trainers.xtr.scores import Tokens, score
@@ -56,6 +57,31 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         return score(Tokens(q, queries.mask), Tokens(d, documents.mask), 5, 40).values
 
     assert torch.autograd.gradcheck(values, (queries.vectors, documents.vectors))
+
+
+class Largest(TorchDispatchMode):
+    """Notes the most numbers that any tensor made inside holds."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for each in made if isinstance(made, (tuple, list)) else [made]:
+            if isinstance(each, Tensor):
+                self.numbers = max(self.numbers, each.numel())
+        return made
+
+
+def test_no_more_than_a_chunk_of_similarities_is_held() -> None:
+    generator = torch.Generator().manual_seed(3)
+    queries, documents = (retain(random_tokens(generator, 60, 20)) for _ in range(2))
+    for way, few in (
+        (lambda: score(queries, documents, 30, 40_000).values, True),
+        (lambda: dense(queries, documents, 30), False),
+    ):
+        with Largest() as largest:
+            way().sum().backward()
+        assert (largest.numbers <= 40_000) == few, largest.numbers
 
 
 @settings(max_examples=30, deadline=None)
