@@ -113,8 +113,11 @@ def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[lis
 
 
 def _group_of(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a group that is referred to, or that may be there or not."""
+    """The schema of a group that is referred to, that has several forms, or that may be there or not."""
     for choice in [schema, *schema.get("anyOf", [])]:
+        if "discriminator" in choice:
+            tagged: dict[str, Any] = choice
+            return tagged
         if "$ref" in choice:
             found: dict[str, Any] = definitions[choice["$ref"].rpartition("/")[2]]
             return found
