@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import torch
+from torch.nn import functional
 
 from benchmarks.workspace import Row, held_out_of
 from formats.pairs import read_pairs
@@ -36,10 +38,14 @@ TOP = "top of BM25"
 
 
 def main() -> None:
-    """Print a line for each strategy and size, the mean over models; write one for each model."""
+    """Print how alike each model's context vectors are, and a line for each strategy and size, the mean over models."""
     arguments = _parse()
+    seen = [text for name in arguments.trained for text in _documents(arguments.data, name)]
+    for model in arguments.models:
+        print(f"{model}: mean cosine of context vectors {_alike(model, seen[:64]):.4f}", flush=True)
     collections = _collections(arguments)
-    contexts = {name: _contexts(collection, arguments) for name, collection in collections.items()}
+    foreign = _documents(arguments.data, arguments.other)
+    contexts = {name: _contexts(collection, seen, foreign) for name, collection in collections.items()}
     rows: list[Row] = []
     settings = [
         ("none", 0),
@@ -83,14 +89,14 @@ def _collections(arguments: argparse.Namespace) -> dict[str, Collection]:
     return home | {folder.name: beir(folder) for folder in arguments.beir}
 
 
-def _contexts(collection: Collection, arguments: argparse.Namespace) -> dict[str, list[str]]:
+def _contexts(collection: Collection, seen: list[str], foreign: list[str]) -> dict[str, list[str]]:
     """Documents to take a context from: the first ones of ``TOP``, any of the others."""
     corpus = [document.text for document in collection.documents]
     return {
         "corpus": corpus,
         TOP: _ranked(collection, corpus),
-        "training set": [text for name in arguments.trained for text in _documents(arguments.data, name)],
-        "another domain": _documents(arguments.data, arguments.other),
+        "training set": seen,
+        "another domain": foreign,
     }
 
 
@@ -109,6 +115,14 @@ def _ranked(collection: Collection, corpus: list[str]) -> list[str]:
     worth = np.zeros(len(corpus))
     np.add.at(worth, indices, 1 / np.arange(1, indices.shape[1] + 1))
     return [corpus[row] for row in np.argsort(-worth, kind="stable")]
+
+
+@torch.no_grad()
+def _alike(folder: Path, texts: list[str]) -> float:
+    """Mean cosine of what stage 1 makes of different texts: at 1 the context tells nothing."""
+    encoder = cast(ContextualEncoder, load_contextual(folder)[0].eval())
+    vectors = functional.normalize(encoder.embed_context(encoder.preprocess(texts)), dim=-1)
+    return float((vectors @ vectors.T)[~torch.eye(len(texts), dtype=torch.bool)].mean())
 
 
 def _ndcg(folder: Path, collection: Collection, context: Sequence[str], size: int) -> float:
