@@ -102,8 +102,8 @@ def _measure(workspace: Workspace, kind: str, seed: int, length: int) -> list[Ro
         documents = encode_tokens(model, [each.text for each in collection.documents], "document")
         queries = encode_tokens(model, [each.text for each in collection.queries], "query")
         index = TokenIndex.build(documents.vectors, documents.lengths, "")
-        row: Row = {"score": kind, "seed": seed, "steps": trained["steps"], "last_loss": trained["last_loss"]}
-        row |= {"missed_positives": round(missed, 6), "collection": name}
+        row: Row = {"collection": name, "score": kind, "steps": trained["steps"], "seed": seed}
+        row |= {"last_loss": trained["last_loss"], "missed_positives": round(missed, 6)}
         row["ndcg@10 all"] = _ndcg(collection, _search_all(queries, documents))
         for tokens in TOKENS:
             row[f"ndcg@10 {tokens}"] = _ndcg(collection, search_tokens(index, queries, DEPTH, tokens)[0])
