@@ -48,8 +48,11 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         loss, accuracy, measures = outcome
         return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 
+    common = job.common
+    if job.params.learning_rate is not None:
+        common = common.model_copy(update={"learning_rate": job.params.learning_rate})
     advice = f"lower train.common.learning_rate or raise train.{job.variant}'s temperature"
-    curve = run_steps(job, learner.model, job.common, steps, backward, task="train", advice=advice)
+    curve = run_steps(job, learner.model, common, steps, backward, task="train", advice=advice)
     if rank() == 0:
         write_tsv(job.curve, curve)
         with atomic_dir(job.model) as folder:

@@ -30,9 +30,13 @@ class Common(Optimisation):
 
 
 class VariantParams(Params):
-    """What each variant's group begins with: the model to start from and how it reads texts."""
+    """What each variant's group begins with: the model to start from and how it reads texts.
+
+    ``learning_rate`` stands in for ``train.common``'s.
+    """
 
     model: str
     revision: str | None = None
     max_length: int = Field(ge=2)
     prefixes: Prefixes = Prefixes()
+    learning_rate: float | None = Field(default=None, gt=0)

@@ -65,6 +65,12 @@ def test_a_learners_own_measures_are_columns_of_the_curve(
     assert [row["own"] for row in read_tsv(tmp_path / "curve.tsv", made_by="train")] == ["0.25", "0.5"]
 
 
+def test_a_variants_own_learning_rate_stands_in_for_the_common_one(tmp_path: Path, start: Path, shards: Path) -> None:
+    job = toy_job(tmp_path, start, shards, steps=3, warm_up=0)
+    train(replace(job, params=job.params.model_copy(update={"learning_rate": 0.75})))
+    assert read_tsv(tmp_path / "curve.tsv", made_by="train")[0]["learning_rate"] == "0.75"
+
+
 def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     tmp_path: Path, start: Path, shards: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
