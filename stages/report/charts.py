@@ -73,6 +73,8 @@ def lines(
     with mpl.rc_context(STYLE):
         figure, axes = _figure(_SIZE)
         axes.set(xlabel=across, xscale="log" if log else "linear")
+        if log:
+            axes.xaxis.set_major_formatter("{x:,.0f}")  # the default one writes powers in TeX
         for (name, (places, values)), style in zip(curves.items(), ("-", "--", ":", "-."), strict=False):
             axes.plot(places, values, style, color=COLOURS["contextual"], linewidth=2, label=name)
         axes.legend()

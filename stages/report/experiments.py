@@ -11,6 +11,7 @@ from stages.report.table import NONE, Table, share
 
 Run = dict[str, str]
 SEED = "seed"
+_LARGE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,4 +73,5 @@ def _spread(cells: Sequence[str]) -> str:
     values = [float(cell) for cell in cells if cell]
     if not values:
         return NONE
-    return share(statistics.mean(values)) + (f" ± {share(statistics.stdev(values))}" if len(values) > 1 else "")
+    write = share if abs(values[0]) < _LARGE else "{:,.0f}".format
+    return write(statistics.mean(values)) + (f" ± {write(statistics.stdev(values))}" if len(values) > 1 else "")

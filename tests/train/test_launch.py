@@ -9,6 +9,7 @@ import ray
 
 from formats.errors import InputError
 from formats.results import read_tsv
+from tests.helpers import run_python
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.biencoder import train
 from trainers.job import TrainJob
@@ -84,7 +85,7 @@ def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypa
         launch(job(tmp_path), train)
 
 
-def test_only_the_launcher_imports_ray_and_nothing_imports_faiss_or_beam() -> None:
+def test_only_the_launcher_imports_ray_and_only_the_index_of_tokens_faiss() -> None:
     root = Path(__file__).parents[2]
     imports = re.compile(r"^\s*(?:import|from)\s+(ray|faiss|apache_beam)\b", re.MULTILINE)
     found = {
@@ -93,4 +94,17 @@ def test_only_the_launcher_imports_ray_and_nothing_imports_faiss_or_beam() -> No
         for file in (root / package).rglob("*.py")
         for name in imports.findall(file.read_text(encoding="utf-8"))
     }
-    assert found == {("trainers/launch.py", "ray")}
+    assert found == {("trainers/launch.py", "ray"), ("trainers/xtr/index.py", "faiss")}
+
+
+def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:
+    code = """
+import sys
+from pathlib import Path
+sys.modules |= dict.fromkeys(("ray", "faiss", "apache_beam"))
+from trainers.variants import load_variant
+for file in Path("trainers").glob("*/__init__.py"):
+    assert load_variant(file.parent.name).train
+"""
+    done = run_python("-c", code, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
