@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from formats.atomic import atomic_file
@@ -95,7 +96,7 @@ def write_picture(file: Path, batches: Mapping[str, NDArray[np.float64]], scores
 
 
 def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
-    figure = Figure(size, layout="constrained")
+    figure = Figure(size, layout=ConstrainedLayoutEngine(w_pad=0.12))  # a browser's letters may be wider
     return figure, figure.add_subplot()
 
 
