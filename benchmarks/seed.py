@@ -85,8 +85,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--few", type=float, default=0.1)
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
@@ -106,6 +106,7 @@ def _changes(kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
         "filter.vectors": "minilm",
         "pack.epochs": arguments.epochs,
         "train.common.epochs": arguments.epochs,
+        "train.common.learning_rate": 2e-3,
         "pretrain.seed": PRETRAIN | {"steps": arguments.steps} | KINDS[kind],
         "train.seed": BASE["train"]["biencoder"] | {"model": "./models/seed-pretrained"},
     }
