@@ -9,13 +9,14 @@ from formats.params import load_params
 from stages.cluster.params import ClusterParams
 from stages.entry import run
 from stages.report.charts import write_picture
-from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed, read_tokens
+from stages.report.collect import read_cluster_sizes, read_curves, read_ingested, read_packed
 from stages.report.dag import read_stages
 from stages.report.evaluation import HELD_OUT, read_evaluation
 from stages.report.experiments import read_experiments
 from stages.report.page import Results, batch_hardness, render
 from stages.report.params import Loop
 from stages.report.pretraining import read_pretraining
+from stages.report.tokens import read_tokens
 
 PIPELINE = Path("dvc.yaml")
 CLUSTERS = Path("data/clusters")

@@ -1,6 +1,6 @@
 """What the report shows, read from the artifacts of the other stages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,24 +75,6 @@ class Step(Record):
     missed_positives: float | None = None
 
 
-class Retrieval(Record):
-    """One row of ``results/evaluate/tokens/VARIANT.tsv``."""
-
-    retrieved: int
-    imputation: str
-    ndcg: float = Field(alias="ndcg@10")
-    recall: float = Field(alias="recall@100")
-    imputed: float
-
-
-class Rank(Record):
-    """One row of ``results/evaluate/tokens/VARIANT-ranks.tsv``."""
-
-    rank: int
-    lexical: float
-    gold: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class Packed:
     """The batches of one policy, in all and one by one."""
@@ -122,18 +104,6 @@ def read_curves(folder: Path, variant: str, rounds: Iterable[str]) -> dict[str, 
     files = {"contextual": folder / f"{variant}.tsv"}
     files |= {name: folder / f"{variant}-{name}.tsv" for name in ("random", *rounds)}
     return {policy: read_rows(Step, file, made_by="train") for policy, file in files.items()}
-
-
-def read_tokens(folder: Path, variants: Sequence[str]) -> dict[str, tuple[list[Retrieval], list[Rank]]]:
-    """Retrieval by tokens, of those variants that have it."""
-    return {
-        variant: (
-            read_rows(Retrieval, folder / f"{variant}.tsv", made_by="tokens"),
-            read_rows(Rank, folder / f"{variant}-ranks.tsv", made_by="tokens"),
-        )
-        for variant in variants
-        if (folder / f"{variant}.tsv").exists()
-    }
 
 
 def _read_policy(folder: Path, policy: str) -> Packed:

@@ -10,12 +10,13 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from stages.report import charts, data_tables, result_tables
-from stages.report.collect import Ingested, Packed, Rank, Retrieval, Step
+from stages.report.collect import Ingested, Packed, Step
 from stages.report.dag import Stage, draw
 from stages.report.evaluation import Evaluation
 from stages.report.experiments import Experiment
 from stages.report.pretraining import Pretraining, draw_pretraining
 from stages.report.table import share
+from stages.report.tokens import Rank, Retrieval, draw_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ def render(results: Results, stages: Sequence[Stage]) -> str:
         hardness_chart=charts.hardness(batch_hardness(packed)),
         curve_charts=_curve_charts(results.curves),
         pretraining_charts={name: draw_pretraining(curves) for name, curves in results.pretraining.items()},
-        token_charts=_token_charts(results.tokens),
+        token_charts={name: draw_tokens(name, *found) for name, found in results.tokens.items()},
     )
 
 
@@ -96,37 +97,9 @@ def _bars(evaluation: Evaluation) -> dict[str, Markup]:
 def _curve_charts(curves: Mapping[str, Mapping[str, Sequence[Step]]]) -> dict[str, dict[str, Markup]]:
     return {
         variant: {
-            measure: charts.curves(variant, runs, measure)
+            measure.replace("_", " ").capitalize(): charts.curves(variant, runs, measure)
             for measure in ("loss", "accuracy", "z", "missed_positives")
             if all(getattr(step, measure) is not None for steps in runs.values() for step in steps)
         }
         for variant, runs in curves.items()
-    }
-
-
-def _token_charts(tokens: Mapping[str, tuple[Sequence[Retrieval], Sequence[Rank]]]) -> dict[str, dict[str, Markup]]:
-    return {variant: _charts_of_tokens(variant, *found) for variant, found in tokens.items()}
-
-
-def _charts_of_tokens(variant: str, rows: Sequence[Retrieval], ranks: Sequence[Rank]) -> dict[str, Markup]:
-    by_imputation = {
-        name: [row for row in rows if row.imputation == name] for name in dict.fromkeys(row.imputation for row in rows)
-    }
-    counts = {name: [row.retrieved for row in own] for name, own in by_imputation.items()}
-    across = "tokens retrieved by each query token"
-    first = next(iter(by_imputation))
-    places = [row.rank for row in ranks]
-    measures = {"nDCG@10": "ndcg", "Recall@100": "recall"}
-    drawn = {
-        title: charts.lines(
-            {name: (counts[name], [getattr(row, measure) for row in own]) for name, own in by_imputation.items()},
-            across, f"{title} of {variant}", log=True,
-        )
-        for title, measure in measures.items()
-    }  # fmt: skip
-    imputed = {"imputed": (counts[first], [row.imputed for row in by_imputation[first]])}
-    by_rank = {name: (places, [getattr(row, name) for row in ranks]) for name in ("lexical", "gold")}
-    return drawn | {
-        "Share of similarities that are imputed": charts.lines(imputed, across, f"imputation of {variant}", log=True),
-        "Shares of lexical and of gold tokens by rank": charts.lines(by_rank, "rank", f"ranks of {variant}"),
     }
