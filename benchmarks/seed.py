@@ -1,11 +1,12 @@
 """Does a weaker decoder make a better encoder (*Less is More*, section 5)? Pre-training compared after fine-tuning.
 
-``python -m benchmarks.seed DATA --domains ... [--kinds ...] [--seeds N] [--steps N] [--epochs N] [--few S]
-[--output FILE]``
+``python -m benchmarks.seed DATA --domains ... [--kinds ...] [--seeds N] [--steps N] [--tuning N]
+[--shares S ...] [--output FILE]``
 
 ``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All kinds read the same texts, those of
-``--domains``, in the same order with the same masks for as many steps, and are fine-tuned on the same random batches:
-of all training pairs, and of the share ``--few`` of them. They are evaluated on these domains' held-out queries.
+``--domains``, in the same order with the same masks for as many steps, and are fine-tuned on the same random batches
+for ``--tuning`` steps: of each of the ``--shares`` of the training pairs. They are evaluated on these domains'
+held-out queries.
 """
 
 import stages  # noqa: F401, I001  (keeps libraries quiet)
@@ -23,6 +24,7 @@ from stages.evaluate.collection import Collection
 from stages.evaluate.params import HeldOutParams
 
 ASKED = HeldOutParams(queries=500, documents=2000)
+BATCH = 64
 ENCODER = {
     "kind": "new",
     "vocabulary": 2048,
@@ -60,9 +62,11 @@ def main() -> None:
     arguments = _parse()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        spaces = {
-            share: Workspace(Path(folder) / name, arguments.data, arguments.domains, share)
-            for name, share in (("all", 1.0), ("few", arguments.few))
+        whole = Workspace(Path(folder) / "all", arguments.data, arguments.domains)
+        spaces = {1.0: whole} | {
+            share: Workspace(Path(folder) / f"{share}", arguments.data, arguments.domains, share)
+            for share in arguments.shares
+            if share < 1
         }
         collection = held_out_of(Path(folder) / "asked", arguments.data, arguments.domains, ASKED)
         for seed in range(arguments.seeds):
@@ -86,26 +90,30 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--few", type=float, default=0.1)
+    parser.add_argument("--tuning", type=int, default=300)
+    parser.add_argument("--shares", nargs="+", type=float, default=[1.0, 0.1])
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
 
 def _pack(space: Workspace, seed: int, arguments: argparse.Namespace) -> None:
-    space.set_params(BASE, _changes("MLM", seed, arguments))
+    space.set_params(BASE, _changes(space, "MLM", seed, arguments))
     space.filter()
     space.run("cluster")
     space.run("pack random")
 
 
-def _changes(kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def _changes(space: Workspace, kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    # Half as many again, since what does not fill a batch is left out.
+    epochs = 2 + 3 * arguments.tuning * BATCH // (2 * space.training_pairs)
     return {
         "base.seed": seed,
         "cluster.vectors": "minilm",
         "filter.vectors": "minilm",
-        "pack.epochs": arguments.epochs,
-        "train.common.epochs": arguments.epochs,
+        "pack.batch_size": BATCH,
+        "pack.epochs": epochs,
+        "train.common.epochs": epochs,
+        "train.common.steps": arguments.tuning,
         "train.common.learning_rate": 2e-3,
         "pretrain.seed": PRETRAIN | {"steps": arguments.steps} | KINDS[kind],
         "train.seed": BASE["train"]["biencoder"] | {"model": "./models/seed-pretrained"},
@@ -118,7 +126,7 @@ def _run(
     """Pre-train on all texts, fine-tune in each workspace."""
     whole, *others = spaces.values()
     for space in spaces.values():
-        space.set_params(BASE, _changes(kind, seed, arguments))
+        space.set_params(BASE, _changes(space, kind, seed, arguments))
     whole.run("pretrain seed")
     for other in others:
         shutil.rmtree(other.folder / "models", ignore_errors=True)
@@ -140,9 +148,9 @@ def _run(
         "cosine with first states": sum(positions[1:6]) / 5 if decoded else "",
         "cosine with last states": sum(positions[-5:]) / 5 if decoded else "",
     }
-    for share, space in spaces.items():
-        space.run("train seed --batches random")
-        trained = space.folder / "models/seed-random"
+    for share in arguments.shares:
+        spaces[share].run("train seed --batches random")
+        trained = spaces[share].folder / "models/seed-random"
         row[f"ndcg@10, {share:.0%} of labels"] = ndcg("seed", trained, collection)
     return row
 

@@ -24,6 +24,7 @@ Row = dict[str, Any]
 class Workspace:
     """Pairs of some domains, or a share of each, and the vectors that ``data`` has of them.
 
+    ``training_pairs`` counts those of the training split.
     ``home`` are the held-out queries of these domains, ``elsewhere`` those of all others, if there are others.
     """
 
@@ -35,6 +36,7 @@ class Workspace:
         if others := [name for name in domains(data / "pairs") if name not in names]:
             self.collections["elsewhere"] = held_out_of(folder / "elsewhere", data, others, asked)
         _take(folder / "data/pairs", data, names, share)
+        self.training_pairs = sum(len(read_pairs(folder / "data/pairs", name, "train")) for name in names)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())
         self._filtered: Any = None
 

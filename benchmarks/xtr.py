@@ -3,9 +3,10 @@
 ``python -m benchmarks.xtr [--batches ...] [--lengths Q D] [--k K] [--repeats N] [--output FILE]``
 
 ``streaming`` is this project's score; ``dense`` the definition, all similarities at once; ``library`` sentence-
-transformers' ``xtr_scores``. Each scores random unit vectors of 128 dimensions with a cross-entropy on top, forward and
-backward, in a process of its own, whose peak memory above its start is printed. The bar: streaming holds a batch at
-which dense needs 8 times the memory, at no more than 1.3 times its time.
+transformers' ``xtr_scores``; ``pylate`` PyLate's, where ``pip install --no-deps pylate`` was run. Each scores random
+unit vectors of 128 dimensions with a cross-entropy on top, forward and backward, in a process of its own, whose peak
+memory above its start is printed. The bar: streaming holds a batch at which dense needs 8 times the memory, at no more
+than 1.3 times its time.
 
 ``python -m benchmarks.xtr --search`` times scoring the documents that a query's tokens retrieve by imputation, and by
 gathering their vectors.
@@ -14,12 +15,14 @@ gathering their vectors.
 import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
+import importlib.util
 import multiprocessing
 import resource
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -36,20 +39,28 @@ from trainers.xtr.scores import Tokens, score
 WIDTH = 128
 TEMPERATURE = 0.05
 
+
+def _pylate(queries: Tokens, documents: Tokens, k: int) -> Tensor:
+    scores = importlib.import_module("pylate.scores.xtr").XTRScores(k)
+    return cast(Tensor, scores(queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None]))
+
+
 WAYS: dict[str, Callable[[Tokens, Tokens, int], Tensor]] = {
     "streaming": lambda queries, documents, k: score(queries, documents, k).values,
     "dense": dense,
     "library": lambda queries, documents, k: xtr_scores(
         queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None], top_k=k
     ),
+    "pylate": _pylate,
 }
+INSTALLED = [way for way in WAYS if way != "pylate" or importlib.util.find_spec("pylate")]
 
 
 def main() -> None:
     """Print a line for each batch size and way."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.xtr")
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128])
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=INSTALLED)
     parser.add_argument("--lengths", nargs=2, type=int, default=[32, 64])
     parser.add_argument("--k", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=3)

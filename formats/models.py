@@ -1,6 +1,8 @@
 """Models: where one lies on disk, and the hash of what decides its output."""
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from formats.errors import InputError
@@ -35,6 +37,15 @@ def model_hash(folder: Path) -> str:
         raise InputError(f"model '{folder}': no weights (*.safetensors) in this folder")
     others = sorted(file for pattern in _CONFIGURATION for file in folder.rglob(pattern))
     return fingerprint([(str(file.relative_to(folder)), file_sha256(file)) for file in weights + others])
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Turn what libraries raise of a missing or damaged folder into an ``InputError`` about ``what``."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{what}: cannot be loaded ({str(error).splitlines()[0]})") from None
 
 
 def _in_package(package: str) -> Path:

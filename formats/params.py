@@ -1,6 +1,5 @@
 """Reading ``params.yaml``: typed groups, unknown keys refused with the nearest known one."""
 
-import difflib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from formats.errors import InputError
+from formats.hints import hint
 
 PARAMS_FILE = Path("params.yaml")
 
@@ -58,7 +58,7 @@ def _group(values: dict[str, Any], group: str, file: Path) -> Any:
     for name in group.split("."):
         if not isinstance(found, dict) or name not in found:
             known = list(found) if isinstance(found, dict) else []
-            raise InputError(f"{file}: no parameter group '{group}'{_nearest(name, known)}")
+            raise InputError(f"{file}: no parameter group '{group}'{hint(name, known)}")
         found = found[name]
     return {} if found is None else found
 
@@ -67,7 +67,7 @@ def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
     place, known = _place(detail["loc"], model)
     key = ".".join([group, *place])
     if detail["type"] == "extra_forbidden":
-        return f"unknown parameter '{key}'{_nearest(place[-1], known)}"
+        return f"unknown parameter '{key}'{hint(place[-1], known)}"
     if detail["type"] == "missing":
         return f"parameter '{key}' is missing"
     if detail["type"] == "union_tag_not_found":
@@ -75,20 +75,13 @@ def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
     if detail["type"] == "union_tag_invalid":
         tags = [tag.strip(" '") for tag in detail["ctx"]["expected_tags"].split(",")]
         tag = detail["ctx"]["tag"]
-        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{_nearest(tag, tags)}"
+        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{hint(tag, tags)}"
     return f"parameter '{key}': {detail['msg'].removeprefix('Value error, ')} (found {detail['input']!r})"
 
 
 def _tag_name(detail: ErrorDetails) -> str:
     """The key that chooses between the forms of a parameter."""
     return str(detail["ctx"]["discriminator"]).strip("'")
-
-
-def _nearest(unknown: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; known: {', '.join(known)}" if known else ""
 
 
 def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ from torch.nn import functional
 from transformers.utils import logging
 
 from formats.errors import InputError
+from formats.models import loading
 from formats.prefixes import Prefix
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -21,10 +22,8 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
     Raises:
         InputError: the folder holds no such model, or one that reads less than ``max_length`` tokens.
     """
-    try:
+    with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model '{folder}': cannot be loaded ({str(error).splitlines()[0]})") from None
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and max_length > positions:
         raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")

@@ -1,6 +1,5 @@
 """The variants by name: the packages in this folder."""
 
-import difflib
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.errors import InputError
+from formats.hints import hint
 from trainers.job import TrainJob
 from trainers.params import VariantParams
 
@@ -40,7 +40,5 @@ def load_variant(name: str) -> Variant:
     """
     known = sorted(file.parent.name for file in Path(__file__).parent.glob("*/__init__.py"))
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
-        raise InputError(f"unknown variant '{name}'; {hint}")
+        raise InputError(f"unknown variant '{name}'{hint(name, known)}")
     return cast(Variant, importlib.import_module(f"trainers.{name}"))

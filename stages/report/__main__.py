@@ -14,7 +14,7 @@ from stages.report.dag import read_stages
 from stages.report.evaluation import HELD_OUT, read_evaluation
 from stages.report.experiments import read_experiments
 from stages.report.page import Results, batch_hardness, render
-from stages.report.params import Loop
+from stages.report.params import Loop, Names
 from stages.report.pretraining import read_pretraining
 from stages.report.tokens import read_tokens
 
@@ -62,7 +62,7 @@ def _read(loops: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Results:
         evaluation=evaluation,
         pretraining={variant: read_pretraining(RESULTS / "pretrain", variant) for variant in loops["pretrain"]},
         experiments=read_experiments(EXPERIMENTS),
-        tokens=read_tokens(RESULTS / "evaluate" / "tokens", evaluation.variants),
+        tokens=read_tokens(RESULTS / "evaluate" / "tokens", load_params("token_variants", Names).root),
     )
 
 

@@ -53,6 +53,7 @@ def write_artifacts(
     variants: tuple[str, ...] = ("biencoder",),
     pretrained: tuple[str, ...] = (),
     rounds: tuple[str, ...] = (),
+    by_tokens: tuple[str, ...] = (),
 ) -> None:
     """All that the report reads; ``collections`` stand beside the held-out one."""
     (folder / "dvc.yaml").write_text(PIPELINE)
@@ -60,6 +61,7 @@ def write_artifacts(
         "variants": {name: {"start": f"models/{name}-pretrained"} for name in variants},
         "pretrain": {name: {"steps": 20} for name in pretrained},
         "rounds": {name: {"variant": variants[0], "model": variants[0]} for name in rounds},
+        "token_variants": list(by_tokens),
         "cluster": {"vectors": "small", "cluster_size": 8, "iterations": 2},
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params))

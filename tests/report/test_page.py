@@ -293,7 +293,7 @@ def test_runs_whose_measures_are_no_numbers_are_refused(tmp_path: Path, make_rep
 def test_retrieval_by_tokens_and_what_training_retrieved_are_shown_where_there_are_any(
     tmp_path: Path, make_report: Report
 ):
-    write_artifacts(tmp_path, variants=("biencoder", "xtr"))
+    write_artifacts(tmp_path, variants=("biencoder", "xtr"), by_tokens=("xtr",))
     make_report()
     assert "Retrieval by tokens" not in page_in(tmp_path)
     before = page_in(tmp_path).count("<svg")

@@ -10,6 +10,7 @@ from sentence_transformers.base.modules import Transformer
 from transformers import PreTrainedModel
 
 from formats.errors import InputError
+from formats.models import loading
 from formats.prefixes import Prefix, Prefixes
 from trainers.cde.contextual_encoder import ContextualEncoder
 from trainers.cde.params import Params
@@ -52,11 +53,9 @@ def load_contextual(folder: Path, device: str | None = None) -> SentenceTransfor
     Raises:
         InputError: the folder is damaged.
     """
-    try:
+    with loading(f"model '{folder}'"):
         encoder = ContextualEncoder.load(str(folder), local_files_only=True)
         config = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model '{folder}': cannot be loaded ({str(error).splitlines()[0]})") from None
     return SentenceTransformer(modules=[encoder], prompts=config["prompts"], device=device)
 
 

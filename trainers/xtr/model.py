@@ -11,6 +11,7 @@ from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from torch import Tensor, nn
 
 from formats.errors import InputError
+from formats.models import loading
 from formats.prefixes import Prefix
 from trainers.sentence_model import load_model
 
@@ -55,10 +56,8 @@ def load_token_model(folder: Path, max_length: int, device: str | None = None) -
     Raises:
         InputError: the folder is damaged.
     """
-    try:
+    with loading(f"model '{folder}'"):
         model = MultiVectorEncoder(str(folder), device=device, local_files_only=True).float()
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model '{folder}': cannot be loaded ({str(error).splitlines()[0]})") from None
     model.max_seq_length = max_length
     return model
 

@@ -1,12 +1,12 @@
 """Settings of sources that are tables: which columns hold query, document, hard negatives and domain."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Self
 
 from pydantic import model_validator
 
 from formats.errors import InputError
+from formats.hints import nearest
 from formats.params import Params
 from pipelines.files import find_files
 from pipelines.ingest.sources.base import Part, Row, Source
@@ -46,8 +46,8 @@ class TableSource(Source):
             if known.count(wanted) > 1:
                 raise InputError(f"{name}: has two columns '{wanted}'; rename one")
             if wanted not in known:
-                close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
-                hint = f" (did you mean '{close[0]}'?)" if close else ""
+                close = nearest(wanted, known)
+                hint = f" (did you mean '{close}'?)" if close else ""
                 raise InputError(f"{name}: no column '{wanted}'{hint}; columns found: {', '.join(known) or 'none'}")
 
     def to_row(self, name: str, number: int, values: Mapping[str, object]) -> Row:

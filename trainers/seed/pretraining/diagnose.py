@@ -1,23 +1,32 @@
 """What an encoder's CLS state is worth, without any labels."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.seed.pretraining.model import Pretrained, Sequences, Sums
+from trainers.seed.pretraining.model import Pretrained, Sequences
 
 SHORTEST = 8
 
 
 @torch.no_grad()
-def shuffled_decoder_sum(model: Pretrained, batch: Sequences) -> tuple[Sums, Tensor]:
-    """Both summed losses, and the decoder's when each sequence gets its neighbour's h0.
+def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
+    """Summed losses ``(3,)`` of all chunks: the encoder's, the decoder's, and the decoder's when each sequence gets
+    the h0 of the one before it.
 
     The *h0 gap* is the difference of the decoder's means: how much the decoder learns from h0.
     """
-    sums = model(batch)
-    h0 = model.encode(batch.read, batch.present)[:, 0]
-    return sums, model.decoder_sum(h0.roll(1, dims=0), batch)
+    sums, firsts = [], []
+    for chunk in chunks:
+        states = model.encode(chunk.read, chunk.present)
+        firsts.append(states[:, 0])
+        sums.append(model.encoder_sum(states, chunk))
+    own = torch.cat(firsts)
+    given = [torch.split(h0, [len(first) for first in firsts]) for h0 in (own, own.roll(1, dims=0))]
+    decoded = [[model.decoder_sum(h0, chunk) for h0, chunk in zip(each, chunks, strict=True)] for each in given]
+    return torch.stack([torch.stack(each).sum() for each in (sums, *decoded)])
 
 
 @torch.no_grad()

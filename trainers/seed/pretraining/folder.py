@@ -1,7 +1,6 @@
 """Pre-trained models on disk: a plain encoder, which sentence-transformers reads as well, and beside it what only
 pre-training needs."""
 
-import difflib
 import json
 import tempfile
 from pathlib import Path
@@ -16,6 +15,8 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from formats.errors import InputError
+from formats.hints import hint
+from formats.models import loading
 from trainers.seed.pretraining.decoders import Shape
 from trainers.seed.pretraining.model import Pretrained
 from trainers.seed.pretraining.params import NewEncoder, PretrainParams
@@ -66,9 +67,7 @@ def _new(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTrainedMo
     except ValueError:
         raise InputError(f"{where}.architecture: transformers knows no '{params.architecture}'") from None
     for key in params.options.keys() - known.keys():
-        close = difflib.get_close_matches(key, known, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        raise InputError(f"{where}.options: {params.architecture} has no setting '{key}'{hint}")
+        raise InputError(f"{where}.options: {params.architecture} has no setting '{key}'{hint(key, known)}")
     own = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "bos", "eos")}
     try:
         config = AutoConfig.for_model(params.architecture, **{"vocab_size": len(tokenizer), **own, **params.options})
@@ -79,10 +78,8 @@ def _new(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTrainedMo
 
 
 def _load(start: Path) -> PreTrainedModel:
-    try:
+    with loading(f"model '{start}'"):
         encoder: PreTrainedModel = AutoModel.from_pretrained(start, local_files_only=True).float()
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model '{start}': cannot be loaded ({str(error).splitlines()[0]})") from None
     return encoder
 
 

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from transformers import PreTrainedTokenizerBase
-
 from formats.atomic import atomic_dir
-from formats.errors import InputError
 from formats.fingerprint import files_fingerprint, fingerprint
-from formats.models import locate_model, model_hash
+from formats.models import loading, locate_model, model_hash
 from formats.runtime import scratch
 from trainers.job import Job, training_device
 from trainers.seed.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
@@ -65,14 +62,8 @@ def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Pa
         tokenizer = train_vocabulary(texts, params.encoder.vocabulary)
     else:
         assert start
-        tokenizer = _tokenizer_of(start)
+        with loading(f"model '{start}': its tokenizer"):
+            tokenizer = load_tokenizer(start)
         special_tokens(tokenizer, f"model '{start}'")
     with atomic_dir(corpus) as folder:
         write_corpus(folder, pairs, params.held_out, tokenizer)
-
-
-def _tokenizer_of(start: Path) -> PreTrainedTokenizerBase:
-    try:
-        return load_tokenizer(start)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"model '{start}': its tokenizer cannot be loaded ({str(error).splitlines()[0]})") from None

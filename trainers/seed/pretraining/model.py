@@ -74,9 +74,12 @@ class Pretrained(nn.Module):
     def forward(self, batch: Sequences) -> Sums:
         """Both losses from one pass of the encoder (*Less is More*, section 4.1)."""
         states = self.encode(batch.read, batch.present)
+        return Sums(self.encoder_sum(states, batch), self.decoder_sum(states[:, 0], batch))
+
+    def encoder_sum(self, states: Tensor, batch: Sequences) -> Tensor:
+        """The encoder's summed cross-entropy, given its last states ``(n, l, d)``."""
         logits = self.head(states[batch.chosen], self.embeddings)
-        guessed = functional.cross_entropy(logits, batch.tokens[batch.chosen], reduction="sum")
-        return Sums(guessed, self.decoder_sum(states[:, 0], batch))
+        return functional.cross_entropy(logits, batch.tokens[batch.chosen], reduction="sum")
 
     def decoder_sum(self, h0: Tensor, batch: Sequences) -> Tensor:
         """The decoder's summed cross-entropy, given any h0 ``(n, d)``; 0 without a decoder."""

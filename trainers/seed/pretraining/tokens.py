@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -61,5 +62,12 @@ def batch_numbers(step: int, batch_size: int, sequences: int, seed: int) -> NDAr
     """Numbers ``(batch_size,)`` of the sequences in a step's batch: every epoch is a new order of all of them."""
     places = np.arange(step * batch_size, (step + 1) * batch_size)
     epochs = places // sequences
-    orders = {epoch: np.random.default_rng([seed, epoch]).permutation(sequences) for epoch in np.unique(epochs)}
-    return np.array([orders[epoch][place % sequences] for epoch, place in zip(epochs, places, strict=True)])
+    return np.array(
+        [_order(seed, int(epoch), sequences)[place % sequences] for epoch, place in zip(epochs, places, strict=True)]
+    )
+
+
+@lru_cache(maxsize=2)
+def _order(seed: int, epoch: int, sequences: int) -> NDArray[np.int64]:
+    """Kept, since every step of an epoch asks for it."""
+    return np.random.default_rng([seed, epoch]).permutation(sequences)

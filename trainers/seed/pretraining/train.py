@@ -11,7 +11,7 @@ from trainers.distributed import own_rows, rank, sum_ranks
 from trainers.randomness import seed_start
 from trainers.run import run_steps, state_file
 from trainers.seed.pretraining.corpus import TOKENIZER, TRAINING, VALIDATION, load_tokenizer, special_tokens
-from trainers.seed.pretraining.diagnose import cosine_by_length, cosine_by_position, shuffled_decoder_sum
+from trainers.seed.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
 from trainers.seed.pretraining.folder import build_model, save_pretrained
 from trainers.seed.pretraining.job import PretrainJob
 from trainers.seed.pretraining.masking import mask_tokens
@@ -83,13 +83,10 @@ class Pretraining:
         """
         count = min(self._validation.count(self._params.length), VALIDATED)
         whole, chosen, wanted = self._read(self._validation, np.arange(count), np.random.default_rng(0), slice(None))
-        sums = torch.zeros(3, device=self._job.device)
         self.model.eval()
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            for chunk in self._chunks(whole):
-                each, shuffled = shuffled_decoder_sum(self.model, chunk)
-                sums += torch.stack([*each, shuffled])
+            sums = validation_sums(self.model, self._chunks(whole))
         self.model.train()
         mlm, decoder, shuffled_mean = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
         return {"mlm": mlm, "decoder": decoder, "h0_gap": shuffled_mean - decoder}
