@@ -33,7 +33,7 @@ from torch.nn import functional
 from benchmarks.workspace import Row
 from formats.results import write_tsv
 from tests.xtr.reference import dense
-from trainers.xtr.impute import colbert_operations, score_retrieved, xtr_operations
+from trainers.xtr.impute import collect, colbert_operations, xtr_operations
 from trainers.xtr.scores import Tokens, score
 
 WIDTH = 128
@@ -119,7 +119,7 @@ def _search(tokens: int = 16, k: int = 100, length: int = 55, documents: int = 2
         (query @ corpus[candidates].reshape(-1, WIDTH).T).reshape(tokens, -1, length).max(axis=2).mean(axis=0)
 
     times = {}
-    for name, run in (("gathering", gather), ("imputing", lambda: score_retrieved(similarities, owners))):
+    for name, run in (("gathering", gather), ("imputing", lambda: collect(similarities, owners).scores())):
         run()
         spent = []
         for _ in range(20):

@@ -26,7 +26,7 @@ from stages.evaluate.collection import Collection
 from stages.evaluate.metrics import DEPTH, average, score_queries
 from stages.evaluate.params import HeldOutParams
 from trainers.xtr.encode import TokenVectors, encode_tokens
-from trainers.xtr.impute import score_retrieved
+from trainers.xtr.impute import collect
 from trainers.xtr.index import TokenIndex
 from trainers.xtr.model import load_token_model
 from trainers.xtr.retrieve import search_tokens
@@ -108,11 +108,11 @@ def _measure(workspace: Workspace, kind: str, seed: int, length: int) -> list[Ro
         for tokens in TOKENS:
             row[f"ndcg@10 {tokens}"] = _ndcg(collection, search_tokens(index, queries, DEPTH, tokens)[0])
         found = [
-            score_retrieved(similarities, index.owners_of(numbers))
+            collect(similarities, index.owners_of(numbers))
             for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, TOKENS[1])
         ]
         row["candidates 100"] = round(float(np.mean([len(each.documents) for each in found])), 1)
-        row["imputed 100"] = round(float(np.mean([each.share for each in found])), 4)
+        row["imputed 100"] = round(float(np.mean([each.imputed_share for each in found])), 4)
         rows.append(row)
         print(*(f"{key} {value}" for key, value in row.items()), flush=True)
     return rows

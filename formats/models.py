@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from formats.errors import InputError
 from formats.fingerprint import file_sha256, fingerprint
 
@@ -44,7 +46,7 @@ def loading(what: str) -> Iterator[None]:
     """Turn what libraries raise of a missing or damaged folder into an ``InputError`` about ``what``."""
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise InputError(f"{what}: cannot be loaded ({str(error).splitlines()[0]})") from None
 
 

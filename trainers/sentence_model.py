@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any, cast
 
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
 from transformers.utils import logging
@@ -24,12 +24,17 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
     """
     with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is not None and max_length > positions:
-        raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")
+    check_length(folder, model, max_length)
     if model.max_seq_length != math.inf:  # static models read texts whole
         model.max_seq_length = max_length
     return model
+
+
+def check_length(folder: Path, model: SentenceTransformer | MultiVectorEncoder, max_length: int) -> None:
+    """Raise InputError where the ``folder``'s model reads less than ``max_length`` tokens."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and max_length > positions:
+        raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")
 
 
 def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ MEASURES = {"ndcg@10": nDCG @ 10, "mrr@10": RR @ 10, "recall@100": R @ DEPTH}
 
 
 def score_queries(collection: Collection, indices: NDArray[np.int64]) -> dict[str, dict[str, float]]:
-    """Measures of each query: ``{query id: {measure: value}}``; ``indices`` ``(Q, k)`` are ranked documents."""
+    """Measures of each query, ``{query id: {measure: value}}``; ``indices`` ``(Q, k)`` are ranked documents, or -1."""
     ranking = {
-        query.id: {collection.documents[index].id: float(-rank) for rank, index in enumerate(row)}
+        query.id: {collection.documents[index].id: float(-rank) for rank, index in enumerate(row) if index >= 0}
         for query, row in zip(collection.queries, indices.tolist(), strict=True)
     }
     names = {measure: name for name, measure in MEASURES.items()}
-    scored: dict[str, dict[str, float]] = {query.id: {} for query in collection.queries}
+    scored = {query.id: dict.fromkeys(MEASURES, 0.0) for query in collection.queries}
     for value in ir_measures.iter_calc(list(names), collection.relevant, ranking):
         scored[value.query_id][names[value.measure]] = value.value
     return scored

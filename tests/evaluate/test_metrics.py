@@ -34,6 +34,13 @@ def test_graded_relevance_and_places_count_as_defined() -> None:
     assert average(scored, ["first", "missed"]) == {"ndcg@10": 0.5, "mrr@10": 0.5, "recall@100": 0.5}
 
 
+def test_no_document_is_no_hit() -> None:
+    relevant = {"none": {"d149": 1}, "last": {"d149": 1}}
+    scored = score_queries(collection(relevant), np.array([[-1, -1], [149, -1]]))
+    assert scored["none"] == {"ndcg@10": 0.0, "mrr@10": 0.0, "recall@100": 0.0}
+    assert scored["last"] == {"ndcg@10": 1.0, "mrr@10": 1.0, "recall@100": 1.0}
+
+
 @given(st.permutations(range(30)), st.sets(st.integers(0, 29), min_size=1))
 def test_binary_metrics_equal_their_formulas(ranking: list[int], wanted: set[int]) -> None:
     relevant = {"q": {f"d{number}": 1 for number in wanted}}

@@ -8,11 +8,14 @@ import pytest
 
 from formats.prefixes import Prefix
 from formats.results import read_tsv
-from stages.evaluate.tokens.__main__ import main
+from stages.evaluate.collection import Collection, Text
+from stages.evaluate.tokens.__main__ import _measure, _ranks, main
 from stages.evaluate.tokens.ranks import shares_by_rank
 from tests.helpers import topic_pairs, write_params, write_rows
 from tests.tiny_models import save_bert
 from trainers.randomness import seed_start
+from trainers.xtr.encode import TokenVectors
+from trainers.xtr.index import TokenIndex
 from trainers.xtr.model import save_token_model, start_from
 
 
@@ -23,6 +26,38 @@ def test_shares_by_rank_count_the_querys_token_and_relevant_documents() -> None:
     lexical, gold = shares_by_rank([first, second], asked, [np.array([0]), np.array([1, 2])])
     assert lexical.tolist() == pytest.approx([1, 1 / 3, 1 / 3])
     assert gold.tolist() == pytest.approx([2 / 3, 0, 1 / 3])
+
+
+def one_token_documents(count: int) -> tuple[TokenIndex, TokenVectors]:
+    """Documents of one token each, less and less like the query's two, of which the second is a special one."""
+    angles = np.linspace(0, 1, count)
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    index = TokenIndex.build(vectors, np.ones(count, np.int64), "m")
+    return index, TokenVectors(vectors[[0, 0]], np.array([7, 2]), np.array([2]))
+
+
+def asking_for(wanted: int, documents: int) -> Collection:
+    texts = [Text(id=str(number), text="", domain="toys") for number in range(documents)]
+    return Collection(name="toys", queries=texts[:1], documents=texts, relevant={"0": {str(wanted): 1}})
+
+
+def test_a_document_of_which_nothing_was_retrieved_is_not_found() -> None:
+    index, queries = one_token_documents(70)
+    found = {
+        wanted: [row["recall@100"] for row in _measure(index, queries, asking_for(wanted, 70))] for wanted in (0, 69)
+    }
+    assert found == {0: [1.0] * 4, 69: [0.0] * 4}
+
+
+def test_the_querys_special_tokens_do_not_count_by_rank() -> None:
+    index, queries = one_token_documents(3)
+    ids = np.array([7, 2, 2])
+    rows = _ranks(index, queries, ids, [2], asking_for(1, 3))
+    assert rows == [
+        {"rank": 1, "lexical": 1.0, "gold": 0.0},
+        {"rank": 2, "lexical": 0.0, "gold": 1.0},
+        {"rank": 3, "lexical": 0.0, "gold": 0.0},
+    ]
 
 
 def test_the_stage_writes_a_row_for_each_number_of_tokens_and_imputation(

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -9,7 +10,7 @@ from torch import Tensor, multiprocessing
 from torch import distributed as dist
 
 from formats.shards import ShardSet
-from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.batches import BatchReader
 from trainers.biencoder.train import build_learner
 from trainers.cde.train import Contextual
@@ -38,7 +39,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     start = write_toy_model(tmp_path / "start", dropout=0.0)
-    batches = [toy_batch(toy_rows(7, seed, negatives=seed % 3)) for seed in range(4)]
+    batches = [toy_batch(ragged_rows(seed), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)
     jobs = [
         toy_job(tmp_path / name, start, shards, variant, hard_negatives=2, chunk=2, **options)
@@ -54,6 +55,16 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
     assert abs(one.norm() / first.norm() - 1) < 1e-4
     assert _curve(jobs[0]) == pytest.approx(_curve(jobs[1]), rel=1e-3)
     assert _weights(jobs[0]).allclose(_weights(jobs[1]), atol=1e-4)
+
+
+def ragged_rows(seed: int) -> list[dict[str, object]]:
+    """Texts and negatives of all lengths and counts, so that no two ranks pad alike."""
+    rows = toy_rows(7, seed)
+    for number, row in enumerate(rows):
+        row["query"] = f"{row['query']} {' '.join(WORDS[: number % 5])}".strip()
+        row["document"] = f"{row['document']} {' '.join(WORDS[: 2 * number])}".strip()
+        row["negatives"] = [f"{WORDS[-1]} {' '.join(WORDS[: number + seed])}"] * ((number + seed) % 3)
+    return rows
 
 
 def _work(rank: int, job: TrainJob, folder: Path) -> None:

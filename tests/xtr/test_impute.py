@@ -1,12 +1,14 @@
 """Document scores out of retrieved tokens, against the definition and the paper's counts."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from trainers.xtr.impute import CONSTANT, Imputation, colbert_operations, score_retrieved, xtr_operations
+from trainers.xtr.impute import CONSTANT, Imputation, colbert_operations, collect, xtr_operations
 
 Grid = NDArray[np.float32]
 
@@ -49,10 +51,10 @@ def by_definition(similarities: Grid, documents: NDArray[np.int64], imputation: 
 def test_scores_are_those_of_the_definition(seed: int, k: int, lost: int, imputation: Imputation) -> None:
     similarities, documents, _ = retrieved(seed, k)
     documents[seed % 3, max(k - lost, 0) :] = -1  # an approximate index finds fewer
-    found = score_retrieved(similarities, documents, imputation)
+    found = collect(similarities, documents)
     expected = by_definition(similarities, documents, imputation)
     assert found.documents.tolist() == sorted(expected)
-    assert found.scores == pytest.approx([expected[each] for each in sorted(expected)], abs=1e-6)
+    assert found.scores(imputation) == pytest.approx([expected[each] for each in sorted(expected)], abs=1e-6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,27 +64,28 @@ def test_the_last_score_bounds_the_mean_of_maxima_from_above_and_meets_it_in_the
     before: dict[int, float] = {}
     for k in range(1, 19):
         similarities, documents, grid = retrieved(seed, k)
-        found = score_retrieved(similarities, documents)
+        found = collect(similarities, documents)
         exact = grid.max(axis=2).mean(axis=0)
-        now = dict(zip(found.documents.tolist(), found.scores.tolist(), strict=True))
+        now = dict(zip(found.documents.tolist(), found.scores().tolist(), strict=True))
         assert all(value >= exact[document] - 1e-6 for document, value in now.items())
         assert all(now[document] <= value + 1e-6 for document, value in before.items())
         before = now
-    assert found.share == 0 and found.scores == pytest.approx(exact, abs=1e-6)
+    assert found.imputed_share == 0 and found.scores() == pytest.approx(exact, abs=1e-6)
 
 
 def test_the_share_of_imputed_similarities_is_counted() -> None:
     similarities = np.array([[0.9, 0.8], [0.7, 0.6]], np.float32)
-    found = score_retrieved(similarities, np.array([[0, 1], [1, 1]]))
+    found = collect(similarities, np.array([[0, 1], [1, 1]]))
     assert found.documents.tolist() == [0, 1]
-    assert found.scores == pytest.approx([(0.9 + 0.6) / 2, (0.8 + 0.7) / 2])
-    assert found.share == 0.25
+    assert found.scores() == pytest.approx([(0.9 + 0.6) / 2, (0.8 + 0.7) / 2])
+    assert found.imputed_share == 0.25
 
 
-def test_nothing_retrieved_is_no_document() -> None:
+@pytest.mark.parametrize("imputation", get_args(Imputation))
+def test_nothing_retrieved_is_no_document(imputation: Imputation) -> None:
     for shape in ((2, 0), (0, 4), (2, 3)):
-        found = score_retrieved(np.zeros(shape, np.float32), np.full(shape, -1))
-        assert len(found.documents) == len(found.scores) == 0 and found.share == 0
+        found = collect(np.zeros(shape, np.float32), np.full(shape, -1))
+        assert len(found.documents) == len(found.scores(imputation)) == 0 and found.imputed_share == 0
 
 
 def test_the_papers_count_of_operations() -> None:

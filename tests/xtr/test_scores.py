@@ -1,6 +1,8 @@
 """The streaming scores against loops, against one grid of all similarities, and on cases worked out by hand."""
 
 import math
+import weakref
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -59,29 +61,68 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     assert torch.autograd.gradcheck(values, (queries.vectors, documents.vectors))
 
 
-class Largest(TorchDispatchMode):
-    """Notes the most numbers that any tensor made inside holds."""
+class Held(TorchDispatchMode):
+    """Notes the most bytes that all tensors made inside held at any time."""
 
-    numbers = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = self.now = 0
+        self._seen: set[int] = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
         for each in made if isinstance(made, (tuple, list)) else [made]:
             if isinstance(each, Tensor):
-                self.numbers = max(self.numbers, each.numel())
+                self._note(each.untyped_storage())
         return made
 
+    def _note(self, storage: torch.UntypedStorage) -> None:
+        if storage._cdata not in self._seen:
+            self._seen.add(storage._cdata)
+            self.now += storage.nbytes()
+            self.most = max(self.most, self.now)
+            weakref.finalize(storage, self._forget, storage._cdata, storage.nbytes())
 
-def test_no_more_than_a_chunk_of_similarities_is_held() -> None:
+    def _forget(self, key: int, size: int) -> None:
+        self._seen.discard(key)
+        self.now -= size
+
+
+def held_at_most(way: Callable[[Tokens, Tokens], Tensor], gradient: bool = True) -> int:
     generator = torch.Generator().manual_seed(3)
     queries, documents = (retain(random_tokens(generator, 60, 20)) for _ in range(2))
-    for way, few in (
-        (lambda: score(queries, documents, 30, 40_000).values, True),
-        (lambda: dense(queries, documents, 30), False),
-    ):
-        with Largest() as largest:
-            way().sum().backward()
-        assert (largest.numbers <= 40_000) == few, largest.numbers
+    with Held() as held, torch.set_grad_enabled(gradient):
+        total = way(queries, documents).sum()
+        if gradient:
+            total.backward()
+    return held.most
+
+
+def test_a_few_chunks_of_similarities_are_held_and_not_in_pieces_all() -> None:
+    grid = 60 * 20 * 60 * 20 * 8
+
+    def in_pieces(queries: Tokens, documents: Tokens) -> Tensor:
+        parts = [(queries.vectors[row] @ documents.vectors.flatten(0, 1).T) for row in range(60)]
+        return torch.stack([part.sum() for part in parts])
+
+    assert held_at_most(lambda q, d: score(q, d, 30, 40_000).values) < grid / 3
+    assert held_at_most(lambda q, d: dense(q, d, 30)) > grid
+    assert held_at_most(in_pieces) > grid
+
+
+def test_nothing_is_kept_for_a_gradient_that_nobody_asks_for() -> None:
+    places = 60 * 20 * 60 * 4  # an int32 for each query token and document
+    with_gradient, without = (
+        held_at_most(lambda q, d: score(q, d, None, 40_000).values, gradient) for gradient in (True, False)
+    )
+    assert with_gradient > places + without
+
+
+def test_documents_without_any_token_score_0() -> None:
+    queries, _ = random_case(5)
+    empty = Tokens(torch.zeros(2, 0, queries.vectors.shape[2], dtype=torch.float64), torch.zeros(2, 0).bool())
+    for k in (None, 3):
+        assert score(queries, empty, k).values.tolist() == [[0.0, 0.0]] * 3
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,5 +1,6 @@
 """The index of tokens, and search in it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -83,14 +84,76 @@ def test_another_models_index_and_a_damaged_one_are_refused(tmp_path: Path) -> N
     TokenIndex.build(documents.vectors, documents.lengths, "one").save(tmp_path / "index")
     with pytest.raises(InputError, match="made by a model with the hash one, searched with one of other"):
         TokenIndex.open(tmp_path / "index", "other")
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="nowhere: no index here"):
         TokenIndex.open(tmp_path / "nowhere", "one")
-    np.save(tmp_path / "index" / "owners.npy", np.zeros(3, np.int32))
-    with pytest.raises(InputError, match="3 owners; build the index again"):
-        TokenIndex.open(tmp_path / "index", "one")
-    (tmp_path / "index" / "index.faiss").write_bytes(b"rubbish")
-    with pytest.raises(InputError, match="cannot be read"):
-        TokenIndex.open(tmp_path / "index", "one")
+
+
+def other_owners(folder: Path) -> None:
+    np.save(folder / "owners.npy", np.full_like(np.load(folder / "owners.npy"), 7777))
+
+
+def same_size(folder: Path) -> None:
+    file = folder / "index.faiss"
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "owners.npy").write_bytes(b""), r"owners\.npy: not what was saved"),
+        (other_owners, r"owners\.npy: not what was saved"),
+        (lambda folder: (folder / "owners.npy").unlink(), r"owners\.npy: missing"),
+        (lambda folder: (folder / "index.faiss").write_bytes(b"rubbish"), r"index\.faiss: not what was saved"),
+        (same_size, r"index\.faiss: no index that FAISS can read; build it again"),
+        (lambda folder: (folder / "index.faiss").unlink(), r"index\.faiss: missing"),
+        (lambda folder: (folder / "index.json").write_text("{}"), r"index\.json: does not describe an index"),
+        (lambda folder: (folder / "index.json").write_text("{"), r"index\.json: does not describe an index"),
+        (lambda folder: (folder / "index.json").unlink(), "no index here"),
+    ],
+)
+def test_a_damaged_index_is_refused(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    documents = texts(20, 6)
+    TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path / "index")
+    damage(tmp_path / "index")
+    with pytest.raises(InputError, match=message):
+        TokenIndex.open(tmp_path / "index", "m")
+
+
+def test_of_two_that_add_to_one_saved_index_the_second_has_to_open_it_again(tmp_path: Path) -> None:
+    documents, more = texts(20, 6), texts(10, 7)
+    TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path / "index")
+    first, second, third = (TokenIndex.open(tmp_path / "index", "m") for _ in range(3))
+    second.add(more.vectors, more.lengths)
+    first.add(more.vectors, more.lengths)
+    first.save(tmp_path / "index")
+    first.add(more.vectors, more.lengths)
+    first.save(tmp_path / "index")
+    with pytest.raises(InputError, match="index: saved anew since it was opened; open it again and add to that"):
+        second.save(tmp_path / "index")
+    with pytest.raises(InputError, match="saved anew since it was opened"):
+        third.add(more.vectors, more.lengths)
+    assert third.documents == 20
+    assert TokenIndex.open(tmp_path / "index", "m").documents == 40
+
+
+def test_an_index_replaces_nothing_but_an_index(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    documents = texts(20, 6)
+    with pytest.raises(InputError, match="holds other files than an index"):
+        TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_vectors_that_do_not_fit_are_refused() -> None:
+    documents = texts(20, 6)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    with pytest.raises(InputError, match="vectors of documents that have 1 tokens in all"):
+        index.add(documents.vectors, np.array([1]))
+    with pytest.raises(InputError, match="this index holds those of 128 dimensions"):
+        index.add(documents.vectors[:, :5], documents.lengths)
+    with pytest.raises(InputError, match="this index holds those of 128 dimensions"):
+        search_tokens(index, documents._replace(vectors=documents.vectors[:, :5]), 10)
+    assert (len(index), index.documents) == (len(documents.vectors), 20)
 
 
 def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(

@@ -24,6 +24,7 @@ from trainers.batches import BatchReader, TrainBatch
 from trainers.job import TrainJob
 from trainers.randomness import seed_start
 from trainers.xtr import retrieve, train
+from trainers.xtr.encode import encode_tokens
 from trainers.xtr.model import start_from
 from trainers.xtr.scores import Tokens
 from trainers.xtr.train import TokenRetriever
@@ -160,9 +161,26 @@ def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
         TokenRetriever(job_with(tmp_path, shards, max_length=33))
     job = job_with(tmp_path, shards, steps=1)
     train(job)
+    with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
+        start_from(job.model, 33, "cpu")
+    (job.model / "model.safetensors").write_bytes(b"cut off")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        start_from(job.model, 16, "cpu")
     (job.model / "1_Dense" / "model.safetensors").unlink()
     with pytest.raises(InputError, match="cannot be loaded"):
         retrieve(job.model, ["w1"], ["w2"], 1, 16)
+    (job.model / "config_sentence_transformers.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        retrieve(job.model, ["w1"], ["w2"], 1, 16)
+
+
+def test_a_start_that_limits_queries_and_documents_itself_reads_max_length(tmp_path: Path) -> None:
+    own = start_from(save_bert(tmp_path / "made"), 16, "cpu")
+    own[0].query_length, own[0].document_length = 4, 5
+    own.save(str(tmp_path / "start"), create_model_card=False)
+    model = start_from(tmp_path / "start", 7, "cpu")
+    long = "one two three four five six seven eight nine"
+    assert [encode_tokens(model, [long], side).lengths.tolist() for side in ("query", "document")] == [[7], [7]]
 
 
 def test_training_does_without_faiss() -> None:

@@ -1,6 +1,6 @@
 """Texts to token vectors with a trained model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,19 +25,24 @@ class TokenVectors(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-@torch.no_grad()
 def encode_tokens(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> TokenVectors:
-    """Encode texts, which come with their prefix; in blocks, inside which texts of like length go together."""
+    """Encode texts, which come with their prefix, all at once."""
+    width = model.get_embedding_dimension() or 0
+    none = TokenVectors(np.empty((0, width), np.float32), np.empty(0, np.int64), np.empty(0, np.int64))
+    blocks = [none, *encode_blocks(model, texts, task)]
+    return TokenVectors(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+
+def encode_blocks(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> Iterator[TokenVectors]:
+    """Encode texts, which come with their prefix, ``_BLOCK`` at a time; inside, texts of like length go together."""
     model.eval()
-    vectors, ids = [np.empty((0, model.get_embedding_dimension() or 0), np.float32)], [np.empty(0, np.int64)]
     with tqdm(total=len(texts), desc=f"encode {task} tokens", unit="text", mininterval=2) as progress:
         for start in range(0, len(texts), _BLOCK):
-            for each in _encode_block(model, list(texts[start : start + _BLOCK]), task):
-                vectors.append(each[0])
-                ids.append(each[1])
-            progress.update(min(_BLOCK, len(texts) - start))
-    lengths = np.array([len(each) for each in ids[1:]], np.int64)
-    return TokenVectors(np.concatenate(vectors), np.concatenate(ids), lengths)
+            with torch.no_grad():
+                found = _encode_block(model, list(texts[start : start + _BLOCK]), task)
+            vectors, ids = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            yield TokenVectors(vectors, ids, np.array([len(each) for _, each in found], np.int64))
+            progress.update(len(found))
 
 
 def _encode_block(

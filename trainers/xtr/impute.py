@@ -16,52 +16,57 @@ retrieved; ``CONSTANT``."""
 CONSTANT = 0.2
 
 
-class Scored(NamedTuple):
-    """``documents`` ``(c,)``, ascending, and their ``scores`` ``(c,)``; ``share`` of the similarities of them and the
-    query's tokens was imputed."""
+class Retrieved(NamedTuple):
+    """What one query's n tokens retrieved.
 
-    documents: NDArray[np.int64]
-    scores: NDArray[np.float32]
-    share: float
-
-
-def score_retrieved(
-    similarities: NDArray[np.float32], documents: NDArray[np.int64], imputation: Imputation = "last"
-) -> Scored:
-    """Score the documents of which a token was retrieved.
-
-    ``similarities`` ``(n, k)`` are those of the tokens that each of a query's n tokens retrieved, best first, and
-    ``documents`` ``(n, k)`` whose they are; -1 is none.
+    ``similarities`` ``(n, k)``, best first, are of tokens where ``kept`` ``(n, k)``. These belong to the ``documents``
+    ``(c,)``, ascending; ``best`` ``(c, n)`` is the largest of each query token, -inf where it retrieved nothing.
     """
+
+    similarities: NDArray[np.float32]
+    kept: NDArray[np.bool_]
+    documents: NDArray[np.int64]
+    best: NDArray[np.float32]
+
+    @property
+    def imputed_share(self) -> float:
+        """The share of the documents' similarities that nothing was retrieved for."""
+        return float(np.isneginf(self.best).mean()) if self.best.size else 0.0
+
+    def scores(self, imputation: Imputation = "last") -> NDArray[np.float32]:
+        """Scores ``(c,)`` of the documents."""
+        missing = np.isneginf(self.best)
+        if imputation == "none":
+            counts = (~missing).sum(axis=1).astype(np.float32)
+            retrieved: NDArray[np.float32] = np.where(missing, 0, self.best).sum(axis=1) / counts
+            return retrieved
+        filled = np.where(missing, self.imputed(imputation), self.best)
+        means: NDArray[np.float64] = filled.sum(axis=1, dtype=np.float64) / max(len(self.kept), 1)
+        return means.astype(np.float32)
+
+    def imputed(self, imputation: Imputation) -> NDArray[np.float32]:
+        """What stands for a similarity that is missing, for each query token ``(n,)``."""
+        counts = self.kept.sum(axis=1)
+        if imputation == "constant":
+            return np.full(len(counts), CONSTANT, np.float32)
+        if imputation == "mean":
+            sums = np.where(self.kept, self.similarities, np.float32(0)).sum(axis=1)
+            means: NDArray[np.float32] = (sums / np.maximum(counts, 1)).astype(np.float32)
+            return means
+        if imputation == "none" or not self.kept.shape[1]:
+            return np.zeros(len(counts), np.float32)
+        last = np.take_along_axis(self.similarities, np.maximum(counts - 1, 0)[:, None], axis=1)[:, 0]
+        return np.where(counts > 0, last, 0).astype(np.float32)
+
+
+def collect(similarities: NDArray[np.float32], documents: NDArray[np.int64]) -> Retrieved:
+    """Gather by document what a query's tokens retrieved: ``similarities`` ``(n, k)``, best first, and whose tokens
+    these are, ``documents`` ``(n, k)``; -1 is none."""
     kept = documents >= 0
-    if not kept.any():
-        return Scored(np.empty(0, np.int64), np.empty(0, np.float32), 0.0)
     candidates, places = np.unique(documents[kept], return_inverse=True)
     best = np.full((len(candidates), len(documents)), -np.inf, np.float32)
     np.maximum.at(best, (places, np.nonzero(kept)[0]), similarities[kept])
-    missing = np.isneginf(best)
-    share = float(missing.mean())
-    if imputation == "none":
-        counts = (~missing).sum(axis=1).astype(np.float32)
-        return Scored(candidates, np.where(missing, 0, best).sum(axis=1) / counts, share)
-    filled = np.where(missing, missing_scores(similarities, kept, imputation), best)
-    return Scored(candidates, filled.mean(axis=1, dtype=np.float64).astype(np.float32), share)
-
-
-def missing_scores(
-    similarities: NDArray[np.float32], kept: NDArray[np.bool_], imputation: Imputation
-) -> NDArray[np.float32]:
-    """What is imputed for each query token ``(n,)``."""
-    counts = kept.sum(axis=1)
-    if imputation == "constant":
-        return np.full(len(counts), CONSTANT, np.float32)
-    if imputation == "mean":
-        means: NDArray[np.float32] = np.where(kept, similarities, np.float32(0)).sum(axis=1) / np.maximum(counts, 1)
-        return means.astype(np.float32)
-    if not similarities.shape[1]:
-        return np.zeros(len(counts), np.float32)
-    last = np.take_along_axis(similarities, np.maximum(counts - 1, 0)[:, None], axis=1)[:, 0]
-    return np.where(counts > 0, last, 0).astype(np.float32)
+    return Retrieved(similarities, kept, candidates, best)
 
 
 def xtr_operations(tokens: int, k: int, per_document: float) -> float:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from formats.atomic import atomic_dir
 from formats.errors import InputError
-from formats.results import read_json, write_json
+from trainers.xtr.index_folder import VECTORS, Saved, check_place, read_saved, write_saved
 
 Kind = Literal["exact", "compressed"]
 """``exact`` keeps every vector; ``compressed`` 32 bytes of each (OPQ, product quantisation) in inverted lists."""
@@ -29,10 +29,15 @@ class TokenIndex:
     ``model`` is the hash of the model that made the vectors (``formats.models.model_hash``).
     """
 
-    def __init__(self, index: Any, owners: NDArray[np.int32], documents: int, model: str) -> None:
-        self._index = index
-        self._mapped: Path | None = None
-        self.owners, self.documents, self.model = owners, documents, model
+    def __init__(self, index: Any, model: str, saved: Saved | None = None) -> None:
+        self._index, self._saved, self._mapped = index, saved, saved is not None
+        self._owners = [saved.owners if saved else np.empty(0, np.int32)]
+        self.model, self.documents = model, saved.documents if saved else 0
+
+    @classmethod
+    def empty(cls, width: int, model: str) -> "TokenIndex":
+        """An exact index without documents, for vectors of so many dimensions."""
+        return cls(faiss.IndexFlatIP(width), model)
 
     @classmethod
     def build(
@@ -40,10 +45,12 @@ class TokenIndex:
     ) -> "TokenIndex":
         """Index documents given as unit ``vectors`` ``(T, d)``, one after the other, and their ``lengths`` ``(N,)``.
 
+        A compressed index learns its codes from these; more may be added later.
+
         Raises:
-            InputError: there are too few tokens to learn a compression from.
+            InputError: there are too few tokens to learn a compression from, or not as many as ``lengths`` say.
         """
-        built = cls(_empty(vectors, kind), np.empty(0, np.int32), 0, model)
+        built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(_compressed(vectors), model)
         built.add(vectors, lengths)
         return built
 
@@ -54,37 +61,43 @@ class TokenIndex:
         Raises:
             InputError: it is missing, damaged, or of another model than that with the hash ``model``.
         """
-        facts = read_json(folder / "index.json", made_by="TokenIndex.save")
-        if facts["model"] != model:
+        saved = read_saved(folder)
+        if saved.model != model:
             raise InputError(
-                f"{folder}: made by a model with the hash {facts['model'][:12]}, searched with one of {model[:12]}; "
+                f"{folder}: made by a model with the hash {saved.model[:12]}, searched with one of {model[:12]}; "
                 "build the index again, or load its own model"
             )
-        file = folder / "index.faiss"
-        try:
-            index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP_IFC)
-            owners = np.load(folder / "owners.npy", mmap_mode="r")
-        except (RuntimeError, OSError, ValueError) as error:
-            raise InputError(
-                f"{folder}: cannot be read ({str(error).splitlines()[0]}); build the index again"
-            ) from None
-        if not index.ntotal == len(owners) == facts["tokens"]:
-            raise InputError(f"{folder}: {index.ntotal} vectors, {len(owners)} owners; build the index again")
-        opened = cls(index, owners, facts["documents"], model)
-        opened._mapped = file
+        opened = cls(_read(folder, faiss.IO_FLAG_MMAP_IFC), model, saved)
+        opened._check_count(folder)
         return opened
+
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """The document of each token, ``(T,)``."""
+        if len(self._owners) > 1:
+            self._owners = [np.concatenate(self._owners)]
+        return self._owners[0]
 
     def __len__(self) -> int:
         """How many tokens there are."""
-        return len(self.owners)
+        return sum(map(len, self._owners))
 
     def add(self, vectors: NDArray[np.float32], lengths: NDArray[np.int64]) -> None:
-        """Add documents, as in ``build``; a mapped index is read into memory for it."""
-        if self._mapped is not None:
-            self._index, self._mapped = faiss.read_index(str(self._mapped)), None
+        """Add documents, as in ``build``; a mapped index is read into memory for it.
+
+        Raises:
+            InputError: ``vectors`` are no such documents, or the mapped index was saved anew by others.
+        """
+        self._check_width(vectors)
+        if lengths.sum() != len(vectors):
+            raise InputError(f"{len(vectors)} vectors of documents that have {lengths.sum()} tokens in all")
+        if self._mapped:
+            assert self._saved
+            self._saved.check_unchanged()
+            self._index, self._mapped = _read(self._saved.folder), False
         self._index.add(np.ascontiguousarray(vectors, np.float32))
-        own = np.repeat(np.arange(self.documents, self.documents + len(lengths), dtype=np.int32), lengths)
-        self.owners = np.concatenate([self.owners, own])
+        first = self.documents
+        self._owners.append(np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths))
         self.documents += len(lengths)
 
     def owners_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,12 +105,24 @@ class TokenIndex:
         return np.where(tokens < 0, -1, self.owners[tokens]).astype(np.int64)
 
     def save(self, folder: Path) -> None:
-        """Write the index to ``folder``, atomically."""
+        """Write the index to ``folder``, atomically; it may replace the one that was opened there.
+
+        Raises:
+            InputError: the folder holds something else, or an index that others saved since this one was opened.
+        """
+        check_place(folder, self._saved)
         with atomic_dir(folder) as temporary:
-            faiss.write_index(self._index, str(temporary / "index.faiss"))
-            np.save(temporary / "owners.npy", self.owners)
-            facts = {"model": self.model, "tokens": len(self), "documents": self.documents}
-            write_json(temporary / "index.json", facts)
+            faiss.write_index(self._index, str(temporary / VECTORS))
+            write_saved(temporary, self.owners, self.documents, self.model)
+        self._saved = read_saved(folder)
+
+    def _check_width(self, vectors: NDArray[np.float32]) -> None:
+        if vectors.shape[1:] != (self._index.d,):
+            raise InputError(f"vectors {vectors.shape}; this index holds those of {self._index.d} dimensions")
+
+    def _check_count(self, folder: Path) -> None:
+        if self._index.ntotal != len(self):
+            raise InputError(f"{folder}: {self._index.ntotal} vectors, {len(self)} owners; build the index again")
 
     def retrieve(
         self, queries: NDArray[np.float32], lengths: Sequence[int] | NDArray[np.int64], k: int
@@ -107,6 +132,7 @@ class TokenIndex:
         ``queries`` ``(T, d)`` are one after the other. Where the index holds or finds less than ``k``, fewer come; -1
         is none.
         """
+        self._check_width(queries)
         k = min(k, len(self))
         ends = np.cumsum(np.asarray(lengths, np.int64))
         first = 0
@@ -122,15 +148,19 @@ class TokenIndex:
                 first = last
 
 
-def _empty(vectors: NDArray[np.float32], kind: Kind) -> Any:
-    """An index without vectors, which has learned from ``vectors`` what it needs to."""
-    width = vectors.shape[1]
-    if kind == "exact":
-        return faiss.IndexFlatIP(width)
+def _read(folder: Path, flags: int = 0) -> Any:
+    try:
+        return faiss.read_index(str(folder / VECTORS), flags)
+    except RuntimeError:
+        raise InputError(f"{folder / VECTORS}: no index that FAISS can read; build it again") from None
+
+
+def _compressed(vectors: NDArray[np.float32]) -> Any:
+    """An index without vectors that has learned from ``vectors`` how to compress."""
     if len(vectors) < _LEARNED_FROM:
         raise InputError(f"{len(vectors)} tokens: a compressed index needs {_LEARNED_FROM}; build an exact one")
     cells = min(int(4 * np.sqrt(len(vectors))), len(vectors) // 39)
-    index: Any = faiss.index_factory(width, f"OPQ{_CODES},IVF{cells},PQ{_CODES}", faiss.METRIC_INNER_PRODUCT)
+    index: Any = faiss.index_factory(vectors.shape[1], f"OPQ{_CODES},IVF{cells},PQ{_CODES}", faiss.METRIC_INNER_PRODUCT)
     rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))
     rotation.niter = rotation.niter_pq_0 = _ROTATIONS
     index.train(np.ascontiguousarray(vectors, np.float32))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from formats.errors import InputError
 from formats.models import loading
 from formats.prefixes import Prefix
-from trainers.sentence_model import load_model
+from trainers.sentence_model import check_length, load_model
 
 WIDTH = 128
 
@@ -47,18 +47,22 @@ def start_from(start: Path, max_length: int, device: str) -> MultiVectorEncoder:
 def has_token_vectors(folder: Path) -> bool:
     """Whether the folder holds a MultiVectorEncoder."""
     file = folder / "config_sentence_transformers.json"
-    return file.exists() and json.loads(file.read_text(encoding="utf-8")).get("model_type") == "MultiVectorEncoder"
+    with loading(f"model '{folder}'"):
+        return file.exists() and json.loads(file.read_text(encoding="utf-8")).get("model_type") == "MultiVectorEncoder"
 
 
 def load_token_model(folder: Path, max_length: int, device: str | None = None) -> MultiVectorEncoder:
     """Load a MultiVectorEncoder in float32, without network, that cuts texts after ``max_length`` tokens.
 
     Raises:
-        InputError: the folder is damaged.
+        InputError: the folder is damaged, or its model takes fewer tokens.
     """
     with loading(f"model '{folder}'"):
         model = MultiVectorEncoder(str(folder), device=device, local_files_only=True).float()
+    check_length(folder, model, max_length)
     model.max_seq_length = max_length
+    for own in ("query_length", "document_length"):  # which would win over max_seq_length
+        setattr(model[0], own, None)
     return model
 
 

@@ -11,8 +11,8 @@ from formats.models import model_hash
 from trainers.encoding import encode
 from trainers.search import search
 from trainers.sentence_model import load_model
-from trainers.xtr.encode import TokenVectors, encode_tokens
-from trainers.xtr.impute import Imputation, missing_scores, score_retrieved
+from trainers.xtr.encode import TokenVectors, encode_blocks, encode_tokens
+from trainers.xtr.impute import Imputation, Retrieved, collect
 from trainers.xtr.model import has_token_vectors, load_token_model
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def retrieve(
     from trainers.xtr.index import TokenIndex  # FAISS, which training does without
 
     encoder = load_token_model(model, max_length)
-    corpus = encode_tokens(encoder, documents, "document")
-    index = TokenIndex.build(corpus.vectors, corpus.lengths, model_hash(model))
+    index = TokenIndex.empty(encoder.get_embedding_dimension() or 0, model_hash(model))
+    for block in encode_blocks(encoder, documents, "document"):
+        index.add(block.vectors, block.lengths)
     return search_tokens(index, encode_tokens(encoder, queries, "query"), k)
 
 
@@ -50,7 +51,7 @@ def search_tokens(
     """
     k = min(k, index.documents)
     found = [
-        rank(similarities, index.owners_of(numbers), k, imputation)
+        _rank_all(collect(similarities, index.owners_of(numbers)), k, imputation)
         for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, tokens)
     ]
     indices, scores = (np.array([each[part] for each in found]).reshape(len(found), k) for part in (0, 1))
@@ -58,15 +59,19 @@ def search_tokens(
 
 
 def rank(
-    similarities: NDArray[np.float32], documents: NDArray[np.int64], k: int, imputation: Imputation
+    retrieved: Retrieved, k: int, imputation: Imputation = "last"
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Best ``k`` documents of one query and their scores, out of what its tokens retrieved (``score_retrieved``).
-
-    Where something was retrieved of fewer, others follow, as like as nothing retrieved makes them.
-    """
-    candidates, scores, _ = score_retrieved(similarities, documents, imputation)
+    """Best ``k`` of the documents that a query's tokens retrieved something of, and their scores; fewer where there
+    are fewer."""
+    scores = retrieved.scores(imputation)
     best = np.argsort(-scores, kind="stable")[:k]
-    others = np.setdiff1d(np.arange(k), candidates)[: k - len(best)]
-    nothing = 0.0 if imputation == "none" else missing_scores(similarities, documents >= 0, imputation).sum()
-    rest = min(float(nothing) / max(len(documents), 1), float(scores.min(initial=np.inf)))
-    return np.concatenate([candidates[best], others]), np.concatenate([scores[best], np.full(len(others), rest)])
+    return retrieved.documents[best], scores[best]
+
+
+def _rank_all(retrieved: Retrieved, k: int, imputation: Imputation) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """``rank``, and after it other documents, as like as nothing retrieved makes them."""
+    documents, scores = rank(retrieved, k, imputation)
+    others = np.setdiff1d(np.arange(k), retrieved.documents)[: k - len(documents)]
+    nothing = float(retrieved.imputed(imputation).sum()) / max(len(retrieved.kept), 1)
+    rest = min(nothing, float(scores.min(initial=np.inf)))
+    return np.concatenate([documents, others]), np.concatenate([scores, np.full(len(others), rest)])

@@ -40,6 +40,8 @@ def score(queries: Tokens, documents: Tokens, k: int | None, elements: int = ELE
     document that it retrieved: B l min(k, N) at most, ties aside.
     """
     accurate = torch.promote_types(queries.vectors.dtype, torch.float32)
+    if not documents.mask.shape[1]:  # padding, since a maximum is of one at least
+        documents = Tokens(functional.pad(documents.vectors, (0, 0, 0, 1)), functional.pad(documents.mask, (0, 1)))
     owners, _ = queries.mask.nonzero(as_tuple=True)
     rows = queries.vectors[queries.mask].to(accurate)
     values, retrieving = _Score.apply(
@@ -63,8 +65,9 @@ class _Score(torch.autograd.Function):
             similarities, places, retrieved = _retrieve(part, documents, mask, k, elements // max(len(part), 1))
             sums.index_add_(0, part_owners, similarities.masked_fill_(~retrieved, 0))
             retrieving.index_add_(0, part_owners, retrieved.long())
-            retrieved_by_row.append(retrieved.sum(dim=1))
-            retrieved_places.append(places[retrieved])
+            if any(ctx.needs_input_grad):
+                retrieved_by_row.append(retrieved.sum(dim=1))
+                retrieved_places.append(places[retrieved])
         counts = torch.cat([owners.new_empty(0), *retrieved_by_row])
         places = torch.cat([owners.new_empty(0, dtype=torch.int32), *retrieved_places])
         ctx.save_for_backward(rows, owners, documents, counts, places, retrieving)

@@ -1,6 +1,7 @@
 """``python -m stages.evaluate.tokens VARIANT``: held-out retrieval by tokens, by how many are retrieved."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +18,7 @@ from stages.evaluate.params import EvaluateParams
 from stages.evaluate.tokens.ranks import shares_by_rank
 from trainers.variants import load_variant
 from trainers.xtr.encode import TokenVectors, encode_tokens
-from trainers.xtr.impute import Imputation, score_retrieved
+from trainers.xtr.impute import Imputation, collect
 from trainers.xtr.index import TokenIndex
 from trainers.xtr.model import load_token_model
 from trainers.xtr.retrieve import rank
@@ -45,7 +46,8 @@ def main() -> str:
     index = TokenIndex.build(documents.vectors, documents.lengths, model_hash(MODELS / name))
     rows = _measure(index, queries, collection)
     write_tsv(RESULTS / f"{name}.tsv", rows)
-    write_tsv(RESULTS / f"{name}-ranks.tsv", _ranks(index, queries, documents, collection))
+    special = model.tokenizer.all_special_ids
+    write_tsv(RESULTS / f"{name}-ranks.tsv", _ranks(index, queries, documents.ids, special, collection))
     last = {row["retrieved"]: row for row in rows if row["imputation"] == "last"}
     return f"{name}, nDCG@10 by tokens retrieved: " + ", ".join(
         f"{count:,} {row['ndcg@10']:.3f} ({row['imputed']:.0%} imputed)" for count, row in last.items()
@@ -55,17 +57,17 @@ def main() -> str:
 def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -> list[dict[str, Any]]:
     """Tokens are retrieved once: the first ones of many are the few."""
     counts = [count for count in RETRIEVED if count * SHARE <= len(index)] or [len(index)]
-    depth = min(DEPTH, index.documents)
     ranked: dict[tuple[int, Imputation], list[NDArray[np.int64]]] = {}
     shares: dict[int, list[tuple[float, int]]] = {}
     for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, counts[-1]):
         owners = index.owners_of(numbers)
         for count in counts:
-            first = similarities[:, :count], owners[:, :count]
-            scored = score_retrieved(*first)
-            shares.setdefault(count, []).append((scored.share, len(scored.documents)))
+            retrieved = collect(similarities[:, :count], owners[:, :count])
+            shares.setdefault(count, []).append((retrieved.imputed_share, len(retrieved.documents)))
             for imputation in get_args(Imputation):
-                ranked.setdefault((count, imputation), []).append(rank(*first, depth, imputation)[0])
+                best = rank(retrieved, DEPTH, imputation)[0]
+                none = np.full(DEPTH - len(best), -1)
+                ranked.setdefault((count, imputation), []).append(np.concatenate([best, none]))
     rows = []
     for (count, imputation), found in ranked.items():
         imputed, candidates = np.mean(shares[count], axis=0).tolist()
@@ -78,16 +80,21 @@ def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -
 
 
 def _ranks(
-    index: TokenIndex, queries: TokenVectors, documents: TokenVectors, collection: Collection
+    index: TokenIndex, queries: TokenVectors, ids: NDArray[np.int64], special: Sequence[int], collection: Collection
 ) -> list[dict[str, float]]:
-    """Of what is retrieved at each rank, the shares of the query's own token and of relevant documents' tokens."""
+    """Of what is retrieved at each rank, the shares of the query's own token and of relevant documents' tokens.
+
+    ``ids`` ``(T,)`` are those of the index' tokens. The query's ``special`` tokens, which nearly always retrieve
+    themselves, do not count.
+    """
+    words = ~np.isin(queries.ids, special)
+    lengths = [int(each.sum()) for each in np.split(words, np.cumsum(queries.lengths)[:-1])]
     numbers = {document.id: number for number, document in enumerate(collection.documents)}
     relevant = [np.array([numbers[each] for each in collection.relevant[query.id]]) for query in collection.queries]
     found = (
-        (documents.ids[tokens], index.owners_of(tokens))
-        for _, tokens in index.retrieve(queries.vectors, queries.lengths, RANKS)
+        (ids[tokens], index.owners_of(tokens)) for _, tokens in index.retrieve(queries.vectors[words], lengths, RANKS)
     )
-    lexical, gold = shares_by_rank(found, np.split(queries.ids, np.cumsum(queries.lengths)[:-1]), relevant)
+    lexical, gold = shares_by_rank(found, np.split(queries.ids[words], np.cumsum(lengths)[:-1]), relevant)
     return [
         {"rank": place + 1, "lexical": float(same), "gold": float(wanted)}
         for place, (same, wanted) in enumerate(zip(lexical, gold, strict=True))
