@@ -4,9 +4,9 @@
 [--shares S ...] [--output FILE]``
 
 ``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All kinds read the same texts, those of
-``--domains``, in the same order with the same masks for as many steps, and are fine-tuned on the same random batches
-for ``--tuning`` steps: of each of the ``--shares`` of the training pairs. They are evaluated on these domains'
-held-out queries.
+``--domains``, in the same order for as many steps, with the same masks (RetroMAE's are twice as many). They are
+fine-tuned on the same random batches for ``--tuning`` steps: of each of the ``--shares`` of the training pairs,
+and evaluated on these domains' held-out queries.
 """
 
 import stages  # noqa: F401, I001  (keeps libraries quiet)
@@ -46,9 +46,9 @@ PRETRAIN = {
     "weight_decay": 0.01,
     "clip": 1.0,
 }
-# The first is what all begin with: its only step has the learning rate 0.
+# The first is what all begin with: its only step is warm-up, at a learning rate of 0.
 KINDS: dict[str, dict[str, Any]] = {
-    "not pre-trained": {"decoder": None, "steps": 1},
+    "not pre-trained": {"decoder": None, "steps": 1, "warm_up": 0.9},
     "MLM": {"decoder": None},
     "SEED, 3 layers, window 2": {"decoder": {"kind": "seed", "layers": 3, "window": 2}},
     "SEED, 1 layer, window 8": {"decoder": {"kind": "seed", "layers": 1, "window": 8}},

@@ -126,9 +126,13 @@ class PairVectors:
         return found
 
 
-def blocks(rows: int) -> Iterator[slice]:
-    """Slices through ``rows`` rows, each small enough to be in memory, and scored against many others, at once."""
-    return (slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS))
+def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:
+    """Slices through ``rows`` rows, each small enough to be in memory, and scored against many others, at once.
+
+    ``rows_each`` is how many vectors are read for a row.
+    """
+    size = max(_BLOCK_ROWS // max(rows_each, 1), 1)
+    return (slice(start, start + size) for start in range(0, rows, size))
 
 
 def write_domain_vectors(folder: Path, keys: NDArray[np.void], vectors: NDArray[np.float16]) -> None:

@@ -1,12 +1,16 @@
 """``python -m stages.mine ROUND``: the contextual batches, with hard negatives that a trained model finds."""
 
 import argparse
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+import formats
+import stages.mine
+import trainers
 from formats.atomic import atomic_dir, atomic_file
 from formats.fingerprint import files_fingerprint, fingerprint
 from formats.models import model_hash
@@ -21,7 +25,7 @@ from formats.vectors import VectorStore
 from stages.entry import run
 from stages.mine.choose import choose_hardest
 from stages.mine.params import RoundParams
-from stages.mine.rewrite import rewrite_shards
+from stages.mine.rewrite import Mined, rewrite_shards
 from trainers.params import VariantParams
 from trainers.variants import Variant, load_variant
 
@@ -32,6 +36,7 @@ SHARDS = Path("data/shards")
 BATCHES = "contextual"
 MODELS = Path("models")
 RESULTS = Path("results/mine")
+CODE = [Path(str(package.__file__)).parent for package in (stages.mine, formats, trainers)]
 
 
 def main() -> str:
@@ -45,28 +50,24 @@ def main() -> str:
     shards = ShardSet.open(SHARDS / BATCHES)
     miner = model_hash(MODELS / params.model)
     store = VectorStore.open(VECTORS / Source.read(NEGATIVES, made_by="filter").vectors)
-    content = files_fingerprint([PAIRS, NEGATIVES, Path(__file__).parent])
+    content = files_fingerprint([PAIRS, NEGATIVES, *CODE])
     parts = scratch("mine", fingerprint(params.model_dump(), reading.model_dump(), miner, store.weights, content))
-    negatives: dict[tuple[str, str], list[str]] = {}
+    negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):
         table = read_pairs(PAIRS, domain, "train")
         file = parts / f"{file_stem(domain)}.npy"
         if not file.exists():
             _write(file, _mine(domain, table, store, params, variant, reading))
-        rows = np.load(file)
-        texts = table["document"].to_pylist()
-        found = ([texts[row] for row in own if row >= 0] for own in rows)
-        negatives |= zip(((domain, each) for each in table["id"].to_pylist()), found, strict=True)
+        negatives[domain] = Mined(table, np.load(file))
     with atomic_dir(SHARDS / name) as folder:
         written = rewrite_shards(shards, negatives, folder)
         changes = {"shards": written, "models": {**shards.manifest.models, "miner": miner}}
         shards.manifest.model_copy(update=changes).write(folder)
-    total = sum(len(texts) for texts in negatives.values())
-    missing = params.count * len(negatives) - total
-    write_json(RESULTS / f"{name}.json", {"pairs": len(negatives), "mined": total, "missing": missing})
-    return (
-        f"{name}: {total:,} hard negatives for {len(negatives):,} pairs, mined by '{params.model}'; {missing:,} missing"
-    )
+    shutil.rmtree(parts, ignore_errors=True)
+    pairs, total = (sum(each) for each in zip(*((len(own), own.total) for own in negatives.values()), strict=True))
+    missing = params.count * pairs - total
+    write_json(RESULTS / f"{name}.json", {"pairs": pairs, "mined": total, "missing": missing})
+    return f"{name}: {total:,} hard negatives for {pairs:,} pairs, mined by '{params.model}'; {missing:,} missing"
 
 
 def _mine(

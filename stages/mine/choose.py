@@ -24,7 +24,7 @@ def choose_hardest(
     """
     known = KnownPositives(negatives)
     chosen = np.full((len(ranked), count), NONE, dtype=np.int32)
-    for block in blocks(len(ranked)):
+    for block in blocks(len(ranked), rows_each=ranked.shape[1]):
         rows = ranked[block]
         documents = surrogate.documents(rows.ravel()).reshape(*rows.shape, -1)
         scores = np.einsum("nd,nkd->nk", surrogate.queries(block), documents)

@@ -1,16 +1,41 @@
 """Shards with other hard negatives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from formats.manifest import Shard
 from formats.shards import SHARD, ShardSet, write_shard
+from stages.mine.choose import NONE
 
 
-def rewrite_shards(shards: ShardSet, negatives: Mapping[tuple[str, str], Sequence[str]], folder: Path) -> list[Shard]:
+class Mined:
+    """A domain's pairs, in id order, and the ``rows`` ``(N, count)`` of the documents mined for each, -1 of none.
+
+    Texts are looked up when they are asked for, so that those of all domains together need no more room than in Arrow.
+    """
+
+    def __init__(self, pairs: pa.Table, rows: NDArray[np.int32]) -> None:
+        self._ids = np.array(pairs["id"].to_pylist(), dtype="S")
+        self._documents, self._rows = pairs["document"].combine_chunks(), rows
+        self.total = int((rows != NONE).sum())
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return len(self._rows)
+
+    def of(self, pair: str) -> list[str]:
+        """The documents mined for a pair."""
+        own = self._rows[np.searchsorted(self._ids, pair.encode())]
+        texts: list[str] = self._documents.take(pa.array(own[own != NONE])).to_pylist()
+        return texts
+
+
+def rewrite_shards(shards: ShardSet, negatives: Mapping[str, Mined], folder: Path) -> list[Shard]:
     """Write the batches of ``shards`` into ``folder``, each pair's hard negatives those of its domain and id."""
     written, first = [], 0
     for shard in shards.manifest.shards:
@@ -21,8 +46,10 @@ def rewrite_shards(shards: ShardSet, negatives: Mapping[tuple[str, str], Sequenc
     return written
 
 
-def _replace(batch: pa.RecordBatch, negatives: Mapping[tuple[str, str], Sequence[str]]) -> pa.RecordBatch:
+def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined]) -> pa.RecordBatch:
     keys = zip(batch["domain"].to_pylist(), batch["id"].to_pylist(), strict=True)
     columns: dict[str, Any] = {name: batch[name] for name in SHARD.names}
-    columns["negatives"] = pa.array([negatives[key] for key in keys], type=SHARD.field("negatives").type)
+    columns["negatives"] = pa.array(
+        [negatives[domain].of(pair) for domain, pair in keys], type=SHARD.field("negatives").type
+    )
     return pa.record_batch(list(columns.values()), schema=SHARD)

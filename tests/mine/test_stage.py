@@ -86,12 +86,13 @@ def test_a_second_run_and_one_that_goes_on_give_the_same_bytes(run_mine: RunMine
         return choose(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(mine, "choose_hardest", die_at_the_second)
-    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "other")
     with pytest.raises(KeyboardInterrupt):
         run_mine()
     run_mine()
     assert len(calls) == 3
     assert tree(ROUND) == first
+    run_mine()
+    assert len(calls) == 5, "nothing of a finished run is taken for a later one's"
 
 
 @pytest.mark.parametrize(

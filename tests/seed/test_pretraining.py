@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -13,12 +14,13 @@ from transformers import AutoModel, AutoTokenizer
 
 from formats.errors import InputError
 from formats.results import read_tsv
-from tests.helpers import tree
+from tests.helpers import tree, write_pairs
 from tests.seed.toys import ENCODER, pretrain_job
 from tests.train.toys import write_toy_model
 from trainers import run
 from trainers.distributed import sum_gradients
 from trainers.seed.pretraining.job import PretrainJob
+from trainers.seed.pretraining.tokens import Stream
 from trainers.seed.pretraining.train import Pretraining, pretrain
 
 WORLD = 2
@@ -126,6 +128,24 @@ def test_the_saved_encoder_is_plain_and_the_same_without_the_decoder(tmp_path: P
     assert torch.equal(vectors, expected)
 
 
+def test_without_a_decoder_no_numbers_of_one_are_written(tmp_path: Path) -> None:
+    job = pretrain_job(tmp_path, decoder=None)
+    pretrain(job)
+    curve, validation = (read_tsv(job.results / f"seed{name}.tsv", "pretrain") for name in ("", "-validation"))
+    assert list(curve[0]) == ["step", "loss", "mlm", "learning_rate"]
+    assert list(validation[0]) == ["step", "mlm"]
+
+
+def test_words_like_a_tokenizers_marks_are_words(tmp_path: Path) -> None:
+    write_pairs("toys", [(f"the [MASK] of {number}", f"mask pad sep [ ] [PAD] or [SEP] {number}") for number in range(60)])
+    learner = Pretraining(pretrain_job(tmp_path))
+    marks = set(learner.tokenizer.all_special_ids) - {learner.tokenizer.sep_token_id}
+    assert not marks & set(learner._training.tokens.tolist())
+    unknown = Stream(np.full(40, learner.tokenizer.unk_token_id, np.int32), learner._training.special)
+    batch, _, _ = learner._read(unknown, np.arange(2), np.random.default_rng(0), slice(None))
+    assert not batch.chosen.any()
+
+
 def test_pretraining_goes_on_with_decoder_and_head(tmp_path: Path) -> None:
     first = pretrain_job(tmp_path / "first")
     pretrain(first)
@@ -148,6 +168,9 @@ def test_pretraining_goes_on_from_an_encoder_alone(tmp_path: Path) -> None:
     assert 0 < (before - after).abs().max() < 0.01
 
 
+SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+
+
 @pytest.mark.parametrize(
     ("architecture", "options"),
     [
@@ -157,8 +180,7 @@ def test_pretraining_goes_on_from_an_encoder_alone(tmp_path: Path) -> None:
     ],
 )
 def test_any_bert_like_architecture_can_be_trained(tmp_path: Path, architecture, options) -> None:
-    common = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    options = options if architecture == "distilbert" else common | options
+    options = options if architecture == "distilbert" else SMALL | options
     job = pretrain_job(tmp_path, encoder=ENCODER | {"architecture": architecture, "options": options}, steps=2)
     pretrain(job)
     assert AutoModel.from_pretrained(job.model).config.model_type == architecture
@@ -172,6 +194,21 @@ BAD = [
     ({"encoder": ENCODER | {"architecture": "brt"}}, "transformers knows no 'brt'"),
     ({"encoder": ENCODER | {"options": {"hidden_size": 10, "num_attention_heads": 3}}}, "no such encoder can be built"),
     ({"length": 64}, "pretrain.seed.length is 64, the encoder reads 32 tokens"),
+    (
+        {"encoder": ENCODER | {"architecture": "roberta", "options": {**SMALL, "max_position_embeddings": 16}}},
+        "pretrain.seed.length is 16, the encoder reads 15 tokens",
+    ),
+    (
+        {"encoder": ENCODER | {"architecture": "electra", "options": {**SMALL, "embedding_size": 8}}},
+        "embeds tokens in 8 dimensions, its states have 16; head and decoder need",
+    ),
+    (
+        {"encoder": ENCODER | {"options": {**SMALL, "vocab_size": 9}}},
+        r"embeds 9 tokens, its tokenizer has \d+; resize its embeddings, or leave out the option vocab_size",
+    ),
+    ({"encoder": ENCODER | {"options": {**SMALL, "hidden_size": "abc"}}}, "no such encoder can be built"),
+    ({"encoder": ENCODER | {"options": {**SMALL, "num_attention_heads": 0}}}, "no such encoder can be built"),
+    ({"held_out": 0.03}, "tokens to validate on, fewer than two sequences of 16"),
 ]
 
 

@@ -52,6 +52,10 @@ def test_pretraining_then_finetuning_with_the_hinge(folder: Path) -> None:
         ({"decoder": {"kind": "sed"}}, "there is no 'sed'; did you mean 'seed'?"),
         ({"encoder": {"kind": "new", "vocabulary": 12}}, "12 pieces cannot hold the texts' characters"),
         ({"encoder": {"kind": "start", "model": "./nowhere"}}, "model './nowhere': no such folder"),
+        (
+            {"encoder": {"kind": "start", "model": "models/seed-pretrained"}},
+            "'models/seed-pretrained' is what this stage writes, and DVC removes it before; copy it to another folder",
+        ),
         ({"held_out": 1e-9}, "no text is left for validation"),
     ],
 )

@@ -22,7 +22,7 @@ _BLOCK = 4096
 
 
 def read_texts(pairs: Path, held_out: float, validation: bool) -> Iterator[list[str]]:
-    """Texts of the training pairs in blocks, each once a domain.
+    """Texts of the training pairs in blocks, each once a domain and side.
 
     A text's hash decides whether it is among the share ``held_out`` for ``validation``.
     """
@@ -69,7 +69,7 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> Special:
     if lacking := [name for name, number in ids.items() if number is None]:
         raise InputError(
             f"{source}: its tokenizer has no {' and no '.join(lacking)} token, which pre-training needs; "
-            "take a BERT-like encoder, or add the token to its tokenizer"
+            "take a BERT-like encoder, or add the token to its tokenizer and resize its embeddings"
         )
     return Special(**ids)
 
@@ -97,9 +97,14 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _tokenise(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
-    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, return_attention_mask=False, verbose=False)[
-        "input_ids"
-    ]
+    found = tokenizer(
+        texts,
+        add_special_tokens=False,
+        split_special_tokens=True,  # a text that says [MASK] is a text
+        return_attention_mask=False,
+        verbose=False,
+    )
+    ids: list[list[int]] = found["input_ids"]
     return ids
 
 

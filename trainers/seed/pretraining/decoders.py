@@ -24,17 +24,22 @@ class Shape:
     def of(cls, encoder: PreTrainedModel, length: int) -> "Shape":
         """The shape of a BERT, RoBERTa, ModernBERT or the like; one without position embeddings reads ``length``."""
         config = encoder.config
+        kept = [m.padding_idx for name, m in encoder.named_modules() if name.endswith("position_embeddings")]
+        first = next((index + 1 for index in kept if index is not None), 0)  # RoBERTa counts from its padding on
         return cls(
             width=config.hidden_size,
             heads=config.num_attention_heads,
             feed_forward=getattr(config, "intermediate_size", 4 * config.hidden_size),
-            positions=getattr(config, "max_position_embeddings", length),
+            positions=getattr(config, "max_position_embeddings", length + first) - first,
             dropout=getattr(config, "hidden_dropout_prob", 0.1),
         )
 
 
 class Decoder(nn.Module):
     """Base of decoders: from h0 and a sequence to states that guess the sequence's tokens from the second one on."""
+
+    takes_head = False
+    """Whether states guess by way of the encoder's head, or by the token embeddings alone."""
 
     def forward(self, h0: Tensor, embedded: Tensor, present: Tensor) -> Tensor:
         """States ``(n, l - 1, d)``: number t guesses token t + 1.
@@ -75,12 +80,15 @@ class WeakDecoder(Decoder):
 
 class EnhancedDecoder(Decoder):
     """RetroMAE's one-layer decoder (arXiv 2205.12035, section 3.3): position t is guessed from h0 and from tokens that
-    are drawn for t alone, each with a chance of 1 - ``masked``, never t itself."""
+    are drawn for t alone, each with a chance of 1 - ``masked``, never t itself. It guesses with the encoder's head."""
+
+    takes_head = True
 
     def __init__(self, shape: Shape, *, masked: float) -> None:
         super().__init__()
         self.masked = masked
         self.positions = nn.Embedding(shape.positions, shape.width)
+        self.norm = nn.LayerNorm(shape.width)
         self.attention = nn.MultiheadAttention(shape.width, shape.heads, shape.dropout, batch_first=True)
         self.attention_norm = nn.LayerNorm(shape.width)
         self.feed_forward = nn.Sequential(
@@ -93,7 +101,7 @@ class EnhancedDecoder(Decoder):
         """See ``Decoder``; queries are h0 with a position, keys and values are h0 and the sequence's tokens."""
         places = self.positions.weight[: embedded.shape[1]]
         queries = h0[:, None] + places[1:]
-        seen = torch.cat([h0[:, None], embedded[:, 1:]], dim=1) + places
+        seen = self.norm(torch.cat([h0[:, None], embedded[:, 1:]], dim=1) + places)
         hidden = self._hidden(present).repeat_interleave(self.attention.num_heads, dim=0)
         attended, _ = self.attention(queries, seen, seen, attn_mask=hidden, need_weights=False)
         states = self.attention_norm(queries + self.dropout(attended))

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, cast
 
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
@@ -38,6 +39,7 @@ def build_model(params: PretrainParams, start: Path | None, tokenizer: PreTraine
         raise InputError(
             f"pretrain.seed.length is {params.length}, the encoder reads {shape.positions} tokens; lower it"
         )
+    _check_embeddings(encoder, shape, tokenizer)
     model = Pretrained(encoder, shape, params.decoder)
     if start and (start / BESIDE).is_dir():
         _load_beside(start / BESIDE, model, params)
@@ -72,9 +74,23 @@ def _new(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTrainedMo
     try:
         config = AutoConfig.for_model(params.architecture, **{"vocab_size": len(tokenizer), **own, **params.options})
         encoder: PreTrainedModel = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
-    except (ValueError, TypeError, KeyError, AssertionError) as error:
+    except (ValueError, TypeError, KeyError, AssertionError, ZeroDivisionError, StrictDataclassError) as error:
         raise InputError(f"{where}: no such encoder can be built ({str(error).splitlines()[0]})") from None
     return encoder
+
+
+def _check_embeddings(encoder: PreTrainedModel, shape: Shape, tokenizer: PreTrainedTokenizerBase) -> None:
+    tokens, width = cast(Tensor, encoder.get_input_embeddings().weight).shape
+    if tokens < len(tokenizer):
+        raise InputError(
+            f"pretrain.seed.encoder: embeds {tokens} tokens, its tokenizer has {len(tokenizer)}; resize its "
+            "embeddings, or leave out the option vocab_size"
+        )
+    if width != shape.width:
+        raise InputError(
+            f"pretrain.seed.encoder: embeds tokens in {width} dimensions, its states have {shape.width}; head and "
+            "decoder need an encoder where these are equal"
+        )
 
 
 def _load(start: Path) -> PreTrainedModel:

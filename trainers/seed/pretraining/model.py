@@ -87,7 +87,8 @@ class Pretrained(nn.Module):
             return h0.new_zeros(())
         wanted = batch.present[:, 1:]
         states = self.decode(h0, batch.tokens, batch.present)[wanted]
-        logits = functional.linear(states, self.embeddings)
+        by_head = self.decoder.takes_head
+        logits = self.head(states, self.embeddings) if by_head else functional.linear(states, self.embeddings)
         return functional.cross_entropy(logits, batch.tokens[:, 1:][wanted], reduction="sum")
 
 

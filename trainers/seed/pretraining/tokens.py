@@ -32,6 +32,10 @@ class Stream:
         """How many sequences of ``length`` tokens the stream is cut into; the last one may be shorter."""
         return -(-len(self.tokens) // (length - 2))
 
+    def whole(self, length: int) -> int:
+        """How many of these sequences need no padding."""
+        return len(self.tokens) // (length - 2)
+
     def rows(self, numbers: NDArray[np.int64], length: int) -> NDArray[np.int32]:
         """Sequences ``(n, length)`` by number: CLS, tokens, SEP, padding."""
         width = length - 2

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from formats.atomic import atomic_dir
+from formats.errors import InputError
 from formats.results import write_tsv
 from trainers.distributed import own_rows, rank, sum_ranks
 from trainers.randomness import seed_start
@@ -38,7 +39,7 @@ def pretrain(job: PretrainJob) -> None:
         return
     kept = ("step", "loss", "mlm", "decoder", "learning_rate")
     validated = [{"step": int(row["step"]) - 1, **_validation(row)} for row in curve if "validation mlm" in row]
-    write_tsv(job.results / f"{job.variant}.tsv", [{key: row[key] for key in kept} for row in curve])
+    write_tsv(job.results / f"{job.variant}.tsv", [{key: row[key] for key in kept if key in row} for row in curve])
     write_tsv(job.results / f"{job.variant}-validation.tsv", [*validated, last])
     run.write_diagnostics()
     with atomic_dir(job.model) as folder:
@@ -55,9 +56,16 @@ class Pretraining:
         special = special_tokens(self.tokenizer, str(job.corpus))
         self._training = read_stream(job.corpus / TRAINING, special)
         self._validation = read_stream(job.corpus / VALIDATION, special)
-        self._special = special
-        self._ordinary = np.setdiff1d(np.arange(len(self.tokenizer)), self.tokenizer.all_special_ids).astype(np.int32)
+        self._sep = special.sep
+        self._marks = np.array(self.tokenizer.all_special_ids)
+        self._mask = special.mask
+        self._ordinary = np.setdiff1d(np.arange(len(self.tokenizer)), self._marks).astype(np.int32)
         self.model = build_model(job.params, job.start_model, self.tokenizer).to(job.device)
+        if self._validation.whole(job.params.length) < 2:
+            raise InputError(
+                f"{len(self._validation.tokens)} tokens to validate on, fewer than two sequences of "
+                f"{job.params.length}; give more pairs, or raise pretrain.seed.held_out from {job.params.held_out}"
+            )
 
     def backward(self, step: int) -> Row:
         """Add the gradient of the batch's two means, over the tokens of all ranks and chunks, at this rank's rows."""
@@ -74,31 +82,31 @@ class Pretraining:
             (each.encoder / chosen + each.decoder / wanted).backward()
             sums += torch.stack(each).detach()
         mlm, decoder = (sum_ranks(sums) / torch.tensor([chosen, wanted], device=sums.device)).tolist()
-        return {"loss": mlm + decoder, "mlm": mlm, "decoder": decoder, **row}
+        losses = {"mlm": mlm} | ({"decoder": decoder} if self.model.decoder else {})
+        return {"loss": sum(losses.values()), **losses, **row}
 
     def validate(self) -> Row:
         """Means on held-out text, always the same tokens masked: both losses in nats a token, and the h0 gap.
 
         Every rank computes them all.
         """
-        count = min(self._validation.count(self._params.length), VALIDATED)
-        whole, chosen, wanted = self._read(self._validation, np.arange(count), np.random.default_rng(0), slice(None))
+        numbers = _spread(self._validation.count(self._params.length), VALIDATED)
+        whole, chosen, wanted = self._read(self._validation, numbers, np.random.default_rng(0), slice(None))
         self.model.eval()
         with torch.random.fork_rng():
-            torch.manual_seed(0)
             sums = validation_sums(self.model, self._chunks(whole))
         self.model.train()
-        mlm, decoder, shuffled_mean = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
-        return {"mlm": mlm, "decoder": decoder, "h0_gap": shuffled_mean - decoder}
+        mlm, decoder, shuffled = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
+        return {"mlm": mlm} | ({"decoder": decoder, "h0_gap": shuffled - decoder} if self.model.decoder else {})
 
     def write_diagnostics(self) -> None:
         """Cosines on whole held-out sequences, by length and by the decoder's position."""
-        whole = max(1, len(self._validation.tokens) // (self._params.length - 2))
-        rows = self._validation.rows(np.arange(min(whole, DIAGNOSED)), self._params.length)
-        tokens = torch.from_numpy(rows).long().to(self._job.device)
+        length, chunk = self._params.length, self._params.chunk
+        numbers = _spread(self._validation.whole(length), DIAGNOSED)
+        tokens = torch.from_numpy(self._validation.rows(numbers, length)).long().to(self._job.device)
         self.model.eval()
-        lengths = cosine_by_length(self.model, tokens, self._special.sep)
-        positions = cosine_by_position(self.model, tokens) if self.model.decoder else []
+        lengths = cosine_by_length(self.model, tokens, self._sep, chunk)
+        positions = cosine_by_position(self.model, tokens, chunk) if self.model.decoder else []
         write_tsv(self._job.results / f"{self._job.variant}-length.tsv", lengths)
         write_tsv(self._job.results / f"{self._job.variant}-position.tsv", positions)
 
@@ -110,9 +118,9 @@ class Pretraining:
         All ranks draw the masks of the whole batch, so that these do not depend on the number of ranks.
         """
         tokens = stream.rows(numbers, self._params.length)
-        special = np.isin(tokens, [self._special.cls, self._special.sep, self._special.pad])
-        read, chosen = mask_tokens(tokens, ~special, self._params.masked, self._special.mask, self._ordinary, generator)
-        present = tokens != self._special.pad
+        maskable = ~np.isin(tokens, self._marks)
+        read, chosen = mask_tokens(tokens, maskable, self._params.masked, self._mask, self._ordinary, generator)
+        present = tokens != self._training.special.pad
         arrays = (tokens.astype(np.int64), read.astype(np.int64), chosen, present)
         sequences = Sequences(*(torch.from_numpy(each[rows]).to(self._job.device) for each in arrays))
         return sequences, max(1, int(chosen.sum())), int(present[:, 1:].sum())
@@ -120,6 +128,11 @@ class Pretraining:
     def _chunks(self, batch: Sequences) -> list[Sequences]:
         parts: list[tuple[Tensor, ...]] = [torch.split(each, self._params.chunk) for each in batch]
         return [Sequences(*part) for part in zip(*parts, strict=True)]
+
+
+def _spread(count: int, most: int) -> NDArray[np.int64]:
+    """``most`` of ``count`` numbers, or all, evenly: the stream goes from domain to domain."""
+    return np.linspace(0, count, min(count, most), endpoint=False).astype(np.int64)
 
 
 def _validation(row: Row) -> Row:
