@@ -137,7 +137,9 @@ def test_without_a_decoder_no_numbers_of_one_are_written(tmp_path: Path) -> None
 
 
 def test_words_like_a_tokenizers_marks_are_words(tmp_path: Path) -> None:
-    write_pairs("toys", [(f"the [MASK] of {number}", f"mask pad sep [ ] [PAD] or [SEP] {number}") for number in range(60)])
+    write_pairs(
+        "toys", [(f"the [MASK] of {number}", f"mask pad sep [ ] [PAD] or [SEP] {number}") for number in range(60)]
+    )
     learner = Pretraining(pretrain_job(tmp_path))
     marks = set(learner.tokenizer.all_special_ids) - {learner.tokenizer.sep_token_id}
     assert not marks & set(learner._training.tokens.tolist())
