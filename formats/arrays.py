@@ -9,14 +9,17 @@ from numpy.typing import DTypeLike, NDArray
 from formats.errors import InputError
 
 
-def read_array(file: Path, dtype: DTypeLike, shape: tuple[int | None, ...], made_by: str) -> NDArray[Any]:
-    """Memory-map ``file``; ``None`` in ``shape`` fits any length, ``made_by`` is the stage that writes it.
+def read_array(
+    file: Path, dtype: DTypeLike, shape: tuple[int | None, ...], made_by: str, *, mapped: bool = False
+) -> NDArray[Any]:
+    """Read ``file``, or memory-map it, which keeps it open; ``None`` in ``shape`` fits any length, ``made_by`` is the
+    stage that writes it.
 
     Raises:
         InputError: the file is missing, damaged or of another form.
     """
     try:
-        array: NDArray[Any] = np.load(file, mmap_mode="r")
+        array: NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None)
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
     except (ValueError, EOFError) as error:

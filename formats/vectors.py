@@ -44,8 +44,8 @@ class VectorStore:
             InputError: files are missing, or vectors are of the wrong form or not finite.
         """
         folder = self.folder / file_stem(domain)
-        vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed")
-        keys = read_array(folder / "keys.npy", f"V{TEXT_KEY_BYTES}", (len(vectors),), made_by="embed")
+        vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed", mapped=True)
+        keys = read_array(folder / "keys.npy", f"V{TEXT_KEY_BYTES}", (len(vectors),), made_by="embed", mapped=True)
         _check_finite(folder / "vectors.npy", vectors)
         return DomainVectors(
             folder=folder, domain=domain, prefixes=self.prefixes, words=key_words(keys), vectors=vectors

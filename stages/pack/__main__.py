@@ -1,7 +1,9 @@
 """``python -m stages.pack POLICY``: clusters to training batches in Arrow shards."""
 
 import argparse
+import sys
 from pathlib import Path
+from typing import Any
 
 from formats.atomic import publish_dir
 from formats.clusters import NONE
@@ -20,6 +22,7 @@ from stages.pack.write import remove_ledgers, write_shards
 
 SHARDS = Path("data/shards")
 RESULTS = Path("results/pack")
+MOSTLY = 0.9
 
 
 def main() -> str:
@@ -53,10 +56,19 @@ def main() -> str:
     publish_dir(parts, SHARDS / policy)
     write_tsv(RESULTS / f"{policy}.tsv", rows)
     write_json(RESULTS / f"{policy}.json", metrics)
+    _warn_of_masked(policy, metrics["domains"])
     return (
         f"{len(batches):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
         f"{metrics['masked_share']:.2%} masked, {left_over:,} pairs left over"
     )
+
+
+def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]]) -> None:
+    for domain, measures in domains.items():
+        if measures["masked_share"] > MOSTLY:
+            masked = f"{measures['masked_share'] * 100:.0f} % of the negatives of '{domain}' are masked"
+            why = f"{RESULTS}/{policy}.json says why"
+            print(f"pack: warning: {masked}, so it teaches next to nothing; {why}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Opening what packing reads."""
 
+import resource
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,9 @@ class Inputs:
 
 def open_inputs() -> Inputs:
     """Open pairs, vectors, clusters and negatives, checking that they belong together."""
+    # Vectors stay open, a file or two a domain, and the usual limit is 1,024.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     stores = {"clusters": _vectors_of(CLUSTERS, "cluster"), "surrogate": _vectors_of(NEGATIVES, "filter")}
     one_model = stores["clusters"] == stores["surrogate"]
     opened, clusters = {}, {}

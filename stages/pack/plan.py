@@ -32,10 +32,10 @@ def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) ->
     Every draw is seeded by domain and epoch, so that no domain changes the batches of another.
 
     Raises:
-        InputError: a domain cannot fill one batch, or a weight is of a domain that is not there.
+        InputError: a domain cannot fill one batch, a weight is of a domain that is not there, or no batch is left.
     """
-    _check_sizes(clusters, params.batch_size)
     _check_weights(clusters, params.weights)
+    clusters = _with_pairs(clusters, params.batch_size)
     batches = []
     for epoch in range(params.epochs):
         of_epoch = [
@@ -44,6 +44,8 @@ def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) ->
             for rows in _batches_of_domain(draws, policy, params, epoch, (seed, domain))
         ]
         batches += [of_epoch[place] for place in _rng(seed, policy, epoch, "").permutation(len(of_epoch))]
+    if not batches:
+        raise InputError("no batch is left; raise pack.weights")
     return batches
 
 
@@ -76,16 +78,25 @@ def _rng(seed: int, policy: str, epoch: int, domain: str, number: int = 0) -> np
     return np.random.default_rng([seed, epoch, number, int(content_id(policy, domain), 16)])
 
 
-def _check_sizes(clusters: Draws, batch_size: int) -> None:
+def _with_pairs(clusters: Draws, batch_size: int) -> Draws:
+    """The domains that have training pairs; raises InputError where these do not fill a batch."""
     pairs = {domain: int(draws[0].sizes.sum()) for domain, draws in sorted(clusters.items())}
-    small = {domain: count for domain, count in pairs.items() if count < batch_size}
+    if not any(pairs.values()):
+        raise InputError("no domain has training pairs")
+    small = [domain for domain, count in pairs.items() if 0 < count < batch_size]
     if small:
-        listed = ", ".join(f"'{domain}' ({count})" for domain, count in list(small.items())[:10])
+        listed = ", ".join(f"'{domain}' ({_of(pairs[domain], clusters[domain])})" for domain in small[:10])
         more = f" and {len(small) - 10} more" if len(small) > 10 else ""
         raise InputError(
             f"pack.batch_size is {batch_size}, but these domains hold fewer training pairs: {listed}{more}; "
             "lower pack.batch_size, or give small domains one name in ingest.sources"
         )
+    return {domain: draws for domain, draws in clusters.items() if pairs[domain]}
+
+
+def _of(count: int, draws: Sequence[Clusters]) -> str:
+    before = len(draws[0].assignment)
+    return f"{count}, of {before} before filter.consistency" if count < before else str(count)
 
 
 def _check_weights(clusters: Draws, weights: Mapping[str, float]) -> None:

@@ -1,6 +1,6 @@
 """Packing policies: which pairs of a domain meet in a batch. To add one, write it here and name it in ``POLICIES``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,15 @@ def contextual(clusters: Clusters, batch_size: int, share: float, rng: np.random
     if group == 1:
         return random(clusters, batch_size, share, rng)
     by_cluster = _members(clusters, rng)
-    tour = short_tour(clusters.centroids.sum(axis=1), int(rng.integers(len(by_cluster))))
-    full = [rows[: len(rows) // group * group] for rows in by_cluster]
-    remainders = [by_cluster[cluster][len(full[cluster]) :] for cluster in tour]
-    chained = np.concatenate([*full, *remainders])
+    groups = [rows[end - group : end] for rows in by_cluster for end in range(group, len(rows) + 1, group)]
+    rest = _remainders(clusters, by_cluster, group, rng)
+    if groups and 0 < len(rest) < group:
+        # These would sit out in every epoch; so some pairs of a group drawn at random do.
+        rest = np.concatenate([rest, groups.pop(int(rng.integers(len(groups))))])
+    groups += np.split(rest, range(group, len(rest), group))
     if group == batch_size:
-        return chained
-    groups = np.split(chained, range(group, len(chained), group))
-    short = groups.pop() if len(groups[-1]) < group else chained[:0]
+        return np.concatenate(groups)
+    short = groups.pop() if len(groups[-1]) < group else rest[:0]
     return np.concatenate([*(groups[place] for place in rng.permutation(len(groups))), short])
 
 
@@ -49,3 +50,16 @@ def _members(clusters: Clusters, rng: np.random.Generator) -> list[NDArray[np.in
     shuffled = rng.permutation(np.flatnonzero(clusters.assignment >= 0))
     by_cluster = shuffled[np.argsort(clusters.assignment[shuffled], kind="stable")]
     return np.split(by_cluster, np.cumsum(clusters.sizes)[:-1])
+
+
+def _remainders(
+    clusters: Clusters, by_cluster: Sequence[NDArray[np.int64]], group: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """What does not fill a group of its cluster, along a tour over these clusters."""
+    remaining = np.flatnonzero(clusters.sizes % group)
+    if not len(remaining):
+        return np.empty(0, dtype=np.int64)
+    tour = short_tour(clusters.centroids[remaining].sum(axis=1), int(rng.integers(len(remaining))))
+    return np.concatenate(
+        [by_cluster[cluster][len(by_cluster[cluster]) // group * group :] for cluster in remaining[tour]]
+    )

@@ -1,5 +1,7 @@
 """``python -m stages.pack``: shards, their manifest, resuming, and what is refused."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from formats.shards import ShardSet
 from stages.pack import write
 from tests.helpers import (
     plant_vectors,
+    project_environment,
     run_on_full_disk,
     run_stage,
     start_python,
@@ -280,3 +283,22 @@ def test_a_disk_that_fills_up_while_shards_are_published_keeps_no_half_of_them(c
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("pack: error: the disk is full; free space")
     assert sorted(left) == sorted(tree(corpus))
+
+
+def test_a_hundred_domains_are_packed_with_few_files_open(workspace: Path) -> None:
+    prepare(**{f"d{number}": topic_pairs(8, seed=number) for number in range(100)})
+    command = f"ulimit -n 180; exec {sys.executable} -m stages.pack random"
+    environment = project_environment()
+    ended = subprocess.run(["sh", "-c", command], cwd=workspace, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("pack: 200 random batches of 8")
+
+
+def test_domains_that_have_hardly_any_negatives_left_are_named(workspace: Path) -> None:
+    prepare(birds=topic_pairs(40), copies=[(f"query {number}", "the same answer") for number in range(16)])
+    done = run_stage("pack", "random", cwd=workspace)
+    assert done.returncode == 0
+    assert done.stderr.strip() == (
+        "pack: warning: 100 % of the negatives of 'copies' are masked, so it teaches next to nothing; "
+        "results/pack/random.json says why"
+    )
