@@ -35,6 +35,21 @@ SETTINGS: dict[str, Changes] = {
     "quarter": {"pack.cluster_share": [0.25]},
     "random, then contextual": {"pack.cluster_share": [0.0, 1.0]},
     "random, then contextual, margin 0": {"pack.cluster_share": [0.0, 1.0], "filter.margin": 0.0},
+    "random, then contextual, no mask": {
+        "pack.cluster_share": [0.0, 1.0],
+        "filter.margin": None,
+        "filter.threshold": 9.0,
+    },
+    "random, then contextual, factor .1": {
+        "pack.cluster_share": [0.0, 1.0],
+        "filter.margin": None,
+        "filter.factor": 0.1,
+    },
+    "random, then contextual, threshold .6": {
+        "pack.cluster_share": [0.0, 1.0],
+        "filter.margin": None,
+        "filter.threshold": 0.6,
+    },
     "random, then half": {"pack.cluster_share": [0.0, 0.5]},
     "random, then reference": {"cluster.method": "mirrored", "pack.cluster_share": [0.0, 1.0]},
     "random, late contextual": {"pack.cluster_share": [0.0, 0.0, 0.0, 1.0]},
