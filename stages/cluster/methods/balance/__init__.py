@@ -10,7 +10,7 @@ from stages.cluster.methods.balance.exchange import exchange_pairs
 from stages.cluster.methods.lloyd import joint_points
 from stages.cluster.params import ClusterParams
 
-SWEEPS = 2
+SWEEPS = 3
 
 Members = NDArray[np.int64]
 
