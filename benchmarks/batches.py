@@ -68,6 +68,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     sets = [(folder, name) for folder in arguments.data for name in domains(folder / "pairs")]
+    known = {name for _, name in sets}
+    if unknown := set(arguments.domains or []) - known:
+        named, there = (", ".join(sorted(names)) for names in (unknown, known))
+        parser.error(f"argument --domains: not in the data: {named} (there are: {there})")
     chosen = [(folder, name) for folder, name in sets if name in (arguments.domains or [name])]
     rows = []
     for folder, name in chosen:
@@ -95,7 +99,7 @@ def _measure(job: tuple[Path, str, int, str]) -> Row | None:
         method=method,
         batches=len(batches),
         largest=int(sizes.max(initial=0)),
-        smallest=int(sizes.min(initial=batch)) if len(sizes) else 0,
+        smallest=int(sizes.min()) if len(sizes) else 0,
         seconds=round(seconds, 2),
         mib=mib,
         **_quality(vectors, negatives, batches),

@@ -1,4 +1,4 @@
-"""Pairs with vectors, some with planted topics."""
+"""Pairs with vectors, some with planted topics; and what clusters of them are worth."""
 
 from typing import Any
 
@@ -20,3 +20,21 @@ def planted(pairs: int, topics: int) -> tuple[PairVectors, NDArray[np.int64]]:
     queries, documents = zip(*topic_pairs(pairs, topics), strict=True)
     truth = np.array([int(query.split()[0].removeprefix("topic")) for query in queries])
     return pair_vectors(planted_vectors(list(queries)), planted_vectors(list(documents))), truth
+
+
+def value(points: NDArray[np.float32], clusters: NDArray[np.int64]) -> float:
+    """The sum of S_q.S_d of clusters ``(k, size)`` of points [q | d], a query and a document at a time."""
+    half = points.shape[1] // 2
+    found = 0.0
+    for rows in clusters:
+        found += float((points[rows, :half] @ points[rows, half:].T).sum(dtype=np.float64))
+    return found
+
+
+def objective(vectors: PairVectors, assignment: NDArray[np.int32]) -> float:
+    """Contextual Document Embeddings, eq. 2: similarity of every query with every document of its cluster."""
+    found = 0.0
+    for cluster in np.unique(assignment):
+        rows = np.flatnonzero(assignment == cluster)
+        found += float((vectors.queries(rows) @ vectors.documents(rows).T).sum())
+    return found

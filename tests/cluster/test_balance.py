@@ -12,16 +12,7 @@ from stages.cluster.methods.balance.equal import equal_clusters, improve
 from stages.cluster.methods.balance.exchange import exchange_pairs
 from stages.cluster.methods.balance.fill import fill
 from stages.cluster.params import ClusterParams
-from tests.cluster.planted import pair_vectors, planted
-
-
-def value(points: NDArray[np.float32], clusters: NDArray[np.int64]) -> float:
-    """The sum of S_q.S_d, a query and a document at a time."""
-    half = points.shape[1] // 2
-    found = 0.0
-    for rows in clusters:
-        found += float((points[rows, :half] @ points[rows, half:].T).sum(dtype=np.float64))
-    return found
+from tests.cluster.planted import pair_vectors, planted, value
 
 
 def random_points(k: int, size: int, seed: int) -> NDArray[np.float32]:

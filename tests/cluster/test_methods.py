@@ -11,7 +11,7 @@ from formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
-from tests.cluster.planted import pair_vectors, planted
+from tests.cluster.planted import objective, pair_vectors, planted
 
 Vectors = NDArray[np.float32]
 
@@ -57,15 +57,6 @@ def test_planted_topics_are_found(method: str) -> None:
     assignment = clustered(method, vectors, cluster_size=50)
     purity = sum(np.bincount(truth[assignment == cluster]).max() for cluster in np.unique(assignment)) / len(truth)
     assert purity > 0.9
-
-
-def objective(vectors: PairVectors, assignment: NDArray[np.int32]) -> float:
-    """Contextual Document Embeddings, eq. 2: similarity of every query with every document of its cluster."""
-    found = 0.0
-    for cluster in np.unique(assignment):
-        rows = np.flatnonzero(assignment == cluster)
-        found += float((vectors.queries(rows) @ vectors.documents(rows).T).sum())
-    return found
 
 
 @pytest.mark.parametrize("method", METHODS)

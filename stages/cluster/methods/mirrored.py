@@ -23,7 +23,7 @@ def mirrored(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[
     k = math.ceil(len(vectors) / params.cluster_size)
     if k <= 1:
         return np.zeros(len(vectors), dtype=np.int32)
-    points = joint_points(vectors, sample(len(vectors), params.resident_pairs, seed))
+    points = joint_points(vectors, sample(len(vectors), max(params.resident_pairs, k), seed))
     queries, documents = np.split(points, 2, axis=1)
     both = np.concatenate([points, np.concatenate([documents, queries], axis=1)])
     faiss.normalize_L2(both)

@@ -24,7 +24,8 @@ def split_into_cells(
     if len(capacities) == 1:
         return [pairs]
     seed = int(rng.integers(2**31))
-    drawn = sample(len(pairs), POINTS_A_CELL * len(capacities), seed)
+    points = min(POINTS_A_CELL * len(capacities), max(most * size, len(capacities)))  # no more than a cell's pairs
+    drawn = sample(len(pairs), points, seed)
     centroids = train(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
 
     def nearest(waiting: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -1,0 +1,59 @@
+"""``resident_pairs``: how much is in memory at a time, and what that costs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from formats.vectors import PairVectors, Rows
+from stages.cluster.methods import METHODS
+from stages.cluster.params import ClusterParams
+from tests.cluster.planted import objective, pair_vectors, planted
+
+RESIDENT = 60
+
+
+def clustered(method: str, vectors: PairVectors, cluster_size: int, resident: int, seed: int = 0) -> NDArray[np.int32]:
+    params = ClusterParams(vectors="any", cluster_size=cluster_size, iterations=5, resident_pairs=resident)
+    return METHODS[method](vectors, params, seed)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_more_pairs_than_allowed_are_read_at_a_time(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formats.vectors._BLOCK_ROWS", 50)  # blocks are of a fixed size that toys do not reach
+    read: list[int] = []
+    for side in ("queries", "documents"):
+        monkeypatch.setattr(PairVectors, side, counted(getattr(PairVectors, side), read))
+    vectors, _ = planted(600, 12)
+    clustered(method, vectors, 10, RESIDENT)
+    assert max(read) <= RESIDENT
+    assert sum(read) >= 2 * 600, "every pair was read all the same"
+
+
+def counted(of: Callable[[Any, Rows], NDArray[np.float32]], read: list[int]) -> Callable[[Any, Rows], Any]:
+    def counting(vectors: PairVectors, rows: Rows) -> NDArray[np.float32]:
+        found = of(vectors, rows)
+        read.append(len(found))
+        return found
+
+    return counting
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_there_may_be_more_clusters_than_pairs_in_memory(method: str) -> None:
+    vectors = pair_vectors(*np.random.default_rng(0).normal(size=(2, 60, 4)))
+    assignment = clustered(method, vectors, 1, 10)
+    assert assignment.shape == (60,)
+    assert 10 < len(np.unique(assignment)) <= 60
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_exchanging_across_the_borders_of_cells_makes_clusters_harder(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, _ = planted(600, 12)  # 50 pairs a topic, and 30 a cell
+    swept = clustered("balanced", vectors, 10, 30, seed)
+    monkeypatch.setattr("stages.cluster.methods.balance.SWEEPS", 0)
+    assert objective(vectors, swept) > 1.02 * objective(vectors, clustered("balanced", vectors, 10, 30, seed))
