@@ -97,7 +97,7 @@ def _runs(texts: Sequence[str]) -> Lines:
 def _rows(texts: Sequence[str]) -> Lines:
     """Every row of the file."""
     rows = _read(texts)
-    return [list(rows[0]), *(list(row.values()) for row in rows)]
+    return [list(rows[0]), *([_plain(cell) for cell in row.values()] for row in rows)]
 
 
 def _tokens(texts: Sequence[str]) -> Lines:
@@ -134,6 +134,10 @@ def _spread(values: Sequence[float]) -> str:
     if not values:
         return ""
     return _short(statistics.mean(values)) + (f" ± {_short(statistics.stdev(values))}" if len(values) > 1 else "")
+
+
+def _plain(cell: str) -> str:
+    return str(round(float(cell), 4) + 0.0) if "." in cell else cell  # + 0.0: no -0.0
 
 
 def _short(value: float) -> str:
