@@ -48,6 +48,15 @@ def loading(what: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise InputError(f"{what}: cannot be loaded ({str(error).splitlines()[0]})") from None
+    except RuntimeError as error:
+        if not _of_shapes(str(error)):
+            raise
+        raise InputError(f"{what}: its weights do not have the shapes that its config.json says") from None
+
+
+def _of_shapes(message: str) -> bool:
+    """Whether transformers or torch complains of shapes: they have no exception of their own for it."""
+    return "ignore_mismatched_sizes" in message or ("loading state_dict" in message and "size mismatch" in message)
 
 
 def _in_package(package: str) -> Path:

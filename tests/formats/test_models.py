@@ -1,12 +1,14 @@
 """Finding models: in a folder, in a package, in the hub's cache."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from formats.errors import InputError
-from formats.models import locate_model, model_hash
+from formats.models import loading, locate_model, model_hash
 
 
 def model(folder: Path, weights: bytes = b"weights") -> Path:
@@ -60,3 +62,14 @@ def test_the_hash_follows_weights_and_configuration_and_not_the_place(tmp_path: 
 def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no weights \(\*\.safetensors\)"):
         model_hash(tmp_path)
+
+
+def test_weights_of_other_shapes_are_bad_input_and_other_runtime_errors_are_not() -> None:
+    message = "model 'x': its weights do not have the shapes that its config.json says"
+    with pytest.raises(InputError, match=message), loading("model 'x'"):
+        raise RuntimeError("You set `ignore_mismatched_sizes` to `False`, thus raising an error.")
+    with pytest.raises(InputError, match=message), loading("model 'x'"):
+        torch.nn.Linear(2, 3).load_state_dict(torch.nn.Linear(3, 3).state_dict())
+    for reason in ("CUDA out of memory", "Error(s) in loading state_dict for Linear: Missing key(s)"):
+        with pytest.raises(RuntimeError, match=re.escape(reason)), loading("model 'x'"):
+            raise RuntimeError(reason)

@@ -87,3 +87,11 @@ def test_a_corpus_with_nothing_on_one_side_is_refused(tmp_path: Path, monkeypatc
     tokenizer = train_vocabulary(lambda: [["topic words"]], 200)
     with pytest.raises(InputError, match=f"no text is left for {use}"):
         write_corpus(tmp_path / "corpus", Path("data/pairs"), held_out, tokenizer)
+
+
+def test_where_no_pair_is_for_training_another_share_is_not_advised(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_pairs("toys", topic_pairs(5), split="test")
+    tokenizer = train_vocabulary(lambda: read_texts(Path("data/pairs"), 0.02, False), 200)
+    with pytest.raises(InputError, match=r"no training pairs; all are held out, so lower ingest.held_out or give more"):
+        write_corpus(tmp_path / "corpus", Path("data/pairs"), 0.02, tokenizer)

@@ -1,12 +1,10 @@
 """Pre-training as a whole, tiny."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, multiprocessing
 from torch import distributed as dist
@@ -16,7 +14,6 @@ from formats.errors import InputError
 from formats.results import read_tsv
 from tests.helpers import tree, write_pairs
 from tests.seed.toys import ENCODER, pretrain_job
-from tests.train.toys import write_toy_model
 from trainers import run
 from trainers.distributed import sum_gradients
 from trainers.seed.pretraining.job import PretrainJob
@@ -148,28 +145,6 @@ def test_words_like_a_tokenizers_marks_are_words(tmp_path: Path) -> None:
     assert not batch.chosen.any()
 
 
-def test_pretraining_goes_on_with_decoder_and_head(tmp_path: Path) -> None:
-    first = pretrain_job(tmp_path / "first")
-    pretrain(first)
-    further = pretrain_job(tmp_path / "further", encoder={"kind": "start", "model": str(first.model)})
-    pretrain(further)
-    ended, begun = (read_tsv(job.results / "seed-validation.tsv", "pretrain") for job in (first, further))
-    assert {key: begun[0][key] for key in ("mlm", "decoder", "h0_gap")} == {
-        key: ended[-1][key] for key in ("mlm", "decoder", "h0_gap")
-    }
-    assert load_file(further.model / "pretraining/decoder_and_head.safetensors").keys() > {"head.bias"}
-
-
-def test_pretraining_goes_on_from_an_encoder_alone(tmp_path: Path) -> None:
-    first = pretrain_job(tmp_path / "first")
-    pretrain(first)
-    shutil.rmtree(first.model / "pretraining")
-    job = pretrain_job(tmp_path, encoder={"kind": "start", "model": str(first.model)}, decoder=None, steps=3)
-    pretrain(job)
-    before, after = (AutoModel.from_pretrained(at).embeddings.word_embeddings.weight for at in (first.model, job.model))
-    assert 0 < (before - after).abs().max() < 0.01
-
-
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 
 
@@ -221,21 +196,15 @@ def test_what_cannot_be_built_is_refused(tmp_path: Path, changes, message) -> No
     assert not (tmp_path / "model").exists()
 
 
-def test_a_decoder_of_another_shape_is_refused(tmp_path: Path) -> None:
-    first = pretrain_job(tmp_path)
-    pretrain(first)
-    start = {"kind": "start", "model": str(first.model)}
-    with pytest.raises(InputError, match=r'pretraining: holds the decoder .*"layers": 3.*set pretrain.seed.decoder'):
-        Pretraining(pretrain_job(tmp_path, encoder=start, decoder={"kind": "seed", "layers": 1}))
-    (first.model / "pretraining/decoder_and_head.safetensors").write_bytes(b"no weights")
-    with pytest.raises(InputError, match="cannot be read"):
-        Pretraining(pretrain_job(tmp_path, encoder=start))
-
-
-def test_a_start_model_whose_tokenizer_has_no_mask_token_is_refused(tmp_path: Path) -> None:
-    start = write_toy_model(tmp_path / "toy")
-    with pytest.raises(InputError, match="its tokenizer has no mask token"):
-        pretrain_job(tmp_path, encoder={"kind": "start", "model": str(start)})
+@pytest.mark.parametrize(("steps", "validations", "expected"), [(19, 10, 10), (20, 10, 10), (20, 4, 4), (7, 9, 7)])
+def test_validation_is_evenly_and_as_often_as_asked_and_once_before(
+    tmp_path: Path, steps: int, validations: int, expected: int
+) -> None:
+    job = pretrain_job(tmp_path, steps=steps, validations=validations)
+    pretrain(job)
+    rows = [int(row["step"]) for row in read_tsv(job.results / "seed-validation.tsv", "pretrain")]
+    assert (rows[0], rows[-1], len(rows)) == (0, steps, expected + 1)
+    assert np.ptp(np.diff(rows)) == (0 if steps % expected == 0 else 1)
 
 
 def test_a_window_longer_than_the_text_is_full_attention(tmp_path: Path) -> None:

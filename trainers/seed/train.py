@@ -3,6 +3,10 @@
 from pathlib import Path
 from typing import cast
 
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+from formats.errors import InputError
 from trainers.job import TrainJob
 from trainers.loop import run_training
 from trainers.loss import contrast, hinge
@@ -21,6 +25,15 @@ def train(job: TrainJob) -> None:
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:
-    """The start model, ready to be trained."""
+    """The start model, ready to be trained, its vector the state at CLS whatever it was before.
+
+    Raises:
+        InputError: there is no such model, or it is no transformer, reads no CLS, or pools no states.
+    """
     params = cast(Params, job.params)
-    return SentenceLearner(job, params.temperature, OBJECTIVES[params.loss], CARD)
+    learner = SentenceLearner(job, params.temperature, OBJECTIVES[params.loss], CARD)
+    match list(learner.model):
+        case [Transformer() as encoder, Pooling(), *_] if encoder.tokenizer.cls_token_id is not None:
+            learner.model[1] = Pooling(encoder.get_embedding_dimension(), pooling_mode="cls")
+            return learner
+    raise InputError(f"model '{job.start_model}': gives no state at CLS; take an encoder such as BERT")

@@ -86,6 +86,8 @@ def write_corpus(folder: Path, pairs: Path, held_out: float, tokenizer: PreTrain
         texts = (ids for block in blocks if block for ids in _tokenise(tokenizer, block))
         write_stream(folder / name, texts, int(tokenizer.sep_token_id))
         if (folder / name).stat().st_size == 0:
+            if next(read_texts(pairs, held_out, validation), None) is None:
+                raise InputError(f"{pairs}: no training pairs; all are held out, so lower ingest.held_out or give more")
             use, change = ("validation", "raise") if validation else ("training", "lower")
             remedy = f"give more pairs, or {change} pretrain.seed.held_out from {held_out}"
             raise InputError(f"{pairs}: no text is left for {use}; {remedy}")

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from formats.atomic import atomic_dir
+from formats.errors import InputError
 from formats.fingerprint import files_fingerprint, fingerprint
 from formats.models import loading, locate_model, model_hash
 from formats.runtime import scratch
@@ -64,6 +65,9 @@ def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Pa
         assert start
         with loading(f"model '{start}': its tokenizer"):
             tokenizer = load_tokenizer(start)
+        pieces = tokenizer.get_vocab().keys() - tokenizer.all_special_tokens
+        if not any(letter.isalnum() for piece in pieces for letter in piece):  # transformers made it up
+            raise InputError(f"model '{start}': its tokenizer knows no words; is tokenizer.json missing?")
         special_tokens(tokenizer, f"model '{start}'")
     with atomic_dir(corpus) as folder:
         write_corpus(folder, pairs, params.held_out, tokenizer)

@@ -11,8 +11,8 @@ from trainers.params import Optimisation
 class NewEncoder(Params):
     """An encoder with random weights and a vocabulary of its own.
 
-    ``architecture`` is a model type of transformers, ``options`` are settings of its configuration; ``vocabulary`` is
-    the most WordPieces.
+    ``architecture`` is a model type of transformers that guesses masked tokens, ``options`` are settings of its
+    configuration; ``vocabulary`` is the most WordPieces.
     """
 
     kind: Literal["new"]
@@ -22,7 +22,8 @@ class NewEncoder(Params):
 
 
 class StartEncoder(Params):
-    """Go on from a model: an encoder, or what pre-training wrote, then with its decoder and head as well."""
+    """Go on from a model: an encoder, or what pre-training wrote, then with its decoder and head as well, and with the
+    batches that come after its last."""
 
     kind: Literal["start"]
     model: str

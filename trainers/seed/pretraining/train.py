@@ -9,11 +9,11 @@ from formats.atomic import atomic_dir
 from formats.errors import InputError
 from formats.results import write_tsv
 from trainers.distributed import own_rows, rank, sum_ranks
-from trainers.randomness import seed_start
+from trainers.randomness import seed_start, seed_step
 from trainers.run import run_steps, state_file
 from trainers.seed.pretraining.corpus import TOKENIZER, TRAINING, VALIDATION, load_tokenizer, special_tokens
 from trainers.seed.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
-from trainers.seed.pretraining.folder import build_model, save_pretrained
+from trainers.seed.pretraining.folder import build_model, save_pretrained, steps_before
 from trainers.seed.pretraining.job import PretrainJob
 from trainers.seed.pretraining.masking import mask_tokens
 from trainers.seed.pretraining.model import Sequences
@@ -26,6 +26,9 @@ DIAGNOSED = 128
 
 def pretrain(job: PretrainJob) -> None:
     """Pre-train in this process, one rank of several perhaps; rank 0 publishes the model and its curves.
+
+    Going on from a pre-trained folder reads what the runs before would have read next, if seed and corpus are theirs;
+    optimiser, learning rate schedule and the curves' steps begin anew.
 
     Raises:
         InputError: the loss is not finite, or the model to go on from does not fit.
@@ -43,7 +46,7 @@ def pretrain(job: PretrainJob) -> None:
     write_tsv(job.results / f"{job.variant}-validation.tsv", [*validated, last])
     run.write_diagnostics()
     with atomic_dir(job.model) as folder:
-        save_pretrained(run.model, run.tokenizer, job.params, folder)
+        save_pretrained(run.model, run.tokenizer, job.params, run.steps_before + job.params.steps, folder)
     state_file(job).unlink(missing_ok=True)
 
 
@@ -61,6 +64,7 @@ class Pretraining:
         self._mask = special.mask
         self._ordinary = np.setdiff1d(np.arange(len(self.tokenizer)), self._marks).astype(np.int32)
         self.model = build_model(job.params, job.start_model, self.tokenizer).to(job.device)
+        self.steps_before = steps_before(job.start_model)
         if self._validation.whole(job.params.length) < 2:
             raise InputError(
                 f"{len(self._validation.tokens)} tokens to validate on, fewer than two sequences of "
@@ -70,11 +74,13 @@ class Pretraining:
     def backward(self, step: int) -> Row:
         """Add the gradient of the batch's two means, over the tokens of all ranks and chunks, at this rank's rows."""
         row: Row = {}
-        if step % max(1, self._params.steps // self._params.validations) == 0:
+        if step * self._params.validations % self._params.steps < self._params.validations:  # evenly, so many times
             row = {f"validation {name}": value for name, value in self.validate().items()}
         count = self._training.count(self._params.length)
-        numbers = batch_numbers(step, self._params.batch_size, count, self._job.seed)
-        generator = np.random.default_rng([self._job.seed, step])
+        place = self.steps_before + step
+        seed_step(self._job.seed, place)  # as ``run_steps`` did, but counted over all runs
+        numbers = batch_numbers(place, self._params.batch_size, count, self._job.seed)
+        generator = np.random.default_rng([self._job.seed, place])
         own, chosen, wanted = self._read(self._training, numbers, generator, own_rows())
         sums = torch.zeros(2, device=self._job.device)
         for chunk in self._chunks(own):
