@@ -22,36 +22,26 @@ from formats.results import read_json, write_tsv
 
 Changes = dict[str, Any]
 
+NO_SCORES: Changes = {"filter.margin": None, "filter.threshold": 9.0}
 # A schedule's values are stretched over the epochs.
+SCHEDULE: Changes = {"pack.cluster_share": [0.0, 1.0]}
 SETTINGS: dict[str, Changes] = {
     "random": {"policy": "random"},
-    "random, no mask": {"policy": "random", "filter.margin": None, "filter.threshold": 9.0},
+    "random, no mask": {"policy": "random", **NO_SCORES},
     "reference": {"cluster.method": "mirrored"},
     "contextual": {},
-    "contextual, no mask": {"filter.margin": None, "filter.threshold": 9.0},
+    "contextual, no mask": NO_SCORES,
     "contextual, margin 0": {"filter.margin": 0.0},
     "contextual, margin .1": {"filter.margin": 0.1},
     "half": {"pack.cluster_share": [0.5]},
     "quarter": {"pack.cluster_share": [0.25]},
-    "random, then contextual": {"pack.cluster_share": [0.0, 1.0]},
-    "random, then contextual, margin 0": {"pack.cluster_share": [0.0, 1.0], "filter.margin": 0.0},
-    "random, then contextual, no mask": {
-        "pack.cluster_share": [0.0, 1.0],
-        "filter.margin": None,
-        "filter.threshold": 9.0,
-    },
-    "random, then contextual, factor .1": {
-        "pack.cluster_share": [0.0, 1.0],
-        "filter.margin": None,
-        "filter.factor": 0.1,
-    },
-    "random, then contextual, threshold .6": {
-        "pack.cluster_share": [0.0, 1.0],
-        "filter.margin": None,
-        "filter.threshold": 0.6,
-    },
+    "random, then contextual": SCHEDULE,
+    "random, then contextual, margin 0": {**SCHEDULE, "filter.margin": 0.0},
+    "random, then contextual, no mask": {**SCHEDULE, **NO_SCORES},
+    "random, then contextual, factor .1": {**SCHEDULE, "filter.margin": None, "filter.factor": 0.1},
+    "random, then contextual, threshold .6": {**SCHEDULE, "filter.margin": None, "filter.threshold": 0.6},
     "random, then half": {"pack.cluster_share": [0.0, 0.5]},
-    "random, then reference": {"cluster.method": "mirrored", "pack.cluster_share": [0.0, 1.0]},
+    "random, then reference": {**SCHEDULE, "cluster.method": "mirrored"},
     "random, late contextual": {"pack.cluster_share": [0.0, 0.0, 0.0, 1.0]},
     "harder and harder": {"pack.cluster_share": [0.0, 0.25, 0.5, 1.0]},
     "clusters of 4 batches": {"cluster.cluster_size": 512},
