@@ -55,12 +55,17 @@ def publish_dir(finished: Path, path: Path) -> None:
             shutil.copytree(finished, copy, dirs_exist_ok=True)
         shutil.rmtree(finished)
         return
-    for file in finished.rglob("*"):
+    sync_files(finished)
+    shutil.rmtree(path, ignore_errors=True)
+    finished.rename(path)
+
+
+def sync_files(folder: Path) -> None:
+    """Have all files of ``folder`` outlive a power failure."""
+    for file in folder.rglob("*"):
         if file.is_file():
             file.chmod(0o644)
             _sync(file)
-    shutil.rmtree(path, ignore_errors=True)
-    finished.rename(path)
 
 
 def _sync(file: Path) -> None:

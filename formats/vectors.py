@@ -37,6 +37,11 @@ class VectorStore:
         encoder = read_json(folder / _ENCODER, made_by="embed")
         return cls(folder=folder, weights=encoder["weights"], prefixes=Prefixes.model_validate(encoder["prefixes"]))
 
+    @property
+    def description(self) -> Path:
+        """The file that changes with everything that decides a text's vector."""
+        return self.folder / _ENCODER
+
     def of(self, domain: str) -> "DomainVectors":
         """Memory-map one domain.
 

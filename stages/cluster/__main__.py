@@ -3,18 +3,17 @@
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
-from formats.atomic import atomic_dir
 from formats.clusters import NONE, Clusters
 from formats.errors import InputError
-from formats.fingerprint import files_fingerprint
+from formats.fingerprint import files_fingerprint, fingerprint
 from formats.negatives import Negatives
-from formats.pairs import domains, read_pairs
+from formats.pairs import read_pairs
 from formats.params import Base, load_params
 from formats.results import write_json
 from formats.source import Source
 from formats.vectors import VectorStore
+from stages.by_domain import publish_domains
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
@@ -25,6 +24,7 @@ VECTORS = Path("data/vectors")
 NEGATIVES = Path("data/negatives")
 OUTPUT = Path("data/clusters")
 METRICS = Path("results/cluster.json")
+_CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 
 
 def main() -> str:
@@ -35,14 +35,16 @@ def main() -> str:
     pairs = files_fingerprint([PAIRS])
     if Source.read(NEGATIVES, "filter").pairs != pairs:
         raise InputError(f"{NEGATIVES}: made from other pairs than are here now; run the stage 'filter' again")
-    metrics = {}
-    with atomic_dir(OUTPUT) as folder:
-        for domain in tqdm(domains(PAIRS), desc="cluster", unit="domain", mininterval=2, delay=2):
-            for draw in range(params.draws):
-                clusters = _cluster_domain(domain, store, params, seed + draw)
-                clusters.write(folder, domain, draw)
-            metrics[domain] = _describe(clusters)
-        Source(vectors=params.vectors, weights=store.weights, pairs=pairs).write(folder)
+
+    def work(domain: str, folder: Path) -> dict[str, int]:
+        for draw in range(params.draws):
+            clusters = _cluster_domain(domain, store, params, seed + draw)
+            clusters.write(folder, domain, draw)
+        return _describe(clusters)
+
+    source = Source(vectors=params.vectors, weights=store.weights, pairs=pairs)
+    content = fingerprint(params.model_dump(), seed, pairs, files_fingerprint([store.description, NEGATIVES, *_CODE]))
+    metrics = publish_domains("cluster", work, PAIRS, source, content, OUTPUT)
     write_json(METRICS, metrics)
     total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
     return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"

@@ -15,7 +15,7 @@ class ClusterParams(Params):
     method: Literal["balanced", "sum", "joint", "swapped", "mirrored"] = "balanced"
     """``balanced`` is ours; the others are baselines (docs/batches.md)."""
     cluster_size: int = Field(gt=0)
-    """Pairs a cluster: exactly with ``balanced``, on average with the others."""
+    """Pairs a cluster: on average, and exactly with ``balanced`` but for the last few pairs, which join the nearest."""
     iterations: int = Field(gt=0)
     """Lloyd steps of K-Means at most."""
     resident_pairs: int = Field(default=100_000, gt=0)

@@ -3,16 +3,15 @@
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
-from formats.atomic import atomic_dir
-from formats.fingerprint import files_fingerprint
+from formats.fingerprint import files_fingerprint, fingerprint
 from formats.negatives import Negatives
-from formats.pairs import domains, read_pairs
+from formats.pairs import read_pairs
 from formats.params import load_params
 from formats.results import write_json
 from formats.source import Source
 from formats.vectors import VectorStore
+from stages.by_domain import publish_domains
 from stages.entry import run
 from stages.filter.classes import duplicate_classes
 from stages.filter.params import FilterParams
@@ -23,19 +22,22 @@ PAIRS = Path("data/pairs")
 VECTORS = Path("data/vectors")
 OUTPUT = Path("data/negatives")
 METRICS = Path("results/filter.json")
+_CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 
 
 def main() -> str:
     """Write ``data/negatives`` and a summary a domain to ``results/filter.json``."""
     params = load_params("filter", FilterParams)
     store = VectorStore.open(VECTORS / params.vectors)
-    metrics = {}
-    with atomic_dir(OUTPUT) as folder:
-        for domain in tqdm(domains(PAIRS), desc="filter", unit="domain", mininterval=2, delay=2):
-            negatives = _judge_domain(domain, store, params)
-            negatives.write(folder, domain)
-            metrics[domain] = _describe(negatives)
-        Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS])).write(folder)
+
+    def work(domain: str, folder: Path) -> dict[str, float]:
+        negatives = _judge_domain(domain, store, params)
+        negatives.write(folder, domain)
+        return _describe(negatives)
+
+    source = Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
+    content = fingerprint(params.model_dump(), source.model_dump(), files_fingerprint([store.description, *_CODE]))
+    metrics = publish_domains("filter", work, PAIRS, source, content, OUTPUT)
     write_json(METRICS, metrics)
     pairs = sum(domain["pairs"] for domain in metrics.values())
     dropped = sum(domain["dropped"] for domain in metrics.values())

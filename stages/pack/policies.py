@@ -28,9 +28,6 @@ def contextual(clusters: Clusters, batch_size: int, share: float, rng: np.random
     by_cluster = _members(clusters, rng)
     groups = [rows[end - group : end] for rows in by_cluster for end in range(group, len(rows) + 1, group)]
     rest = _remainders(clusters, by_cluster, group, rng)
-    if groups and 0 < len(rest) < group:
-        # These would sit out in every epoch; so some pairs of a group drawn at random do.
-        rest = np.concatenate([rest, groups.pop(int(rng.integers(len(groups))))])
     groups += np.split(rest, range(group, len(rest), group))
     if group == batch_size:
         return np.concatenate(groups)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages.cluster.methods import METHODS
+from stages.cluster.methods.balance import _best
 from stages.cluster.methods.balance.cells import regroup, split_into_cells
 from stages.cluster.methods.balance.equal import equal_clusters, improve
 from stages.cluster.methods.balance.exchange import exchange_pairs
@@ -21,14 +22,31 @@ def random_points(k: int, size: int, seed: int) -> NDArray[np.float32]:
 
 @given(pairs=st.integers(1, 80), cluster_size=st.integers(1, 20), resident=st.sampled_from([1, 20, 1000]))
 @settings(max_examples=40, deadline=None)
-def test_every_cluster_is_of_the_size_asked_for_but_one_of_what_is_left(
+def test_every_cluster_is_of_the_size_asked_for_but_for_the_pairs_that_are_left(
     pairs: int, cluster_size: int, resident: int
 ) -> None:
     vectors = pair_vectors(*np.random.default_rng(0).normal(size=(2, pairs, 4)))
     params = ClusterParams(vectors="any", cluster_size=cluster_size, iterations=5, resident_pairs=resident)
     sizes = np.bincount(METHODS["balanced"](vectors, params, 0))
-    left = [pairs % cluster_size] if pairs % cluster_size else []
-    assert sizes.tolist() == [cluster_size] * (pairs // cluster_size) + left
+    assert len(sizes) == max(1, pairs // cluster_size)
+    assert sizes.min() >= min(pairs, cluster_size)
+    assert sizes.sum() == pairs
+
+
+def test_pairs_that_fill_no_cluster_join_the_one_they_are_most_like() -> None:
+    directions = np.repeat(np.eye(3, 6), [9, 9, 8], axis=0)
+    assignment = METHODS["balanced"](
+        pair_vectors(directions, directions), ClusterParams(vectors="any", cluster_size=8, iterations=5), 0
+    )
+    together = [np.unique(assignment[topic]) for topic in (slice(0, 9), slice(9, 18), slice(18, 26))]
+    assert sorted(of.tolist() for of in together) == [[0], [1], [2]]
+
+
+def test_a_pair_joins_by_what_its_query_and_its_document_add() -> None:
+    sums = np.random.default_rng(0).normal(size=(5, 2, 4)).astype(np.float32)
+    queries, documents = np.random.default_rng(1).normal(size=(2, 7, 4)).astype(np.float32)
+    added = queries @ sums[:, 1].T + documents @ sums[:, 0].T
+    np.testing.assert_array_equal(_best(np.hstack([queries, documents]), sums), added.argmax(axis=1))
 
 
 @given(places=st.integers(1, 6), size=st.integers(1, 6), choices=st.integers(1, 3), seed=st.integers(0, 99))

@@ -1,14 +1,17 @@
 """Clusters of equal size, improved by exchanging pairs: the default."""
 
+import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from formats.clusters import NONE
 from formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
 from stages.cluster.methods.balance.equal import equal_clusters, improve
 from stages.cluster.methods.balance.exchange import exchange_pairs
 from stages.cluster.methods.lloyd import joint_points
 from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_sums
 
 SWEEPS = 3
 
@@ -18,7 +21,7 @@ Members = NDArray[np.int64]
 def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
     """Clusters ``(N,)`` of exactly ``cluster_size`` pairs that maximise eq. 2, the sum of S_q.S_d, directly.
 
-    What does not fill a cluster, drawn at random, is the last, smaller one. Pairs are taken into memory a
+    Pairs that fill no cluster, drawn at random, join the ones to which they add most. Pairs are taken into memory a
     cell at a time: at most ``resident_pairs`` and ``cells.MOST_CLUSTERS`` clusters, so that cost grows linearly
     with N. Afterwards pairs are exchanged between clusters on both sides of the cells' borders.
     """
@@ -30,9 +33,18 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[
     shuffled = rng.permutation(len(vectors))
     most = max(1, min(cells.MOST_CLUSTERS, params.resident_pairs // size))
     members = _members(vectors, np.sort(shuffled[: k * size]), size, most, params.iterations, rng)
-    assignment = np.full(len(vectors), k, dtype=np.int32)
+    assignment = np.full(len(vectors), NONE, dtype=np.int32)
     assignment[members] = np.arange(k, dtype=np.int32)[:, None]
+    if len(rest := shuffled[k * size :]):
+        assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k))
     return assignment
+
+
+def _best(points: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The cluster to which each point [q | d] adds most, q.S_d + d.S_q, by the clusters' sums ``(k, 2, d)``."""
+    swapped = sums[:, ::-1].reshape(len(sums), -1)
+    found: NDArray[np.int64] = faiss.knn(points, swapped, 1, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    return found[:, 0]
 
 
 def _members(

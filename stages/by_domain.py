@@ -1,0 +1,40 @@
+"""Artifacts made domain by domain: in scratch, where a killed run goes on, then published whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from formats.atomic import publish_dir, sync_files
+from formats.pairs import domains, file_stem
+from formats.results import read_json, write_json
+from formats.runtime import scratch
+from formats.source import Source
+
+Metrics = dict[str, Any]
+Work = Callable[[str, Path], Metrics]
+"""Takes a domain; writes its folder into the folder given; returns what there is to say of it."""
+
+
+def publish_domains(
+    stage: str, work: Work, pairs: Path, source: Source, fingerprint: str, output: Path
+) -> dict[str, Metrics]:
+    """Do the ``work`` of each domain of ``pairs`` that a run of the same ``fingerprint`` has not done yet.
+
+    Publishes the domains' folders, and ``source`` beside them, as ``output``.
+    """
+    parts = scratch(stage, fingerprint)
+    metrics = {}
+    for domain in tqdm(domains(pairs), desc=stage, unit="domain", mininterval=2, delay=2):
+        ledger = parts / f"{file_stem(domain)}.json"
+        if not ledger.exists():
+            found = work(domain, parts)
+            sync_files(parts / file_stem(domain))
+            write_json(ledger, found)  # last: a domain counts as done once its ledger is there
+        metrics[domain] = read_json(ledger, made_by=stage)
+    for ledger in parts.glob("*.json"):
+        ledger.unlink()
+    source.write(parts)
+    publish_dir(parts, output)
+    return metrics

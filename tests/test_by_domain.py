@@ -1,0 +1,97 @@
+"""Stages that work domain by domain: killed, they go on."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from formats.results import read_json
+from stages import by_domain
+from stages.cluster import __main__ as cluster
+from stages.filter import __main__ as judge
+from tests.helpers import plant_vectors, start_python, topic_pairs, tree, write_pairs, write_params
+
+STAGES = {
+    "cluster": (cluster, "data/clusters", {"base.seed": 2}),
+    "filter": (judge, "data/negatives", {"filter.margin": 0.2}),
+}
+SLOW = """
+import time
+from stages import by_domain
+real = by_domain.write_json
+def slow(*arguments):
+    real(*arguments)
+    time.sleep(60)
+by_domain.write_json = slow
+import runpy
+runpy.run_module("stages.{stage}", run_name="__main__")
+"""
+
+
+@pytest.fixture(autouse=True)
+def corpus(workspace: Path) -> Path:
+    for number, domain in enumerate(("ants", "bees/wild", "cats")):
+        write_pairs(domain, topic_pairs(40, seed=number))
+    plant_vectors()
+    judge.main()
+    return workspace
+
+
+def kill_after_one_domain(stage: str, folder: Path) -> None:
+    with start_python("-c", SLOW.format(stage=stage), cwd=folder) as process:
+        while not list(Path(".scratch", stage).rglob("ants.json")):
+            assert process.poll() is None, "the stage ended before it could be killed"
+            time.sleep(0.02)
+        process.kill()
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The domains that are worked on from now on."""
+    worked: list[str] = []
+    real = by_domain.sync_files
+
+    def watched(folder: Path) -> None:
+        worked.append(folder.name)
+        real(folder)
+
+    monkeypatch.setattr(by_domain, "sync_files", watched)
+    return worked
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_killed_one_goes_on_and_gives_the_same_bytes(stage: str, corpus: Path, monkeypatch) -> None:
+    module, output, changes = STAGES[stage]
+    module.main()
+    uninterrupted = tree(Path(output)), tree(Path("results"))
+    write_params(corpus, changes)
+    module.main()
+    old = tree(Path(output))
+    assert old != uninterrupted[0]
+    write_params(corpus)
+    kill_after_one_domain(stage, corpus)
+    assert tree(Path(output)) == old, "a killed stage must leave what was there as it was"
+    worked = watch(monkeypatch)
+    module.main()
+    assert worked == ["bees%2Fwild", "cats"]
+    assert (tree(Path(output)), tree(Path("results"))) == uninterrupted
+    assert not list(Path(".scratch").rglob("*.json")), "nothing of a finished run is left for a later one"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_killed_one_left_is_not_used_with_other_parameters(stage: str, corpus: Path, monkeypatch) -> None:
+    module, _, changes = STAGES[stage]
+    kill_after_one_domain(stage, corpus)
+    write_params(corpus, changes)
+    worked = watch(monkeypatch)
+    module.main()
+    assert worked == ["ants", "bees%2Fwild", "cats"]
+
+
+def test_a_new_model_makes_all_negatives_anew(corpus: Path, monkeypatch) -> None:
+    kill_after_one_domain("filter", corpus)
+    file = Path("data/vectors/planted/encoder.json")
+    assert read_json(file, made_by="embed")["weights"]
+    file.write_text(file.read_text().replace("weights of", "other weights of"))
+    worked = watch(monkeypatch)
+    judge.main()
+    assert worked == ["ants", "bees%2Fwild", "cats"]
