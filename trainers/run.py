@@ -24,9 +24,19 @@ curve, the loss under ``loss``."""
 
 
 def run_steps(
-    job: Job, model: nn.Module, params: Optimisation, steps: int, backward: Backward, *, task: str, advice: str
+    job: Job,
+    model: nn.Module,
+    params: Optimisation,
+    steps: int,
+    backward: Backward,
+    *,
+    task: str,
+    advice: str,
+    before: int = 0,
 ) -> list[Row]:
     """Train ``model``; a row of the curve a step. An unfinished run of the same job is gone on with.
+
+    ``before`` counts the steps of jobs before this one, which drew other numbers.
 
     Raises:
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
@@ -39,7 +49,7 @@ def run_steps(
     )
     with progress:
         for step in range(len(curve), steps):
-            seed_step(job.seed, step)
+            seed_step(job.seed, before + step)
             row: Row = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
             sum_gradients(model.parameters())
             norm = float(nn.utils.clip_grad_norm_(model.parameters(), params.clip))

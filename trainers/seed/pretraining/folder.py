@@ -27,11 +27,15 @@ _WEIGHTS = "decoder_and_head.safetensors"
 _CONFIG = "decoder.json"
 
 
-def build_model(params: PretrainParams, start: Path | None, tokenizer: PreTrainedTokenizerBase) -> Pretrained:
-    """A model to begin with: weights drawn anew, or those of the folder ``start``.
+def build_model(
+    params: PretrainParams, start: Path | None, tokenizer: PreTrainedTokenizerBase
+) -> tuple[Pretrained, int]:
+    """A model to begin with: weights drawn anew, or those of the folder ``start``; and how many steps pre-training
+    has already gone, over all runs that led to that folder.
 
     Raises:
-        InputError: no such encoder can be made, it reads fewer tokens, or ``start`` has a decoder of another shape.
+        InputError: no such encoder can be made, it reads fewer tokens, or ``start`` has a decoder of another shape or
+            one that is damaged.
     """
     if isinstance(params.encoder, NewEncoder):
         encoder = new_encoder(params.encoder, tokenizer)
@@ -44,19 +48,8 @@ def build_model(params: PretrainParams, start: Path | None, tokenizer: PreTraine
         )
     check_embeddings(encoder, shape, tokenizer)
     model = Pretrained(encoder, shape, params.decoder)
-    if start and (start / BESIDE).is_dir():
-        _load_beside(start / BESIDE, model, params)
-    return model
-
-
-def steps_before(start: Path | None) -> int:
-    """How many steps pre-training has already gone, over all runs that led to the folder ``start``.
-
-    Raises:
-        InputError: what is beside the encoder is damaged.
-    """
-    beside = start and (start / BESIDE).is_dir()
-    return int(_read_config(cast(Path, start) / BESIDE)["steps"]) if beside else 0
+    steps = _load_beside(start / BESIDE, model, params) if start and (start / BESIDE).is_dir() else 0
+    return model, steps
 
 
 def save_pretrained(
@@ -101,14 +94,15 @@ def _reading(folder: Path) -> Iterator[None]:
         raise InputError(f"{folder}: cannot be read ({str(error).splitlines()[0]}); pre-train again") from None
 
 
-def _load_beside(folder: Path, model: Pretrained, params: PretrainParams) -> None:
-    decoder = _read_config(folder)["decoder"]
+def _load_beside(folder: Path, model: Pretrained, params: PretrainParams) -> int:
+    config = _read_config(folder)
     with _reading(folder):
         weights = load_file(folder / _WEIGHTS)
     remedy = f"remove '{folder}' to begin with a new decoder and head"
-    if decoder != _decoder(params):
+    if config["decoder"] != _decoder(params):
         raise InputError(
-            f"{folder}: holds the decoder {json.dumps(decoder)}; set pretrain.seed.decoder to that, or {remedy}"
+            f"{folder}: holds the decoder {json.dumps(config['decoder'])}; "
+            f"set pretrain.seed.decoder to that, or {remedy}"
         )
     wanted = {name: tuple(value.shape) for name, value in _beside(model).items()}
     found = {name: tuple(value.shape) for name, value in weights.items()}
@@ -117,3 +111,4 @@ def _load_beside(folder: Path, model: Pretrained, params: PretrainParams) -> Non
             f"{folder}: '{name[0]}' has the shape {found.get(name[0])}, the model needs {wanted.get(name[0])}; {remedy}"
         )
     model.load_state_dict(weights, strict=False)
+    return int(config["steps"])

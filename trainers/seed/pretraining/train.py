@@ -9,11 +9,11 @@ from formats.atomic import atomic_dir
 from formats.errors import InputError
 from formats.results import write_tsv
 from trainers.distributed import own_rows, rank, sum_ranks
-from trainers.randomness import seed_start, seed_step
+from trainers.randomness import seed_start
 from trainers.run import run_steps, state_file
 from trainers.seed.pretraining.corpus import TOKENIZER, TRAINING, VALIDATION, load_tokenizer, special_tokens
 from trainers.seed.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
-from trainers.seed.pretraining.folder import build_model, save_pretrained, steps_before
+from trainers.seed.pretraining.folder import build_model, save_pretrained
 from trainers.seed.pretraining.job import PretrainJob
 from trainers.seed.pretraining.masking import mask_tokens
 from trainers.seed.pretraining.model import Sequences
@@ -36,7 +36,16 @@ def pretrain(job: PretrainJob) -> None:
     seed_start(job.seed)
     run = Pretraining(job)
     advice = "lower pretrain.seed.learning_rate"
-    curve = run_steps(job, run.model, job.params, job.params.steps, run.backward, task="pretrain", advice=advice)
+    curve = run_steps(
+        job,
+        run.model,
+        job.params,
+        job.params.steps,
+        run.backward,
+        task="pretrain",
+        advice=advice,
+        before=run.steps_before,
+    )
     last = {"step": job.params.steps, **run.validate()}
     if rank() > 0:
         return
@@ -63,8 +72,8 @@ class Pretraining:
         self._marks = np.array(self.tokenizer.all_special_ids)
         self._mask = special.mask
         self._ordinary = np.setdiff1d(np.arange(len(self.tokenizer)), self._marks).astype(np.int32)
-        self.model = build_model(job.params, job.start_model, self.tokenizer).to(job.device)
-        self.steps_before = steps_before(job.start_model)
+        model, self.steps_before = build_model(job.params, job.start_model, self.tokenizer)
+        self.model = model.to(job.device)
         if self._validation.whole(job.params.length) < 2:
             raise InputError(
                 f"{len(self._validation.tokens)} tokens to validate on, fewer than two sequences of "
@@ -78,7 +87,6 @@ class Pretraining:
             row = {f"validation {name}": value for name, value in self.validate().items()}
         count = self._training.count(self._params.length)
         place = self.steps_before + step
-        seed_step(self._job.seed, place)  # as ``run_steps`` did, but counted over all runs
         numbers = batch_numbers(place, self._params.batch_size, count, self._job.seed)
         generator = np.random.default_rng([self._job.seed, place])
         own, chosen, wanted = self._read(self._training, numbers, generator, own_rows())
