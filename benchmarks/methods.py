@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import faiss
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from formats.clusters import Clusters
 from formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
+from stages.cluster.methods.balance import cells, exchange
 from stages.cluster.methods.lloyd import sum_points, train
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
@@ -62,17 +64,29 @@ def gcbs(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
     return _chop(order.astype(np.int64), batch), np.empty(0, np.int64)
 
 
-def clustered(method: str, vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+def clustered(method: str, vectors: PairVectors, batch: int, **changes: int) -> tuple[Batches, NDArray[np.int64]]:
     """One of this project's clustering methods and its packing."""
-    assignment = METHODS[method](vectors, _params(method, batch), SEED)
+    assignment = METHODS[method](vectors, _params(method, batch, **changes), SEED)
     clusters = _clusters(vectors, assignment)
-    return _chop(contextual(clusters, batch, 1.0, np.random.default_rng(SEED)), batch), clusters.sizes
+    # Another seed: the generator that clusters drew from would leave over the pairs that clusters had no room for.
+    return _chop(contextual(clusters, batch, 1.0, np.random.default_rng(SEED + 1)), batch), clusters.sizes
 
 
-def _params(method: str, size: int) -> ClusterParams:
-    return ClusterParams.model_validate(
-        {"vectors": "any", "method": method, "cluster_size": size, "iterations": ITERATIONS}
-    )
+def flat(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """``balanced`` without cells, all vectors in memory."""
+    cells.MOST_CLUSTERS = len(vectors)
+    return clustered("balanced", vectors, batch, resident_pairs=len(vectors))
+
+
+def optimum(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """``flat``, and pairs exchanged until hardly any two of 64 neighbouring clusters gain by it."""
+    exchange.NEIGHBOURS, exchange.ROUNDS, exchange.STALL, exchange.LEAST_GAIN = 64, 10_000, 64, 1e-6
+    return flat(vectors, batch)
+
+
+def _params(method: str, size: int, **changes: int) -> ClusterParams:
+    params = {"vectors": "any", "method": method, "cluster_size": size, "iterations": ITERATIONS, **changes}
+    return ClusterParams.model_validate(params)
 
 
 def _clusters(vectors: PairVectors, assignment: NDArray[np.int32]) -> Clusters:
@@ -91,3 +105,15 @@ def _along_tour(vectors: PairVectors, assignment: NDArray[np.int32], batch: int)
 def _chop(rows: NDArray[np.int64], batch: int) -> Batches:
     count = len(rows) // batch
     return rows[: count * batch].reshape(count, batch)
+
+
+ALL: dict[str, Batching] = {
+    "random": random,
+    "reference": reference,
+    "faiss_balanced": faiss_balanced,
+    "gcbs": gcbs,
+    **{name: partial(clustered, name) for name in METHODS},
+    "flat": flat,
+    "optimum": optimum,
+}
+DEFAULT = ("random", "reference", "faiss_balanced", "gcbs", "balanced")

@@ -1,59 +1,64 @@
-"""How the cost of clustering grows with the number of pairs, on generated vectors.
+"""How the cost of making batches grows with the number of pairs, on generated vectors.
 
-``python -m benchmarks.scale [--pairs 10000 100000 1000000] [--cluster-size 128] [--flat]``
+``python -m benchmarks.scale [--pairs 10000 100000 1000000] [--batch 128] [--methods ...] [--output FILE]``
 
-Every size runs in a process of its own. ``--flat`` clusters each size once more without cells.
+Prints the table of ``benchmarks.batches`` for each size, and how many times as long each method took as for the size
+before.
 """
 
 import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
-import multiprocessing
-import resource
+import itertools
 import tempfile
-import time
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.comparison import Row, compare, show
+from benchmarks.methods import ALL
+from formats.negatives import Negatives
+from formats.results import write_tsv
 from formats.vectors import PairVectors, blocks
-from stages.cluster.methods import METHODS
-from stages.cluster.methods.balance import cells
-from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_sums
+from stages.filter.params import FilterParams
+from stages.filter.rules import thresholds
 
 WIDTH = 384
 PAIRS_A_TOPIC = 100
 TOPICS_A_FIELD = 50
+MARGIN = 0.05
 SEED = 17
 
 
 def main() -> None:
-    """Print a line a size, with its ratios to the line before."""
+    """Print the tables, and write them as one TSV file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
     parser.add_argument("--pairs", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--cluster-size", type=int, default=128)
-    parser.add_argument("--flat", action="store_true")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--methods", nargs="+", choices=sorted(ALL), default=["random", "balanced"])
+    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    print("     pairs      way  hardness   seconds    growth   peak MiB", flush=True)
-    before: dict[bool, tuple[int, float]] = {}
+    jobs = [(arguments.batch, method) for method in arguments.methods]
+    sizes: list[list[Row]] = []
     with tempfile.TemporaryDirectory() as folder:
         for pairs in arguments.pairs:
             file = Path(folder) / f"{pairs}.npy"
-            _generate(file, pairs)
-            for flat in (False, True) if arguments.flat else (False,):
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    hardness, seconds, mib = pool.apply(_measure, (file, arguments.cluster_size, flat))
-                size, earlier = before.get(flat, (pairs, seconds))
-                before[flat] = pairs, seconds
-                growth = f"{seconds / earlier:.1f}x / {pairs / size:.0f}x"
-                way = "flat" if flat else "cells"
-                print(f"{pairs:10,} {way:>8} {hardness:9.4f} {seconds:9.1f} {growth:>12} {mib:8,}", flush=True)
+            generate(file, pairs)
+            sizes.append(compare(f"{pairs:,} pairs", partial(open_generated, file), jobs))
+            show(sizes[-1])
             file.unlink()
+    for smaller, larger in itertools.pairwise(sizes):
+        for less, more in zip(smaller, larger, strict=False):
+            times = f"{more.seconds / max(less.seconds, 0.01):.1f}"
+            print(f"{more.method}: {more.data} took {times} times as long as {less.data}")
+    if arguments.output:
+        write_tsv(arguments.output, [asdict(row) for rows in sizes for row in rows])
 
 
-def _generate(file: Path, pairs: int) -> None:
+def generate(file: Path, pairs: int) -> None:
     """Unit vectors, queries first: fields of topics of pairs, and noise, float16."""
     rng = np.random.default_rng(SEED)
     topics = max(1, pairs // PAIRS_A_TOPIC)
@@ -77,23 +82,22 @@ def _units(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
     return found
 
 
-def _measure(file: Path, cluster_size: int, flat: bool) -> tuple[float, float, int]:
+def open_generated(file: Path) -> tuple[PairVectors, Negatives]:
+    """Pairs whose texts are all different; what scores too high is a false negative."""
     both = np.load(file, mmap_mode="r")
     pairs = len(both) // 2
     vectors = PairVectors(vectors=both, rows=np.arange(2 * pairs).reshape(2, pairs))
-    params = ClusterParams(vectors="any", cluster_size=cluster_size, iterations=5)
-    if flat:
-        cells.MOST_CLUSTERS = pairs
-        params = params.model_copy(update={"resident_pairs": pairs})
-    start = time.perf_counter()
-    assignment = METHODS["balanced"](vectors, params, SEED)
-    seconds = time.perf_counter() - start
-    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    k = pairs // cluster_size
-    sums = side_sums(vectors, assignment, int(assignment.max()) + 1)[:k]
-    within = np.einsum("kd,kd->", sums[:, 0], sums[:, 1], dtype=np.float64)
-    within -= vectors.scores()[assignment < k].sum(dtype=np.float64)
-    return float(within / (k * cluster_size * (cluster_size - 1))), seconds, mib
+    scores = vectors.scores()
+    classes = np.arange(pairs, dtype=np.int32)
+    negatives = Negatives(
+        scores=scores,
+        thresholds=thresholds(scores, FilterParams(vectors="generated", margin=MARGIN)),
+        query_class=classes,
+        document_class=classes,
+        kept=np.ones(pairs, dtype=bool),
+        mined=np.empty((pairs, 0), dtype=np.int32),
+    )
+    return vectors, negatives
 
 
 if __name__ == "__main__":

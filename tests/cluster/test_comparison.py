@@ -1,12 +1,15 @@
 """``python -m benchmarks.batches``: the comparison of clusterings."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import batches
+from benchmarks import batches, scale
+from benchmarks.comparison import measure
+from benchmarks.methods import ALL
 from stages.filter import __main__ as judge
 from tests.helpers import plant_vectors, topic_pairs, write_pairs
 
@@ -39,7 +42,25 @@ def test_the_true_sizes_of_clusters_are_told(
     data: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], largest: int, smallest: int
 ) -> None:
     made = np.arange(40).reshape(5, 8), np.array(sizes, dtype=np.int64)
-    monkeypatch.setitem(batches.ALL, "given", lambda *_: made)
-    row = batches._measure((data, "birds", 8, "given"))
+    monkeypatch.setitem(ALL, "given", lambda *_: made)
+    row = measure(("birds", partial(batches.open_domain, data, "birds"), 8, "given"))
     assert row is not None
     assert (row.batches, row.largest, row.smallest) == (5, largest, smallest)
+
+
+def test_generated_pairs_are_compared_in_the_same_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "scale.tsv"
+    methods = ["random", "balanced", "flat", "optimum"]
+    command = ["scale", "--pairs", "400", "800", "--batch", "16", "--methods", *methods, "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", command)
+    scale.main()
+    header, *lines = [line.split("\t") for line in output.read_text().splitlines()]
+    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [row["batches"] for row in rows] == ["25"] * 4 + ["50"] * 4
+    for of_size in (rows[:4], rows[4:]):
+        hardness = {row["method"]: float(row["unmasked"]) for row in of_size}
+        assert hardness["random"] < 0.9 * hardness["balanced"]
+        assert hardness["flat"] <= hardness["optimum"]
+    assert "balanced: 800 pairs took" in capsys.readouterr().out

@@ -1,0 +1,99 @@
+"""Ways to make batches measured in the same way: what the comparisons share."""
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.methods import ALL, Batches
+from formats.negatives import Negatives
+from formats.positives import KnownPositives
+from formats.vectors import PairVectors
+from stages.pack.masks import false_negatives
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One method on one data set. ``p95`` is the 95th percentile of all negatives' similarities."""
+
+    data: str
+    batch: int
+    method: str
+    batches: int
+    hardness: float
+    unmasked: float
+    p95: float
+    masked: float
+    largest: int
+    smallest: int
+    seconds: float
+    mib: int
+
+
+Open = Callable[[], tuple[PairVectors, Negatives]]
+"""Opens a data set; goes to another process."""
+
+
+def compare(data: str, opening: Open, jobs: Sequence[tuple[int, str]]) -> list[Row]:
+    """Rows of ``jobs``, batch sizes and methods; where there are not two batches there is none.
+
+    Every job runs in a process of its own, so that its peak memory is its own, too.
+    """
+    work = [(data, opening, *job) for job in jobs]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        found = tqdm(pool.imap(measure, work, chunksize=1), desc=data, total=len(jobs), unit="run", leave=False)
+        return [row for row in found if row]
+
+
+def measure(job: tuple[str, Open, int, str]) -> Row | None:
+    """Run one method, and judge its batches."""
+    data, opening, batch, method = job
+    vectors, negatives = opening()
+    if len(vectors) < 2 * batch:
+        return None
+    start = time.perf_counter()
+    batches, sizes = ALL[method](vectors, batch)
+    seconds = time.perf_counter() - start
+    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return Row(
+        data=data,
+        batch=batch,
+        method=method,
+        batches=len(batches),
+        largest=int(sizes.max(initial=0)),
+        smallest=int(sizes.min()) if len(sizes) else 0,
+        seconds=round(seconds, 2),
+        mib=mib,
+        **_quality(vectors, negatives, batches),
+    )
+
+
+def _quality(vectors: PairVectors, negatives: Negatives, batches: Batches) -> dict[str, float]:
+    known = KnownPositives(negatives)
+    others = ~np.eye(batches.shape[1], dtype=bool)
+    found = []
+    for rows in batches:
+        scores = vectors.queries(rows) @ vectors.documents(rows).T
+        mask = false_negatives(
+            scores,
+            negatives.thresholds[rows],
+            known.among(negatives.query_class[rows], negatives.document_class[rows]),
+        )
+        kept = others & ~mask
+        unmasked = scores[kept].mean() if kept.any() else 0.0
+        found.append((scores[others].mean(), unmasked, np.percentile(scores[others], 95), mask[others].mean()))
+    means = np.mean(found, axis=0).round(4).tolist()
+    return dict(zip(("hardness", "unmasked", "p95", "masked"), means, strict=True))
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print a table."""
+    names = [field.name for field in fields(Row)]
+    lines = [names, *([str(getattr(row, name)) for name in names] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
+    print("\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines))
+    print(flush=True)
