@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from formats.fingerprint import files_fingerprint, fingerprint
+from formats.fingerprint import content_id, files_fingerprint, fingerprint
 from formats.negatives import Negatives
 from formats.pairs import read_pairs
-from formats.params import load_params
+from formats.params import Base, load_params
 from formats.results import write_json
 from formats.source import Source
 from formats.vectors import VectorStore
@@ -28,15 +28,18 @@ _CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 def main() -> str:
     """Write ``data/negatives`` and a summary a domain to ``results/filter.json``."""
     params = load_params("filter", FilterParams)
+    seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
 
     def work(domain: str, folder: Path) -> dict[str, float]:
-        negatives = _judge_domain(domain, store, params)
+        negatives = _judge_domain(domain, store, params, np.random.default_rng([seed, int(content_id(domain), 16)]))
         negatives.write(folder, domain)
         return _describe(negatives)
 
     source = Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
-    content = fingerprint(params.model_dump(), source.model_dump(), files_fingerprint([store.description, *_CODE]))
+    content = fingerprint(
+        params.model_dump(), seed, source.model_dump(), files_fingerprint([store.description, *_CODE])
+    )
     metrics = publish_domains("filter", work, PAIRS, source, content, OUTPUT)
     write_json(METRICS, metrics)
     pairs = sum(domain["pairs"] for domain in metrics.values())
@@ -44,7 +47,7 @@ def main() -> str:
     return f"{pairs:,} pairs of {len(metrics)} domains scored by '{params.vectors}', {dropped:,} dropped"
 
 
-def _judge_domain(domain: str, store: VectorStore, params: FilterParams) -> Negatives:
+def _judge_domain(domain: str, store: VectorStore, params: FilterParams, rng: np.random.Generator) -> Negatives:
     pairs = read_pairs(PAIRS, domain, "train")
     vectors = store.of(domain).of_pairs(pairs)
     scores = vectors.scores()
@@ -56,7 +59,7 @@ def _judge_domain(domain: str, store: VectorStore, params: FilterParams) -> Nega
         kept=np.ones(len(scores), dtype=bool),
         mined=np.empty((len(scores), 0), dtype=np.int32),
     )
-    return judge_by_rank(vectors, negatives, params)
+    return judge_by_rank(vectors, negatives, params, rng)
 
 
 def _describe(negatives: Negatives) -> dict[str, float]:

@@ -16,6 +16,10 @@ class MineParams(Params):
     """How far down the ranking to look."""
     skip: int = Field(default=0, ge=0)
     """Ranks at the top to leave out."""
+    min_score: float | None = None
+    """Documents that score lower are left out: too easy."""
+    sample: bool = False
+    """Draw them at random among those left, instead of taking the hardest."""
 
     @model_validator(mode="after")
     def _enough_ranks(self) -> "MineParams":

@@ -26,7 +26,9 @@ class Ranking:
     rank: NDArray[np.int64]
 
 
-def judge_by_rank(vectors: PairVectors, negatives: Negatives, params: FilterParams) -> Negatives:
+def judge_by_rank(
+    vectors: PairVectors, negatives: Negatives, params: FilterParams, rng: np.random.Generator
+) -> Negatives:
     """``negatives`` with ``kept`` and ``mined`` as ``params`` asks for them.
 
     Every query is compared with every document: N M d multiplications, blocks of both in memory.
@@ -44,7 +46,8 @@ def judge_by_rank(vectors: PairVectors, negatives: Negatives, params: FilterPara
         if params.consistency:
             kept[block] = consistent(ranking, negatives.scores[block], params.consistency)
         if params.mine:
-            mined[block] = hardest(ranking, negatives.thresholds[block], params.mine)
+            draws = rng.random((len(ranking.rows), depth)) if params.mine.sample else None
+            mined[block] = hard_negatives(ranking, negatives.thresholds[block], params.mine, draws)
     return replace(negatives, kept=kept, mined=mined)
 
 
@@ -55,14 +58,26 @@ def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDAr
     return kept
 
 
-def hardest(ranking: Ranking, thresholds: NDArray[np.float32], params: MineParams) -> NDArray[np.int32]:
-    """Rows ``(n, count)`` of the documents that rank highest and stay below ``thresholds`` ``(n,)``; -1 is none."""
-    inside = (ranking.rank >= params.skip) & (ranking.rank < params.depth)
-    fit = inside & (ranking.scores < thresholds[:, None])
+def hard_negatives(
+    ranking: Ranking, thresholds: NDArray[np.float32], params: MineParams, draws: NDArray[np.float64] | None
+) -> NDArray[np.int32]:
+    """Rows ``(n, count)``, best first, of documents whose rank and score ``params`` allows; -1 is none.
+
+    They stay below ``thresholds`` ``(n,)``. The hardest are taken, or those that ``draws`` ``(n, depth)``, a number
+    a rank, has least for.
+    """
+    fit = (ranking.rank >= params.skip) & (ranking.rank < params.depth) & (ranking.scores < thresholds[:, None])
+    if params.min_score is not None:
+        fit &= ranking.scores >= params.min_score
+    none = fit.shape[1]
+    places = np.where(fit, np.arange(none), none)
+    if draws is not None:
+        drawn = np.where(fit, np.take_along_axis(draws, np.clip(ranking.rank, 0, params.depth - 1), axis=1), np.inf)
+        places = np.take_along_axis(places, np.argsort(drawn, axis=1)[:, : params.count], axis=1)
+    places = np.sort(places, axis=1)[:, : params.count]
+    rows = np.pad(ranking.rows, ((0, 0), (0, 1)), constant_values=-1)
     mined = np.full((len(fit), params.count), -1, dtype=np.int32)
-    order = np.argsort(~fit, axis=1, kind="stable")[:, : params.count]
-    rows = np.where(np.take_along_axis(fit, order, axis=1), np.take_along_axis(ranking.rows, order, axis=1), -1)
-    mined[:, : rows.shape[1]] = rows
+    mined[:, : places.shape[1]] = np.take_along_axis(rows, places, axis=1)
     return mined
 
 

@@ -1,5 +1,6 @@
 """The consistency filter and mined negatives against plain loops."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -72,7 +73,9 @@ def test_a_pair_is_kept_where_fewer_than_k_other_documents_score_higher(
     pairs: int, texts: int, k: int, seed: int
 ) -> None:
     vectors, negatives = planted(pairs, texts, seed)
-    judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=k))
+    judged = judge_by_rank(
+        vectors, negatives, FilterParams(vectors="v", margin=0, consistency=k), np.random.default_rng(0)
+    )
     expected = [
         sum(score > negatives.scores[row] for score in others(vectors, negatives, row)) < k for row in range(pairs)
     ]
@@ -99,7 +102,7 @@ def test_mined_negatives_are_the_hardest_that_are_no_false_negatives(
     vectors, negatives = planted(pairs, texts, seed)
     params = FilterParams(vectors="v", mine=mine, **rule)
     negatives = replace(negatives, thresholds=thresholds(negatives.scores, params))
-    judged = judge_by_rank(vectors, negatives, params)
+    judged = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
     assert judged.kept.all()
     assert judged.mined.shape == (pairs, mine.count)
     for row, mined in enumerate(judged.mined):
@@ -115,15 +118,71 @@ def test_mined_negatives_are_the_hardest_that_are_no_false_negatives(
         assert len(set(names.tolist())) == len(names)
 
 
-def test_blocks_do_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@settings(deadline=None)
+@given(
+    st.integers(1, 30),
+    st.integers(1, 12),
+    st.builds(
+        lambda count, skip, more, least: MineParams(
+            count=count, skip=skip, depth=count + skip + more, min_score=least, sample=True
+        ),
+        st.integers(1, 4),
+        st.integers(0, 3),
+        st.integers(0, 6),
+        st.sampled_from([None, -0.5, 0.25]),
+    ),
+    st.integers(0, 2**32 - 1),
+)
+def test_sampled_negatives_are_some_of_those_that_are_allowed(
+    pairs: int, texts: int, mine: MineParams, seed: int
+) -> None:
+    vectors, negatives = planted(pairs, texts, seed)
+    params = FilterParams(vectors="v", margin=0, mine=mine)
+    negatives = replace(negatives, thresholds=thresholds(negatives.scores, params))
+    judged = judge_by_rank(vectors, negatives, params, np.random.default_rng(seed))
+    for row, mined in enumerate(judged.mined):
+        found = mined[mined >= 0]
+        allowed = [
+            score
+            for score in others(vectors, negatives, row)[mine.skip : mine.depth]
+            if score < negatives.thresholds[row] and (mine.min_score is None or score >= mine.min_score)
+        ]
+        assert len(found) == min(mine.count, len(allowed))
+        assert (mined[len(found) :] == -1).all()
+        scores = (vectors.documents(slice(None))[found] @ vectors.queries(slice(None))[row]).tolist()
+        assert scores == sorted(scores, reverse=True)
+        assert not Counter(scores) - Counter(allowed)
+        assert len(set(negatives.document_class[found].tolist())) == len(found)
+
+
+def test_sampling_takes_each_rank_as_often_and_follows_the_seed() -> None:
+    generator = np.random.default_rng(5)
+    vectors = pair_vectors(*generator.normal(size=(2, 400, 16)))
+    scores = vectors.scores()
+    negatives = without_duplicates(scores, scores + 99)
+    everything = MineParams(count=10, depth=10)
+    ranked = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, mine=everything), generator).mined
+    params = FilterParams(vectors="v", margin=0, mine=MineParams(count=3, depth=10, sample=True))
+    first, again, other = (
+        judge_by_rank(vectors, negatives, params, np.random.default_rng(seed)).mined for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    taken = (first[:, :, None] == ranked[:, None, :]).any(axis=1).mean(axis=0)
+    assert taken.min() > 0.2
+    assert taken.max() < 0.4
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_blocks_do_not_change_what_is_found(sample: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(3)
     vectors = pair_vectors(*generator.normal(size=(2, 150, 16)))
     scores = vectors.scores()
     negatives = without_duplicates(scores, scores)
-    params = FilterParams(vectors="v", margin=0, consistency=5, mine=MineParams(count=4, depth=20))
-    whole = judge_by_rank(vectors, negatives, params)
+    params = FilterParams(vectors="v", margin=0, consistency=5, mine=MineParams(count=4, depth=20, sample=sample))
+    whole = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
     monkeypatch.setattr(store, "_BLOCK_ROWS", 32)
-    in_blocks = judge_by_rank(vectors, negatives, params)
+    in_blocks = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
     assert 0 < whole.kept.sum() < 150
     np.testing.assert_array_equal(in_blocks.kept, whole.kept)
     np.testing.assert_array_equal(in_blocks.mined, whole.mined)
@@ -135,7 +194,7 @@ def test_where_all_vectors_are_equal_all_pairs_are_kept_and_nothing_can_be_mined
     scores = vectors.scores()
     params = FilterParams(vectors="v", margin=0, consistency=1, mine=MineParams(count=2, depth=10))
     negatives = without_duplicates(scores, thresholds(scores, params))
-    judged = judge_by_rank(vectors, negatives, params)
+    judged = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
     assert judged.kept.all()
     assert (judged.mined == -1).all()
 
@@ -149,5 +208,7 @@ def test_a_pair_whose_document_lies_elsewhere_is_dropped() -> None:
     vectors = pair_vectors(queries, documents)
     scores = vectors.scores()
     negatives = without_duplicates(scores, scores)
-    judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=1))
+    judged = judge_by_rank(
+        vectors, negatives, FilterParams(vectors="v", margin=0, consistency=1), np.random.default_rng(0)
+    )
     assert np.flatnonzero(~judged.kept).tolist() == [4, 9]
