@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from formats.clusters import NONE
 from formats.vectors import PairVectors, blocks
@@ -13,9 +14,12 @@ def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int) -> ND
     members = np.flatnonzero(assignment != NONE)
     order = members[np.argsort(assignment[members], kind="stable")]
     for block in blocks(len(order)):
-        present, starts = np.unique(assignment[order[block]], return_index=True)
-        for side, found in enumerate((vectors.queries(order[block]), vectors.documents(order[block]))):
-            sums[present, side] += np.add.reduceat(found, starts, axis=0)
+        rows = order[block]
+        present, starts = np.unique(assignment[rows], return_index=True)
+        # A row a cluster, a one for each of its members: many times faster than ``np.add.reduceat``.
+        members_of = csr_array((np.ones(len(rows), np.float32), np.arange(len(rows)), np.append(starts, len(rows))))
+        for side, found in enumerate((vectors.queries(rows), vectors.documents(rows))):
+            sums[present, side] += members_of @ found
     return sums
 
 
