@@ -40,6 +40,8 @@ def near_classes(texts: Sequence[str], threshold: float) -> NDArray[np.int32]:
     for left, right in _candidates(keys):
         apart = np.flatnonzero(joined[left] != joined[right])
         likely = apart[(sketches[left[apart]] == sketches[right[apart]]).sum(axis=1) >= least]
+        if not len(likely):  # in thousands of small domains nearly always
+            continue
         left, right = np.minimum(left[likely], right[likely]), np.maximum(left[likely], right[likely])
         pairs = np.setdiff1d(left * len(texts) + right, refused)
         left, right = np.divmod(pairs, len(texts))
