@@ -63,7 +63,7 @@ def curves(variant: str, runs: Mapping[str, Sequence[Step]], measure: str) -> Ma
             colour = COLOURS.get(policy, _OTHERS)
             axes.plot(numbers, values, color=colour, linewidth=0.7, alpha=0.4)
             axes.plot(numbers, _smooth(values), color=colour, linewidth=2, label=policy)
-        axes.legend()
+        figure.legend(loc="outside upper left", ncols=len(runs))  # above: never over a line
         return inline(figure, f"Curves of {measure} in the training of {variant}, on {' and on '.join(runs)} batches.")
 
 
@@ -78,7 +78,7 @@ def lines(
             axes.xaxis.set_major_formatter("{x:,.0f}")  # the default one writes powers in TeX
         for (name, (places, values)), style in zip(curves.items(), ("-", "--", ":", "-."), strict=False):
             axes.plot(places, values, style, color=COLOURS["contextual"], linewidth=2, label=name)
-        axes.legend()
+        figure.legend(loc="outside upper left", ncols=len(curves))
         return inline(figure, f"Curves of {title} by {across}.")
 
 
