@@ -1,5 +1,6 @@
 """Artifacts made domain by domain: in scratch, where a killed run goes on, then published whole."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,18 @@ def publish_domains(
     Publishes the domains' folders, and ``source`` beside them, as ``output``.
     """
     parts = scratch(stage, fingerprint)
+    made, ledgers = parts / "made", parts / "ledgers"
+    made.mkdir(exist_ok=True)
     metrics = {}
     for domain in tqdm(domains(pairs), desc=stage, unit="domain", mininterval=2, delay=2):
-        ledger = parts / f"{file_stem(domain)}.json"
+        ledger = ledgers / f"{file_stem(domain)}.json"
         if not ledger.exists():
-            found = work(domain, parts)
-            sync_files(parts / file_stem(domain))
+            found = work(domain, made)
+            sync_files(made / file_stem(domain))
             write_json(ledger, found)  # last: a domain counts as done once its ledger is there
         metrics[domain] = read_json(ledger, made_by=stage)
-    for ledger in parts.glob("*.json"):
-        ledger.unlink()
-    source.write(parts)
-    publish_dir(parts, output)
+    shutil.rmtree(ledgers, ignore_errors=True)
+    source.write(made)
+    publish_dir(made, output)
+    parts.rmdir()
     return metrics
