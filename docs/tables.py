@@ -71,17 +71,18 @@ def _batches(texts: Sequence[str]) -> Lines:
 
 
 def _quality(texts: Sequence[str]) -> Lines:
-    """Settings by domains trained on: nDCG@10 there and elsewhere, mean and spread over seeds."""
+    """Settings by domains trained on, and epochs where they differ: nDCG@10 there and elsewhere, mean and spread."""
     rows = _read(texts)
-    places = list(dict.fromkeys(row["domains"] for row in rows))
-    labels = [place if " " not in place else f"{len(place.split())} domains" for place in places]
+    runs = list(dict.fromkeys((row["domains"], row["epochs"]) for row in rows))
+    labels = [names if " " not in names else f"{len(names.split())} domains" for names, _ in runs]
+    if len({epochs for _, epochs in runs}) > 1:
+        labels = [f"{label}, {epochs} epochs" for label, (_, epochs) in zip(labels, runs, strict=True)]
     lines = [["", *(f"{label}, {where}" for label in labels for where in ("home", "elsewhere"))]]
     for setting in dict.fromkeys(row["setting"] for row in rows):
+        own = [row for row in rows if row["setting"] == setting]
         cells = [
-            _spread(
-                [float(row[f"ndcg@10 {where}"]) for row in rows if (row["setting"], row["domains"]) == (setting, place)]
-            )
-            for place in places
+            _spread([float(row[f"ndcg@10 {where}"]) for row in own if (row["domains"], row["epochs"]) == run])
+            for run in runs
             for where in ("home", "elsewhere")
         ]
         lines.append([setting, *cells])

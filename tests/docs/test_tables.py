@@ -45,3 +45,13 @@ def test_the_report_can_show_what_is_in_experiments():
     shown = {experiment.name: experiment.table for experiment in read_experiments(ROOT / "experiments")}
     assert {"batches/quality", "batches/quality_code"} <= set(shown)
     assert all(len(row) == len(table.header) for table in shown.values() for row in table.rows)
+
+
+def test_runs_of_other_lengths_get_columns_of_their_own(tmp_path):
+    rows = ["domains\tsetting\tepochs\tseed\tndcg@10 home\tndcg@10 elsewhere"]
+    rows += [f"birds\trandom\t{epochs}\t0\t.{epochs}\t.5" for epochs in (4, 8)]
+    (tmp_path / "runs.tsv").write_text("\n".join(rows) + "\n")
+    filled = fill(f"<!-- quality: {tmp_path}/runs.tsv -->\n")
+    header = [f"birds, {epochs} epochs, {where}" for epochs in (4, 8) for where in ("home", "elsewhere")]
+    assert filled.splitlines()[1] == f"|  | {' | '.join(header)} |"
+    assert filled.splitlines()[3] == "| random | .400 | .500 | .800 | .500 |"
