@@ -1,13 +1,13 @@
 """``resident_pairs``: how much is in memory at a time, and what that costs."""
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, Rows
+from formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from tests.cluster.planted import objective, pair_vectors, planted
@@ -23,22 +23,23 @@ def clustered(method: str, vectors: PairVectors, cluster_size: int, resident: in
 @pytest.mark.parametrize("method", METHODS)
 def test_no_more_pairs_than_allowed_are_read_at_a_time(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("formats.vectors._BLOCK_ROWS", 50)  # blocks are of a fixed size that toys do not reach
-    read: list[int] = []
-    for side in ("queries", "documents"):
-        monkeypatch.setattr(PairVectors, side, counted(getattr(PairVectors, side), read))
     vectors, _ = planted(600, 12)
-    clustered(method, vectors, 10, RESIDENT)
-    assert max(read) <= RESIDENT
-    assert sum(read) >= 2 * 600, "every pair was read all the same"
+    watched = vectors.vectors.view(Watched)
+    watched.read = []
+    clustered(method, replace(vectors, vectors=watched), 10, RESIDENT)
+    assert max(watched.read) <= RESIDENT
+    assert sum(watched.read) >= 2 * 600, "every pair was read all the same"
 
 
-def counted(of: Callable[[Any, Rows], NDArray[np.float32]], read: list[int]) -> Callable[[Any, Rows], Any]:
-    def counting(vectors: PairVectors, rows: Rows) -> NDArray[np.float32]:
-        found = of(vectors, rows)
-        read.append(len(found))
+class Watched(np.ndarray[Any, Any]):
+    """Notes how many rows are read at a time."""
+
+    read: list[int]
+
+    def __getitem__(self, rows: Any) -> Any:
+        found = np.asarray(super().__getitem__(rows))
+        self.read.append(len(found))
         return found
-
-    return counting
 
 
 @pytest.mark.parametrize("method", METHODS)
