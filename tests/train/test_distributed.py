@@ -30,7 +30,7 @@ LEARNERS = {"biencoder": build_learner, "cde": Contextual, "xtr": TokenRetriever
         ("biencoder", {}),
         ("cde", {"documents": 4, "null_share": 0.3}),
         ("cde", {"documents": 9, "null_share": 0.3, "context_reads_text": False}),
-        ("xtr", {"k": 9, "learning_rate": 1e-5}),  # what is retrieved jumps, and so would larger steps
+        ("xtr", {"k": 9, "learning_rate": 1e-7}),  # what is retrieved jumps, and so would larger steps
         ("xtr", {"score": "colbert"}),
     ],
 )
