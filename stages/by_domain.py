@@ -1,13 +1,14 @@
 """Artifacts made domain by domain: in scratch, where a killed run goes on, then published whole."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from formats.atomic import publish_dir, sync_files
+from formats.fingerprint import files_fingerprint, fingerprint
 from formats.pairs import domains, file_stem
 from formats.results import read_json, write_json
 from formats.runtime import scratch
@@ -17,15 +18,19 @@ Metrics = dict[str, Any]
 Work = Callable[[str, Path], Metrics]
 """Takes a domain; writes its folder into the folder given; returns what there is to say of it."""
 
+_STAGES = Path(__file__).parent
+
 
 def publish_domains(
-    stage: str, work: Work, pairs: Path, source: Source, fingerprint: str, output: Path
+    stage: str, work: Work, source: Source, settings: object, inputs: Sequence[Path], *, pairs: Path, output: Path
 ) -> dict[str, Metrics]:
-    """Do the ``work`` of each domain of ``pairs`` that a run of the same ``fingerprint`` has not done yet.
+    """Do the ``work`` of each domain of ``pairs`` that a run of the same content has not done yet.
 
+    ``source``, ``settings``, the ``inputs`` besides those of ``source`` and the stage's code decide the content.
     Publishes the domains' folders, and ``source`` beside them, as ``output``.
     """
-    parts = scratch(stage, fingerprint)
+    files = files_fingerprint([*inputs, _STAGES / stage, _STAGES.with_name("formats")])
+    parts = scratch(stage, fingerprint(settings, source.model_dump(), files))
     made, ledgers = parts / "made", parts / "ledgers"
     made.mkdir(exist_ok=True)
     metrics = {}

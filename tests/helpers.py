@@ -130,6 +130,25 @@ def start_python(*arguments: str, cwd: Path, **environment: str) -> "subprocess.
     )
 
 
+def start_slowed(
+    stage: str, *arguments: str, after: str, seconds: float, cwd: Path, **environment: str
+) -> "subprocess.Popen[bytes]":
+    """Start a stage that sleeps after every call of the function ``after``, so that there is time to kill it."""
+    module, name = after.rsplit(".", 1)
+    script = f"""
+import runpy, sys, time
+import {module} as module
+real = module.{name}
+def slow(*given):
+    real(*given)
+    time.sleep({seconds})
+module.{name} = slow
+sys.argv = {[f"stages.{stage}", *arguments]}
+runpy.run_module("stages.{stage}", run_name="__main__")
+"""
+    return start_python("-c", script, cwd=cwd, **environment)
+
+
 def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     """Run ``python -m stages.STAGE`` in ``cwd``, and wait."""
     return run_python("-m", f"stages.{stage}", *arguments, cwd=cwd, **environment)

@@ -9,23 +9,12 @@ from formats.results import read_json
 from stages import by_domain
 from stages.cluster import __main__ as cluster
 from stages.filter import __main__ as judge
-from tests.helpers import plant_vectors, start_python, topic_pairs, tree, write_pairs, write_params
+from tests.helpers import plant_vectors, start_slowed, topic_pairs, tree, write_pairs, write_params
 
 STAGES = {
     "cluster": (cluster, "data/clusters", {"base.seed": 2}),
     "filter": (judge, "data/negatives", {"filter.margin": 0.2}),
 }
-SLOW = """
-import time
-from stages import by_domain
-real = by_domain.write_json
-def slow(*arguments):
-    real(*arguments)
-    time.sleep(60)
-by_domain.write_json = slow
-import runpy
-runpy.run_module("stages.{stage}", run_name="__main__")
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +27,7 @@ def corpus(workspace: Path) -> Path:
 
 
 def kill_after_one_domain(stage: str, folder: Path) -> None:
-    with start_python("-c", SLOW.format(stage=stage), cwd=folder) as process:
+    with start_slowed(stage, after="stages.by_domain.write_json", seconds=60, cwd=folder) as process:
         while not list(Path(".scratch", stage).rglob("ants.json")):
             assert process.poll() is None, "the stage ended before it could be killed"
             time.sleep(0.02)

@@ -6,7 +6,7 @@ import numpy as np
 
 from formats.clusters import NONE, Clusters
 from formats.errors import InputError
-from formats.fingerprint import files_fingerprint, fingerprint
+from formats.fingerprint import files_fingerprint
 from formats.negatives import Negatives
 from formats.pairs import read_pairs
 from formats.params import Base, load_params
@@ -24,7 +24,6 @@ VECTORS = Path("data/vectors")
 NEGATIVES = Path("data/negatives")
 OUTPUT = Path("data/clusters")
 METRICS = Path("results/cluster.json")
-_CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 
 
 def main() -> str:
@@ -43,8 +42,8 @@ def main() -> str:
         return _describe(clusters)
 
     source = Source(vectors=params.vectors, weights=store.weights, pairs=pairs)
-    content = fingerprint(params.model_dump(), seed, pairs, files_fingerprint([store.description, NEGATIVES, *_CODE]))
-    metrics = publish_domains("cluster", work, PAIRS, source, content, OUTPUT)
+    settings, inputs = (params.model_dump(), seed), [store.description, NEGATIVES]
+    metrics = publish_domains("cluster", work, source, settings, inputs, pairs=PAIRS, output=OUTPUT)
     write_json(METRICS, metrics)
     total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
     return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"

@@ -23,6 +23,13 @@ def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int) -> ND
     return sums
 
 
+def assign(members: NDArray[np.int64], pairs: int) -> NDArray[np.int32]:
+    """The cluster ``(pairs,)`` of each pair, by the clusters' ``members`` ``(k, size)``; ``NONE`` for all others."""
+    assignment = np.full(pairs, NONE, dtype=np.int32)
+    assignment[members] = np.arange(len(members), dtype=np.int32)[:, None]
+    return assignment
+
+
 def side_centroids(vectors: PairVectors, assignment: NDArray[np.int32]) -> NDArray[np.float32]:
     """Mean query and mean document vector of each cluster, ``(K, 2, d)``; empty clusters are zero."""
     k = int(assignment.max(initial=0)) + 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from formats.fingerprint import content_id, files_fingerprint, fingerprint
+from formats.fingerprint import content_id, files_fingerprint
 from formats.negatives import Negatives
 from formats.pairs import read_pairs
 from formats.params import Base, load_params
@@ -22,7 +22,6 @@ PAIRS = Path("data/pairs")
 VECTORS = Path("data/vectors")
 OUTPUT = Path("data/negatives")
 METRICS = Path("results/filter.json")
-_CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 
 
 def main() -> str:
@@ -37,10 +36,8 @@ def main() -> str:
         return _describe(negatives)
 
     source = Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
-    content = fingerprint(
-        params.model_dump(), seed, source.model_dump(), files_fingerprint([store.description, *_CODE])
-    )
-    metrics = publish_domains("filter", work, PAIRS, source, content, OUTPUT)
+    settings = params.model_dump(), seed
+    metrics = publish_domains("filter", work, source, settings, [store.description], pairs=PAIRS, output=OUTPUT)
     write_json(METRICS, metrics)
     pairs = sum(domain["pairs"] for domain in metrics.values())
     dropped = sum(domain["dropped"] for domain in metrics.values())

@@ -19,7 +19,7 @@ from tests.helpers import (
     project_environment,
     run_on_full_disk,
     run_stage,
-    start_python,
+    start_slowed,
     topic_pairs,
     tree,
     write_pairs,
@@ -130,19 +130,6 @@ def test_a_new_domain_changes_no_batch_of_another(corpus: Path, run_pack: RunPac
     assert batches_of_birds() == first
 
 
-KILLED = """
-import time, stages.pack.write as write
-real = write._write_shard
-def slow(*arguments):
-    real(*arguments)
-    time.sleep(0.5)
-write._write_shard = slow
-import runpy, sys
-sys.argv = ["stages.pack", "contextual"]
-runpy.run_module("stages.pack", run_name="__main__")
-"""
-
-
 def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
     corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +139,8 @@ def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
     run_pack("contextual")
     write_params(corpus)
 
-    with start_python("-c", KILLED, cwd=corpus, BATCHWRIGHT_WORKERS="2") as process:
+    after = "stages.pack.write._write_shard"
+    with start_slowed("pack", "contextual", after=after, seconds=0.5, cwd=corpus, BATCHWRIGHT_WORKERS="2") as process:
         while len(ledgers := sorted(Path(".scratch").rglob("*.arrow.json"))) < 3:
             assert process.poll() is None, "the stage ended before it could be killed"
             time.sleep(0.02)

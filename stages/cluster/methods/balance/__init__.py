@@ -4,14 +4,13 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.clusters import NONE
 from formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
 from stages.cluster.methods.balance.equal import equal_clusters, improve
 from stages.cluster.methods.balance.exchange import exchange_pairs
 from stages.cluster.methods.lloyd import joint_points
 from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_sums
+from stages.cluster.side_sums import assign, side_sums
 
 SWEEPS = 3
 
@@ -33,8 +32,7 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[
     shuffled = rng.permutation(len(vectors))
     most = max(1, min(cells.MOST_CLUSTERS, params.resident_pairs // size))
     members = _members(vectors, np.sort(shuffled[: k * size]), size, most, params.iterations, rng)
-    assignment = np.full(len(vectors), NONE, dtype=np.int32)
-    assignment[members] = np.arange(k, dtype=np.int32)[:, None]
+    assignment = assign(members, len(vectors))
     if len(rest := shuffled[k * size :]):
         assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k))
     return assignment

@@ -6,11 +6,10 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.clusters import NONE
 from formats.vectors import PairVectors, blocks
 from stages.cluster.methods.balance.fill import fill
 from stages.cluster.methods.lloyd import sample, sum_points, train
-from stages.cluster.side_sums import side_sums
+from stages.cluster.side_sums import assign, side_sums
 
 MOST_CLUSTERS = 512
 CANDIDATES = 8
@@ -45,9 +44,8 @@ def regroup(
 ) -> list[NDArray[np.int64]]:
     """Clusters ``members`` ``(k, size)`` in groups of at most ``most`` neighbours, other ones each time."""
     capacities = _shares(len(members), most)
-    assignment = np.full(len(vectors), NONE, dtype=np.int32)
-    assignment[members] = np.arange(len(members), dtype=np.int32)[:, None]
-    centroids = side_sums(vectors, assignment, len(members)).sum(axis=1) / members.shape[1]
+    sums = side_sums(vectors, assign(members, len(vectors)), len(members))
+    centroids = sums.sum(axis=1) / members.shape[1]
     targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
     placed = fill(lambda some, places: _nearest(centroids[some], targets[places]), len(members), capacities)
     return [np.flatnonzero(placed == group) for group in range(len(capacities))]
