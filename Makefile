@@ -21,13 +21,14 @@ test-all: $(BIN)/.installed  ## all tests
 format: $(BIN)/.installed  ## put the code into its style
 	ruff format --quiet . && ruff check --quiet --fix .
 
-docs: $(BIN)/.installed  ## put the newest results into README
+docs: $(BIN)/.installed  ## put the newest results and parameters into README and docs
 	python -m docs.tables
-	python -m stages.report --picture docs/results.svg
+	python -m docs.picture
+	python -m docs.parameters
 
 lock: $(BIN)/.installed  ## pin the newest versions that fit pyproject.toml
 # torch pins its own CUDA packages; left out here, a CPU build satisfies the lock as well.
-	uv pip compile --quiet --universal --python-version 3.11 --group dev --no-annotate --no-header --upgrade pyproject.toml \
+	uv pip compile --quiet --universal --python-version 3.11 --extra pipeline --group dev --no-annotate --no-header --upgrade pyproject.toml \
 	  | grep -vE '^(nvidia|cuda|triton)' > requirements.lock
 
 $(BIN)/.installed: requirements.lock

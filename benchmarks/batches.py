@@ -6,20 +6,18 @@
 table a data set.
 """
 
-import stages  # noqa: F401, I001  (keeps libraries quiet)
-
 import argparse
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from batchwright.core.results import write_tsv
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import domains, read_pairs
+from batchwright.formats.provenance import Provenance
+from batchwright.formats.vectors import PairVectors, VectorStore
 from benchmarks.comparison import Row, compare, show
 from benchmarks.methods import ALL, DEFAULT
-from formats.negatives import Negatives
-from formats.pairs import domains, read_pairs
-from formats.results import write_tsv
-from formats.source import Source
-from formats.vectors import PairVectors, VectorStore
 
 
 def main() -> None:
@@ -50,7 +48,7 @@ def main() -> None:
 def open_domain(folder: Path, name: str) -> tuple[PairVectors, Negatives]:
     """The training pairs of a domain."""
     pairs = read_pairs(folder / "pairs", name, "train")
-    store = VectorStore.open(folder / "vectors" / Source.read(folder / "negatives", "filter").vectors)
+    store = VectorStore.open(folder / "vectors" / Provenance.read(folder / "negatives", "filter").vectors)
     return store.of(name).of_pairs(pairs), Negatives.read(folder / "negatives", name, len(pairs))
 
 

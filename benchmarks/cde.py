@@ -1,11 +1,9 @@
 """What CDE costs: step time against the biencoder's, memory against chunk size, and encoding a corpus.
 
 ``python -m benchmarks.cde [--steps N] [--chunks 8 16 32 64] [--output FILE]`` takes the packed default corpus
-(``dvc repro pack`` first) and the parameters in ``params.yaml``. Every line is measured in a process of its own, so
+(``dvc repro pack fetch`` first) and the parameters in ``params.yaml``. Every line is measured in a process of its own, so
 that its peak memory is its own, too.
 """
-
-import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
 import multiprocessing
@@ -17,19 +15,20 @@ from typing import Any
 
 import torch
 
-from benchmarks.workspace import Row
-from formats.results import write_tsv
-from formats.params import Base, load_params
-from formats.shards import ShardSet
-from trainers.batches import BatchReader
-from trainers.biencoder.train import build_learner
-from trainers.cde.train import Contextual
-from trainers.job import TrainJob, plan_job
-from trainers.params import Common
-from trainers.sentence_learner import SentenceLearner
+from batchwright.core.params import Base, load_params
+from batchwright.core.results import write_tsv
+from batchwright.formats.shards import ShardSet
+from experiments.common.workspace import Row
+from trainers.biencoder import build_learner
+from trainers.cde.learner import ContextualLearner
+from trainers.common.batches import BatchReader
+from trainers.common.params import Common
+from trainers.common.sentence_learner import SentenceLearner
+from trainers.common.train_job import TrainJob, plan_job
 from trainers.variants import load_variant
 
 SHARDS = Path("data/shards/contextual")
+START = Path("models/start/minilm")
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "biencoder": ("biencoder", {}),
     "cde": ("cde", {}),
@@ -61,11 +60,11 @@ def main() -> None:
 def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
     variant, options = KINDS[kind]
     if documents is not None and variant == "cde":
-        options = {**options, "documents": documents}
+        options = {**options, "context_documents": documents}
     job = _job(variant, chunk, options)
     shards = ShardSet.open(SHARDS)
-    reader = BatchReader(shards, job.params.prefixes, job.common.hard_negatives)
-    learner = build_learner(job) if variant == "biencoder" else Contextual(job)
+    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
+    learner = build_learner(job) if variant == "biencoder" else ContextualLearner(job)
     learner.model.train()
     seconds = []
     for index in range(steps):
@@ -84,9 +83,9 @@ def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
     }
 
 
-def _encode(learner: SentenceLearner | Contextual, texts: list[str]) -> float:
+def _encode(learner: SentenceLearner | ContextualLearner, texts: list[str]) -> float:
     model = learner.model.eval()
-    if isinstance(learner, Contextual):
+    if isinstance(learner, ContextualLearner):
         learner.encoder.fit_context(texts)
     with torch.no_grad():
         model.encode(texts[:8])
@@ -98,10 +97,12 @@ def _encode(learner: SentenceLearner | Contextual, texts: list[str]) -> float:
 
 def _job(variant: str, chunk: int, options: dict[str, Any]) -> TrainJob:
     return plan_job(
+        name=variant,
         variant=variant,
         seed=load_params("base", Base).seed,
-        common=load_params("train.common", Common).model_copy(update={"chunk": chunk}),
+        common=load_params("train.common", Common).model_copy(update={"mini_batch_size": chunk}),
         params=load_params(f"train.{variant}", load_variant(variant).Params).model_copy(update=options),
+        start=START,
         shards=SHARDS,
         model=Path(f"models/{variant}"),
         curve=Path(f"results/train/{variant}.tsv"),

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from tqdm import tqdm
 
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.vectors import PairVectors
 from benchmarks.methods import ALL, Batches
-from formats.negatives import Negatives
-from formats.positives import KnownPositives
-from formats.vectors import PairVectors
 from stages.pack.masks import false_negatives
 
 

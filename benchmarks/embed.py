@@ -4,8 +4,6 @@
 first), encodes the same texts in turns, and prints medians and their ratio; the bar is 1.10.
 """
 
-import stages  # noqa: F401, I001  (keeps libraries quiet)
-
 import argparse
 import os
 import statistics
@@ -15,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from formats.pairs import PAIRS, domains, pairs_file, read_pairs, write_table
-from formats.params import load_params
+from batchwright.core.params import load_params
+from batchwright.formats.pairs import PAIRS_SCHEMA, domains, pairs_file, read_pairs, write_table
 from pipelines.embed.chunks import cut_chunks
 from pipelines.embed.handler import encode, load_encoder
 from pipelines.embed.params import EmbedParams, EncoderParams
@@ -50,7 +48,7 @@ def main() -> None:
 
 def _take(folder: Path, count: int) -> Path:
     domain = domains(SOURCE)[0]
-    write_table(pairs_file(folder, domain), read_pairs(SOURCE, domain).slice(0, count), PAIRS)
+    write_table(pairs_file(folder, domain), read_pairs(SOURCE, domain).slice(0, count), PAIRS_SCHEMA)
     return folder
 
 

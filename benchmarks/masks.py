@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.shards import pack_mask
 from benchmarks.planted import KINDS, Planted, plant
-from formats.masks import pack_mask
-from formats.negatives import Negatives
-from formats.positives import KnownPositives
 from stages.filter.classes import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from formats.clusters import Clusters
-from formats.vectors import PairVectors
+from batchwright.formats.clusters import Clusters
+from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
 from stages.cluster.methods.balance import cells, exchange
 from stages.cluster.methods.lloyd import sum_points, train

@@ -6,8 +6,6 @@ Prints the table of ``benchmarks.batches`` for each size, and how many times as 
 before.
 """
 
-import stages  # noqa: F401, I001  (keeps libraries quiet)
-
 import argparse
 import itertools
 import tempfile
@@ -18,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.results import write_tsv
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.vectors import PairVectors, blocks
 from benchmarks.comparison import Row, compare, show
 from benchmarks.methods import ALL
-from formats.negatives import Negatives
-from formats.results import write_tsv
-from formats.vectors import PairVectors, blocks
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
 

@@ -1,10 +1,8 @@
 """What the mask costs a training step: stored masks, the same loss without one, and one found anew by a guide model.
 
-``python -m benchmarks.step [--steps N]`` takes the packed default corpus (``dvc repro pack`` first), takes the same
+``python -m benchmarks.step [--steps N]`` takes the packed default corpus (``dvc repro pack fetch`` first), takes the same
 batches through the three in turns, and prints medians and their ratios; the bar for stored masks is 1.05.
 """
-
-import stages  # noqa: F401, I001  (keeps libraries quiet)
 
 import argparse
 import statistics
@@ -18,19 +16,21 @@ from sentence_transformers.sentence_transformer.losses import GISTEmbedLoss
 from torch import Tensor
 from torch.nn import functional
 
-from formats.params import Base, load_params
-from formats.shards import ShardSet
-from trainers import contrastive
-from trainers.batches import BatchReader, TrainBatch
+from batchwright.core.params import Base, load_params
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers.common.sentence_model import load_model
+from trainers.biencoder import build_learner
 from trainers.biencoder.params import Params
-from trainers.biencoder.train import build_learner
-from trainers.job import TrainJob, plan_job
-from trainers.loss import Outcome
-from trainers.params import Common
-from trainers.sentence_model import load_model, preprocess
+from trainers.common import contrastive
+from trainers.common.batches import BatchReader, TrainBatch
+from trainers.common.embed import preprocess
+from trainers.common.losses import Outcome
+from trainers.common.params import Common
+from trainers.common.train_job import TrainJob, plan_job
 
 BAR = 1.05
 SHARDS = Path("data/shards/contextual")
+START = Path("models/start/minilm")
 
 Step = Callable[[TrainBatch], object]
 
@@ -42,7 +42,7 @@ def main() -> None:
     arguments = parser.parse_args()
     job = _job()
     shards = ShardSet.open(SHARDS)
-    reader = BatchReader(shards, job.params.prefixes, job.common.hard_negatives)
+    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
     ways = {"without": _unmasked(job), "stored": build_learner(job).backward, "guided": _guided(job)}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(arguments.steps):
@@ -60,10 +60,12 @@ def main() -> None:
 
 def _job() -> TrainJob:
     return plan_job(
+        name="biencoder",
         variant="biencoder",
         seed=load_params("base", Base).seed,
         common=load_params("train.common", Common),
         params=load_params("train.biencoder", Params),
+        start=START,
         shards=SHARDS,
         model=Path("models/biencoder"),
         curve=Path("results/train/biencoder.tsv"),
@@ -91,7 +93,7 @@ def _without_mask(
 
 def _guided(job: TrainJob) -> Step:
     """sentence-transformers' GIST loss, which runs a guide model in every step; here a copy of the start model."""
-    model, guide = (load_model(job.start_model, job.params.max_length, job.device) for _ in range(2))
+    model, guide = (load_model(job.start_model, job.info.max_length, job.device) for _ in range(2))
     loss = GISTEmbedLoss(model, guide, temperature=load_params("train.biencoder", Params).temperature)
 
     def step(batch: TrainBatch) -> object:

@@ -6,8 +6,6 @@ Lengths are sums of 1 - cosine. The greedy tour takes O(K^2): minutes at 100,000
 measured in a process of its own, so that its peak memory is its own, too; the centroids are part of it.
 """
 
-import stages  # noqa: F401, I001  (keeps libraries quiet)
-
 import argparse
 import multiprocessing
 import resource
@@ -21,7 +19,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.results import write_tsv
+from batchwright.core.results import write_tsv
 from stages.pack.tour import short_tour, tour_length
 from stages.pack.tour.greedy import greedy_tour
 

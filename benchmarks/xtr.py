@@ -12,8 +12,6 @@ than 1.3 times its time.
 gathering their vectors.
 """
 
-import stages  # noqa: F401, I001  (keeps libraries quiet)
-
 import argparse
 import importlib.util
 import multiprocessing
@@ -30,10 +28,10 @@ from sentence_transformers.multi_vector_encoder.scoring.xtr import xtr_scores
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.workspace import Row
-from formats.results import write_tsv
+from batchwright.core.results import write_tsv
+from batchwright.retrievers.xtr.impute import colbert_operations, collect, xtr_operations
+from experiments.common.workspace import Row
 from tests.xtr.reference import dense
-from trainers.xtr.impute import collect, colbert_operations, xtr_operations
 from trainers.xtr.scores import Tokens, score
 
 WIDTH = 128

@@ -13,10 +13,10 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 from tqdm import tqdm
 
-from formats.atomic import atomic_file
-from formats.errors import InputError
-from formats.fingerprint import fingerprint
-from formats.runtime import beam_options
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import fingerprint
+from batchwright.core.runtime import beam_options
 
 Element = TypeVar("Element")
 _WORKER_OS_ERROR = re.compile(r"\b(?:\w*Error: \[Errno (\d+)\]|OSError:) (.*?)(?: \[while running '|$)", re.MULTILINE)

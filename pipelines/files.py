@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 
 
 def find_files(pattern: str) -> list[str]:

@@ -7,12 +7,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from formats.atomic import publish_dir, sync_files
-from formats.fingerprint import files_fingerprint, fingerprint
-from formats.pairs import domains, file_stem
-from formats.results import read_json, write_json
-from formats.runtime import scratch
-from formats.source import Source
+from batchwright.core.atomic import publish_dir, sync_files
+from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.results import read_json, write_json
+from batchwright.core.runtime import scratch
+from batchwright.formats.pairs import domains, file_stem
+from batchwright.formats.provenance import Provenance
 
 Metrics = dict[str, Any]
 Work = Callable[[str, Path], Metrics]
@@ -22,7 +22,7 @@ _STAGES = Path(__file__).parent
 
 
 def publish_domains(
-    stage: str, work: Work, source: Source, settings: object, inputs: Sequence[Path], *, pairs: Path, output: Path
+    stage: str, work: Work, source: Provenance, settings: object, inputs: Sequence[Path], *, pairs: Path, output: Path
 ) -> dict[str, Metrics]:
     """Do the ``work`` of each domain of ``pairs`` that a run of the same content has not done yet.
 

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from formats.fingerprint import content_id, text_keys
-from formats.pairs import PAIRS, domains, file_stem, pairs_file, read_pairs, write_table
-from formats.prefixes import Prefixes
-from formats.vectors import write_domain_vectors, write_encoder
+from batchwright.core.fingerprint import content_id, text_keys
+from batchwright.formats.pairs import PAIRS_SCHEMA, domains, file_stem, pairs_file, read_pairs, write_table
+from batchwright.formats.prefixes import Prefixes
+from batchwright.formats.vectors import write_domain_vectors, write_encoder
 
 REPO = Path(__file__).parents[1]
 WORDS = [f"w{number}" for number in range(60)]
@@ -78,8 +78,8 @@ def write_rows(domain: str, rows: list[tuple[str, str, str]]) -> None:
         }
         for query, document, split in rows
     ]
-    table = pa.Table.from_pylist(sorted(records, key=lambda record: str(record["id"])), schema=PAIRS)
-    write_table(pairs_file(Path("data/pairs"), domain), table, PAIRS)
+    table = pa.Table.from_pylist(sorted(records, key=lambda record: str(record["id"])), schema=PAIRS_SCHEMA)
+    write_table(pairs_file(Path("data/pairs"), domain), table, PAIRS_SCHEMA)
 
 
 def planted_vectors(texts: list[str]) -> NDArray[np.float16]:

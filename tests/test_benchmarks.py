@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.small import stretch
+from experiments.common.small_models import stretch
 
 
 @pytest.mark.parametrize(

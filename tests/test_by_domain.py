@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from formats.results import read_json
+from batchwright.core.results import read_json
 from stages import by_domain
-from stages.cluster import __main__ as cluster
-from stages.filter import __main__ as judge
+from stages.cluster import stage as cluster
+from stages.filter import stage as judge
 from tests.helpers import plant_vectors, start_slowed, topic_pairs, tree, write_pairs, write_params
 
 STAGES = {

@@ -12,9 +12,9 @@ from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig, Tr
 from ray.train.torch import TorchTrainer
 from torch import distributed as dist
 
-from formats.errors import InputError
-from formats.runtime import train_workers
-from trainers.job import Job
+from batchwright.core.errors import InputError
+from batchwright.core.runtime import train_workers
+from trainers.common.job import Job
 
 RESTARTS = 2
 
@@ -68,7 +68,7 @@ def _fit(job: J, work: Callable[[J], None], workers: int) -> None:
             num_workers=workers, use_gpu=bool(gpus), resources_per_worker={"CPU": 1, "GPU": gpus}
         ),
         run_config=RunConfig(
-            name=f"{job.variant}-{job.scratch.name}",
+            name=f"{job.name}-{job.scratch.name}",
             storage_path=str(job.scratch),
             failure_config=FailureConfig(max_failures=RESTARTS),
             logging_config=LoggingConfig(log_level="ERROR"),

@@ -1,44 +1,41 @@
-"""The variants by name: the packages in this folder."""
+"""The variants by name: the packages in this folder with a model card."""
 
 import importlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
-import numpy as np
-from numpy.typing import NDArray
+from batchwright.core.errors import InputError
+from batchwright.core.hints import hint
+from trainers.common.params import VariantParams
+from trainers.common.randomness import seed_start
+from trainers.common.run import Learner, run_training
+from trainers.common.train_job import TrainJob
 
-from formats.errors import InputError
-from formats.hints import hint
-from trainers.job import TrainJob
-from trainers.params import VariantParams
+VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
 
 
 class Variant(Protocol):
     """What a variant's package provides."""
 
     Params: type[VariantParams]
-    """The group ``train.<variant>``."""
+    """Group ``train.VARIANT``."""
 
-    def train(self, job: TrainJob) -> None:
-        """Train in this process, one rank of several perhaps; rank 0 publishes ``job.model`` and ``job.curve``."""
-
-    def retrieve(
-        self, model: Path, queries: Sequence[str], documents: Sequence[str], k: int, max_length: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Best ``min(k, len(documents))`` documents of each query: indices and scores, ``(Q, k)`` each.
-
-        Texts come with their prefix and are cut after ``max_length`` tokens; equal scores are ordered by index.
-        """
+    def build_learner(self, job: TrainJob) -> Learner:
+        """The start model, ready to be trained."""
 
 
 def load_variant(name: str) -> Variant:
-    """The package of a variant.
+    """Import a variant's package.
 
     Raises:
         InputError: there is no such variant.
     """
-    known = sorted(file.parent.name for file in Path(__file__).parent.glob("*/__init__.py"))
-    if name not in known:
-        raise InputError(f"unknown variant '{name}'{hint(name, known)}")
+    if name not in VARIANTS:
+        raise InputError(f"unknown variant '{name}'{hint(name, VARIANTS)}")
     return cast(Variant, importlib.import_module(f"trainers.{name}"))
+
+
+def train(job: TrainJob) -> None:
+    """Train in this process, possibly as one rank of several; rank 0 writes ``job.model`` and ``job.curve``."""
+    seed_start(job.seed)
+    run_training(job, load_variant(job.variant).build_learner(job))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.fingerprint import text_keys
+from batchwright.core.fingerprint import text_keys
 
 MEAN_TEXTS = 512
 MOST_TEXTS = 4 * MEAN_TEXTS

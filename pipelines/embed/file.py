@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from formats.errors import InputError
-from formats.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
-from formats.pairs import domains, file_stem, read_pairs
-from formats.prefixes import Prefixes
-from formats.runtime import scratch
-from formats.vectors import blocks, find_keys, key_words, write_encoder, write_sorted_vectors
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
+from batchwright.core.runtime import scratch
+from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.prefixes import Prefixes
+from batchwright.formats.vectors import blocks, find_keys, key_words, write_encoder, write_sorted_vectors
 from pipelines.embed.params import FileParams
 from pipelines.embed.rows import count_rows, read_rows
 from pipelines.embed.spool import Spool

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from formats.fingerprint import files_fingerprint, fingerprint
-from formats.models import locate_model
+from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.formats.models import locate_model
 from pipelines.embed.params import EncoderParams
 
 

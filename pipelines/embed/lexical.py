@@ -24,11 +24,11 @@ from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from formats.errors import InputError
-from formats.fingerprint import files_fingerprint, fingerprint
-from formats.pairs import domains, file_stem, read_pairs
-from formats.prefixes import Prefixes
-from formats.vectors import blocks, write_encoder, write_sorted_vectors
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.prefixes import Prefixes
+from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order
 from pipelines.embed.weights import Weighting, fit_weights

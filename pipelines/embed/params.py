@@ -4,47 +4,49 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from formats.params import Params
-from formats.prefixes import Prefixes
+from batchwright.core.params import Params
+from batchwright.formats.prefixes import Prefixes
 
 
 class EncoderParams(Params):
-    """One encoder and how it reads texts."""
+    """Vectors by a sentence-transformers model."""
 
     kind: Literal["model"] = "model"
     name: str
-    """As ``formats.models.locate_model`` takes it."""
+    """``package:NAME`` of an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
     revision: str | None = None
+    """Commit, tag or branch on the hub; null means the main branch."""
     max_length: int = Field(gt=0)
-    """Tokens; longer texts are cut."""
+    """Tokens that are read of each text; longer texts are cut."""
     batch_size: int = Field(gt=0)
-    """Texts in one forward pass: a parameter, since it decides a vector's last bits."""
+    """Texts per forward pass; affects speed, memory and the last bits of the vectors."""
     prefixes: Prefixes = Prefixes()
+    """What to put before texts, by domain and side."""
 
 
 class LexicalParams(Params):
-    """What all vectors made of words share."""
+    """Vectors made of words."""
 
     dimensions: int = Field(default=256, gt=0)
-    """Width after the truncated SVD."""
+    """Width of the vectors, after a truncated SVD."""
     sample: int = Field(default=100_000, gt=0)
-    """Texts of each side of a domain, at most, that words, their weights and the SVD are fitted on."""
+    """The most texts per side of a domain to fit the vocabulary, its weights and the SVD on."""
 
 
 class TfidfParams(LexicalParams):
-    """TF-IDF with logarithmic counts."""
+    """TF-IDF with logarithmic counts, reduced by a truncated SVD."""
 
     kind: Literal["tfidf"]
 
 
 class Bm25Params(LexicalParams):
-    """BM25 as Lucene has it."""
+    """BM25 as in Lucene, reduced by a truncated SVD."""
 
     kind: Literal["bm25"]
     k1: float = Field(default=1.5, ge=0)
-    """How slowly repetitions of a word saturate; at 0 none counts."""
+    """How much a word gains by being repeated in a text; at 0 only its presence counts."""
     b: float = Field(default=0.75, ge=0, le=1)
-    """How far a long text needs more repetitions."""
+    """How strongly long texts are discounted, from 0 (not at all) to 1 (in proportion to their length)."""
 
 
 class FileParams(Params):
@@ -52,7 +54,7 @@ class FileParams(Params):
 
     kind: Literal["file"]
     path: str
-    """A Parquet file or a glob pattern: columns ``text`` and ``vector``."""
+    """A Parquet file, or a glob pattern such as ``raw/vectors/*.parquet``; columns ``text`` and ``vector``."""
 
 
 def _model_by_default(entry: Any) -> Any:
@@ -67,6 +69,7 @@ AnyVectors = Annotated[
 
 
 class EmbedParams(Params):
-    """Group ``embed``: kinds of vectors by the names under which later stages ask for them."""
+    """Group ``embed``."""
 
     models: dict[str, AnyVectors] = Field(min_length=1)
+    """Kinds of vectors, by the names that ``filter.vectors`` and ``cluster.vectors`` refer to."""

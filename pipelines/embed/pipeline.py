@@ -10,13 +10,13 @@ import pyarrow as pa
 from apache_beam.ml.inference.base import RunInference
 from numpy.typing import NDArray
 
-from formats.atomic import atomic_file
-from formats.errors import InputError
-from formats.fingerprint import fingerprint
-from formats.models import locate_model, model_hash
-from formats.pairs import domains, file_stem, read_pairs
-from formats.runtime import scratch
-from formats.vectors import write_domain_vectors, write_encoder
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import fingerprint
+from batchwright.core.runtime import scratch
+from batchwright.formats.models import locate_model, model_hash
+from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam import advance, guarded, pipeline, progress, raise_errors
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.files import readable
 
 _BATCH_ROWS = 4096

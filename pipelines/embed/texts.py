@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.fingerprint import text_keys
-from formats.vectors import key_words
+from batchwright.core.fingerprint import text_keys
+from batchwright.formats.vectors import key_words
 
 
 def in_key_order(texts: Iterable[str]) -> tuple[list[str], NDArray[np.void]]:

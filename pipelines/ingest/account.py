@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.ingest.deduplicate import DUPLICATE
 
 _SHOWN_REASONS = 3

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from formats.pairs import PAIRS, pairs_file, write_table
+from batchwright.formats.pairs import PAIRS_SCHEMA, pairs_file, write_table
 from pipelines.ingest.candidates import CANDIDATES, REJECTED
 from pipelines.ingest.split import held_out
 
@@ -33,7 +33,7 @@ def write_pairs(folder: Path, domain: str, pairs: pa.Table, share: float) -> dic
     query_hashes = pairs["query_hash"].to_numpy()
     is_test = held_out(query_hashes, share)
     split = pc.if_else(pa.array(is_test), "test", "train")
-    write_table(pairs_file(folder, domain), pairs.append_column("split", split), PAIRS)
+    write_table(pairs_file(folder, domain), pairs.append_column("split", split), PAIRS_SCHEMA)
     return {
         "train": int((~is_test).sum()),
         "test": int(is_test.sum()),

@@ -4,7 +4,7 @@ import textwrap
 import unicodedata
 from typing import NamedTuple
 
-from formats.pairs import file_stem
+from batchwright.formats.pairs import file_stem
 from pipelines.ingest.sources.base import Row
 
 _SHOWN = 200

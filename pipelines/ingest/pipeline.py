@@ -13,7 +13,7 @@ from pathlib import Path
 import apache_beam as beam
 import pyarrow as pa
 
-from formats.atomic import atomic_file
+from batchwright.core.atomic import atomic_file
 from pipelines.beam import advance, guarded, pipeline, progress, raise_errors, save
 from pipelines.ingest.candidates import sift
 from pipelines.ingest.deduplicate import buckets, deduplicate

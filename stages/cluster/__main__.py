@@ -1,73 +1,10 @@
-"""``python -m stages.cluster``: vectors to clusters, domain by domain."""
+"""The command ``python -m stages.cluster``."""
 
-from pathlib import Path
-
-import numpy as np
-
-from formats.clusters import NONE, Clusters
-from formats.errors import InputError
-from formats.fingerprint import files_fingerprint
-from formats.negatives import Negatives
-from formats.pairs import read_pairs
-from formats.params import Base, load_params
-from formats.results import write_json
-from formats.source import Source
-from formats.vectors import VectorStore
-from stages.by_domain import publish_domains
-from stages.cluster.methods import METHODS
-from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_centroids
-from stages.entry import run
-
-PAIRS = Path("data/pairs")
-VECTORS = Path("data/vectors")
-NEGATIVES = Path("data/negatives")
-OUTPUT = Path("data/clusters")
-METRICS = Path("results/cluster.json")
-
-
-def main() -> str:
-    """Write ``data/clusters`` and the sizes' extremes to ``results/cluster.json``."""
-    params = load_params("cluster", ClusterParams)
-    seed = load_params("base", Base).seed
-    store = VectorStore.open(VECTORS / params.vectors)
-    pairs = files_fingerprint([PAIRS])
-    if Source.read(NEGATIVES, "filter").pairs != pairs:
-        raise InputError(f"{NEGATIVES}: made from other pairs than are here now; run the stage 'filter' again")
-
-    def work(domain: str, folder: Path) -> dict[str, int]:
-        for draw in range(params.draws):
-            clusters = _cluster_domain(domain, store, params, seed + draw)
-            clusters.write(folder, domain, draw)
-        return _describe(clusters)
-
-    source = Source(vectors=params.vectors, weights=store.weights, pairs=pairs)
-    settings, inputs = (params.model_dump(), seed), [store.description, NEGATIVES]
-    metrics = publish_domains("cluster", work, source, settings, inputs, pairs=PAIRS, output=OUTPUT)
-    write_json(METRICS, metrics)
-    total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
-    return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"
-
-
-def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int) -> Clusters:
-    pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(pairs)
-    kept = np.flatnonzero(Negatives.read(NEGATIVES, domain, len(pairs)).kept)
-    assignment = np.full(len(pairs), NONE, dtype=np.int32)
-    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed)
-    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
-
-
-def _describe(clusters: Clusters) -> dict[str, int]:
-    sizes = clusters.sizes
-    return {
-        "pairs": int(sizes.sum()),
-        "clusters": len(sizes),
-        "largest": int(sizes.max()),
-        "median": int(np.median(sizes)),
-        "smallest": int(sizes.min()),
-    }
-
+from batchwright.core.command import command
 
 if __name__ == "__main__":
-    run("cluster", main)
+    command(
+        "stages.cluster",
+        "Groups the training pairs of every domain into clusters of pairs that are hard for each other: data/clusters.",
+        "python -m stages.cluster",
+    )

@@ -4,21 +4,21 @@ from typing import Literal
 
 from pydantic import Field
 
-from formats.params import Params
+from batchwright.core.params import Params
 
 
 class ClusterParams(Params):
     """Group ``cluster``."""
 
     vectors: str
-    """Which of ``embed.models`` stands in for phi and psi."""
+    """The entry of ``embed.models`` whose vectors are clustered."""
     method: Literal["balanced", "sum", "joint", "swapped", "mirrored"] = "balanced"
-    """``balanced`` is ours; the others are baselines (docs/batches.md)."""
+    """``balanced`` is Batchwright's own method; the others are baselines, see docs/batches.md."""
     cluster_size: int = Field(gt=0)
-    """Pairs a cluster: on average, and exactly with ``balanced`` but for the last few pairs, which join the nearest."""
+    """Pairs per cluster: exactly with ``balanced``, a few left-over pairs aside; on average with the other methods."""
     iterations: int = Field(gt=0)
-    """Lloyd steps of K-Means at most."""
+    """The most iterations of K-Means."""
     resident_pairs: int = Field(default=100_000, gt=0)
-    """Pairs whose vectors are in memory at a time, about 24 d bytes each."""
+    """The most pairs whose vectors are in memory at a time, at about 24 bytes per pair and dimension."""
     draws: int = Field(default=1, gt=0)
-    """Independent clusterings; epoch e packs draw e modulo ``draws``."""
+    """Number of independent clusterings; epochs take turns with them, so that they do not repeat the same batches."""

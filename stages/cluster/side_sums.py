@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formats.clusters import NONE
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.clusters import NONE
+from batchwright.formats.vectors import PairVectors, blocks
 
 
 def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int) -> NDArray[np.float32]:

@@ -1,28 +1,10 @@
-"""``python -m stages.embed``: pairs to vectors."""
+"""The command ``python -m stages.embed``."""
 
-from pathlib import Path
-
-from formats.atomic import atomic_dir
-from formats.pairs import file_stem
-from formats.params import load_params
-from pipelines.embed.kinds import KINDS
-from pipelines.embed.params import EmbedParams
-from stages.entry import run
-
-PAIRS = Path("data/pairs")
-OUTPUT = Path("data/vectors")
-
-
-def main() -> str:
-    """Write ``data/vectors``, a folder for each of ``embed.models``."""
-    params = load_params("embed", EmbedParams)
-    counts = []
-    with atomic_dir(OUTPUT) as folder:
-        for name, made in params.models.items():
-            total, encoded = KINDS[made.kind](PAIRS, made, folder / file_stem(name))
-            counts.append(f"{total:,} vectors of '{name}' ({encoded:,} encoded now)")
-    return ", ".join(counts)
-
+from batchwright.core.command import command
 
 if __name__ == "__main__":
-    run("embed", main)
+    command(
+        "stages.embed",
+        "Encodes every unique text of the pairs, with each entry of embed.models: data/vectors.",
+        "python -m stages.embed",
+    )

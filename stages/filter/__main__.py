@@ -1,78 +1,10 @@
-"""``python -m stages.filter``: scores, thresholds, duplicate classes, ranks, domain by domain."""
+"""The command ``python -m stages.filter``."""
 
-from pathlib import Path
-
-import numpy as np
-
-from formats.fingerprint import content_id, files_fingerprint
-from formats.negatives import Negatives
-from formats.pairs import read_pairs
-from formats.params import Base, load_params
-from formats.results import write_json
-from formats.source import Source
-from formats.vectors import VectorStore
-from stages.by_domain import publish_domains
-from stages.entry import run
-from stages.filter.classes import duplicate_classes
-from stages.filter.params import FilterParams
-from stages.filter.rank import judge_by_rank
-from stages.filter.rules import thresholds
-
-PAIRS = Path("data/pairs")
-VECTORS = Path("data/vectors")
-OUTPUT = Path("data/negatives")
-METRICS = Path("results/filter.json")
-
-
-def main() -> str:
-    """Write ``data/negatives`` and a summary a domain to ``results/filter.json``."""
-    params = load_params("filter", FilterParams)
-    seed = load_params("base", Base).seed
-    store = VectorStore.open(VECTORS / params.vectors)
-
-    def work(domain: str, folder: Path) -> dict[str, float]:
-        negatives = _judge_domain(domain, store, params, np.random.default_rng([seed, int(content_id(domain), 16)]))
-        negatives.write(folder, domain)
-        return _describe(negatives)
-
-    source = Source(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
-    settings = params.model_dump(), seed
-    metrics = publish_domains("filter", work, source, settings, [store.description], pairs=PAIRS, output=OUTPUT)
-    write_json(METRICS, metrics)
-    pairs = sum(domain["pairs"] for domain in metrics.values())
-    dropped = sum(domain["dropped"] for domain in metrics.values())
-    return f"{pairs:,} pairs of {len(metrics)} domains scored by '{params.vectors}', {dropped:,} dropped"
-
-
-def _judge_domain(domain: str, store: VectorStore, params: FilterParams, rng: np.random.Generator) -> Negatives:
-    pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(pairs)
-    scores = vectors.scores()
-    negatives = Negatives(
-        scores=scores,
-        thresholds=thresholds(scores, params),
-        query_class=duplicate_classes(pairs["query"].to_pylist(), params.near_duplicates),
-        document_class=duplicate_classes(pairs["document"].to_pylist(), params.near_duplicates),
-        kept=np.ones(len(scores), dtype=bool),
-        mined=np.empty((len(scores), 0), dtype=np.int32),
-    )
-    return judge_by_rank(vectors, negatives, params, rng)
-
-
-def _describe(negatives: Negatives) -> dict[str, float]:
-    queries, documents = np.bincount(negatives.query_class), np.bincount(negatives.document_class)
-    return {
-        "pairs": len(negatives),
-        "queries": len(queries),
-        "documents": len(documents),
-        "largest_query_class": int(queries.max(initial=0)),
-        "largest_document_class": int(documents.max(initial=0)),
-        "mean_score": round(float(negatives.scores.mean()), 6) if len(negatives) else 0.0,
-        "dropped": int(np.count_nonzero(~negatives.kept)),
-        "mined": int(np.count_nonzero(negatives.mined >= 0)),
-        "mined_missing": int(np.count_nonzero(negatives.mined < 0)),
-    }
-
+from batchwright.core.command import command
 
 if __name__ == "__main__":
-    run("filter", main)
+    command(
+        "stages.filter",
+        "Decides what counts as a false negative: surrogate scores, thresholds and duplicate classes in data/negatives.",
+        "python -m stages.filter",
+    )

@@ -7,7 +7,7 @@ import unicodedata
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.fingerprint import text_keys
+from batchwright.core.fingerprint import text_keys
 from stages.filter.near import near_classes
 
 _SIGNS = "#%&*/@\\"  # Unicode's punctuation, but C# is not C, nor a rate of 5 % five

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from formats.fingerprint import text_keys
+from batchwright.core.fingerprint import text_keys
 from stages.filter.shingles import cuts, jaccard, shingles
 
 BANDS, HASHES = 8, 8

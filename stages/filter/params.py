@@ -2,24 +2,24 @@
 
 from pydantic import Field, model_validator
 
-from formats.params import Params
+from batchwright.core.params import Params
 
 MOST_RANKS = 1000
 
 
 class MineParams(Params):
-    """Group ``filter.mine``: hard negatives of each query among its nearest documents that are no positives."""
+    """Group ``filter.mine``."""
 
     count: int = Field(gt=0)
-    """Hard negatives a query."""
+    """Hard negatives per query."""
     depth: int = Field(gt=0, le=MOST_RANKS)
-    """How far down the ranking to look."""
+    """The last rank to take them from; known positives have no rank."""
     skip: int = Field(default=0, ge=0)
-    """Ranks at the top to leave out."""
+    """Ranks at the top to skip."""
     min_score: float | None = None
-    """Documents that score lower are left out: too easy."""
+    """The lowest score of a hard negative: documents below it are too easy; null sets no limit."""
     sample: bool = False
-    """Draw them at random among those left, instead of taking the hardest."""
+    """Whether to draw hard negatives at random from these ranks; if not, the hardest are taken."""
 
     @model_validator(mode="after")
     def _enough_ranks(self) -> "MineParams":
@@ -29,21 +29,24 @@ class MineParams(Params):
 
 
 class FilterParams(Params):
-    """Group ``filter``: one of ``margin``, ``factor`` and ``threshold`` says which scores make a false negative."""
+    """Group ``filter``."""
 
     vectors: str
-    """Which of ``embed.models`` is the surrogate f."""
+    """The entry of ``embed.models`` that gives the score f(q, d) of a query q and a document d."""
     margin: float | None = Field(default=None, ge=0)
-    """A document d' is a false negative of q where f(q, d') >= f(q, d) - margin."""
+    """In the batch of a pair (q, d), another document d' counts as a false negative if
+    ``f(q, d') >= f(q, d) - margin``. Set exactly one of ``margin``, ``factor`` and ``threshold``."""
     factor: float | None = Field(default=None, ge=0)
-    """... where f(q, d') >= f(q, d) - factor * |f(q, d)|."""
+    """Instead of ``margin``: a false negative if ``f(q, d') >= f(q, d) - factor * |f(q, d)|``."""
     threshold: float | None = None
-    """... where f(q, d') >= threshold."""
+    """Instead of ``margin``: a false negative if ``f(q, d') >= threshold``."""
     near_duplicates: float = Field(default=0.9, ge=0.7, le=1)
-    """Texts are one where their shingles' Jaccard similarity is this high; at 1 only case, form and such may differ."""
+    """Texts count as duplicates from this Jaccard similarity of their shingles on; 1 requires equal words, and ignores
+    only case, punctuation, white space and Unicode form."""
     consistency: int | None = Field(default=None, gt=0, le=MOST_RANKS)
-    """Leave a pair out unless its document is among the best this many of its domain for the query."""
+    """Keep only pairs whose document is among this many best of its domain for the query; null keeps all pairs."""
     mine: MineParams | None = None
+    """Mine hard negatives for each query from the documents nearest to it; null mines none."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> "FilterParams":

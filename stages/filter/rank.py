@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from formats.negatives import Negatives
-from formats.positives import KnownPositives
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import MOST_RANKS, FilterParams, MineParams
 from stages.filter.rules import ROUNDING
 from stages.filter.search import nearest

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.vectors import PairVectors, blocks
 
 
 def nearest(

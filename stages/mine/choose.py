@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.negatives import Negatives
-from formats.positives import KnownPositives
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.vectors import PairVectors, blocks
 
 NONE = -1
 

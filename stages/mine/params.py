@@ -1,22 +1,22 @@
-"""Parameters of a round."""
+"""Parameters of mining hard negatives with a trained model."""
 
 from pydantic import Field, model_validator
 
-from formats.params import Params
+from batchwright.core.params import Params
 
 
-class RoundParams(Params):
-    """Group ``rounds.NAME``: with ``models/MODEL``, of that variant, mine hard negatives for the contextual batches."""
+class Mining(Params):
+    """Group ``mine.NAME``."""
 
-    variant: str
     model: str
+    """The folder of a trained model, such as ``models/biencoder``."""
     count: int = Field(gt=0)
-    """Hard negatives a query."""
+    """Hard negatives per query."""
     depth: int = Field(gt=0)
-    """How far down the model's ranking to look."""
+    """How many of the model's top ranks to choose from."""
 
     @model_validator(mode="after")
-    def _enough_ranks(self) -> "RoundParams":
+    def _enough_ranks(self) -> "Mining":
         if self.depth < self.count:
             raise ValueError(f"{self.count} negatives cannot come from {self.depth} ranks")
         return self

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from formats.manifest import Shard
-from formats.shards import SHARD, ShardSet, write_shard
+from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, write_shard
 from stages.mine.choose import NONE
 
 
@@ -48,8 +47,8 @@ def rewrite_shards(shards: ShardSet, negatives: Mapping[str, Mined], folder: Pat
 
 def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined]) -> pa.RecordBatch:
     keys = zip(batch["domain"].to_pylist(), batch["id"].to_pylist(), strict=True)
-    columns: dict[str, Any] = {name: batch[name] for name in SHARD.names}
+    columns: dict[str, Any] = {name: batch[name] for name in SHARD_SCHEMA.names}
     columns["negatives"] = pa.array(
-        [negatives[domain].of(pair) for domain, pair in keys], type=SHARD.field("negatives").type
+        [negatives[domain].of(pair) for domain, pair in keys], type=SHARD_SCHEMA.field("negatives").type
     )
-    return pa.record_batch(list(columns.values()), schema=SHARD)
+    return pa.record_batch(list(columns.values()), schema=SHARD_SCHEMA)

@@ -1,75 +1,11 @@
-"""``python -m stages.pack POLICY``: clusters to training batches in Arrow shards."""
+"""The command ``python -m stages.pack POLICY``."""
 
-import argparse
-import sys
-from pathlib import Path
-from typing import Any
-
-from formats.atomic import publish_dir
-from formats.clusters import NONE
-from formats.fingerprint import fingerprint
-from formats.manifest import Manifest
-from formats.params import Base, load_params
-from formats.results import write_json, write_tsv
-from formats.runtime import scratch
-from stages.entry import run
-from stages.pack.inputs import open_inputs
-from stages.pack.params import PackParams
-from stages.pack.plan import plan_batches
-from stages.pack.policies import POLICIES
-from stages.pack.summary import mean_measures, summarise_domains, summarise_epochs
-from stages.pack.write import remove_ledgers, write_shards
-
-SHARDS = Path("data/shards")
-RESULTS = Path("results/pack")
-MOSTLY = 0.9
-
-
-def main() -> str:
-    """Write ``data/shards/POLICY``, and the hardness of every batch to ``results/pack``."""
-    parser = argparse.ArgumentParser(prog="python -m stages.pack")
-    parser.add_argument("policy", choices=sorted(POLICIES))
-    policy = parser.parse_args().policy
-    params = load_params("pack", PackParams)
-    seed = load_params("base", Base).seed
-    inputs = open_inputs()
-    kept = {domain: draws[0].assignment != NONE for domain, draws in inputs.clusters.items()}
-    batches = plan_batches(inputs.clusters, policy, params, seed)
-    parts = scratch("pack", fingerprint(policy, params.model_dump(), seed, inputs.fingerprint))
-    shards, rows = write_shards(batches, inputs.domains, params.batches_per_shard, parts)
-    manifest = Manifest(
-        policy=policy,
-        batch_size=params.batch_size,
-        rows=len(batches) * params.batch_size,
-        batches=len(batches),
-        seed=seed,
-        parameters=params.model_dump(),
-        models=inputs.models,
-        epochs=summarise_epochs(batches, rows, kept, params.epochs),
-        shards=shards,
-    )
-    left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
-    metrics = {"batches": len(batches), "pairs": manifest.rows, "left_over": left_over, **mean_measures(rows)}
-    metrics["domains"] = summarise_domains(rows)
-    manifest.write(parts)
-    remove_ledgers(parts)
-    publish_dir(parts, SHARDS / policy)
-    write_tsv(RESULTS / f"{policy}.tsv", rows)
-    write_json(RESULTS / f"{policy}.json", metrics)
-    _warn_of_masked(policy, metrics["domains"])
-    return (
-        f"{len(batches):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
-        f"{metrics['masked_share']:.2%} masked, {left_over:,} pairs left over"
-    )
-
-
-def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]]) -> None:
-    for domain, measures in domains.items():
-        if measures["masked_share"] > MOSTLY:
-            masked = f"{measures['masked_share'] * 100:.0f} % of the negatives of '{domain}' are masked"
-            why = f"{RESULTS}/{policy}.json says why"
-            print(f"pack: warning: {masked}, so it teaches next to nothing; {why}", file=sys.stderr)
-
+from batchwright.core.command import command
 
 if __name__ == "__main__":
-    run("pack", main)
+    command(
+        "stages.pack",
+        "Packs clusters into training batches with false-negative masks: Arrow shards in data/shards/POLICY.",
+        "python -m stages.pack contextual",
+        policy="contextual or random",
+    )

@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from formats.masks import pack_mask
-from formats.negatives import Negatives
-from formats.positives import KnownPositives
-from formats.shards import SHARD
-from formats.vectors import PairVectors
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.shards import SHARD_SCHEMA, pack_mask
+from batchwright.formats.vectors import PairVectors
 from stages.pack.hardness import measure
 from stages.pack.masks import false_negatives, masked_by
 
@@ -36,7 +35,7 @@ class Domain:
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
         reasons = {f"masked_{reason}": share for reason, share in masked_by(mask, known, document_class).items()}
-        record_batch = pa.record_batch([columns[name] for name in SHARD.names], schema=SHARD)
+        record_batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
         return record_batch, {**asdict(measure(similarities, mask)), **reasons}
 
     def _hard_negatives(self, table: pa.Table, rows: NDArray[np.int64]) -> pa.Array:

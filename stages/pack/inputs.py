@@ -4,20 +4,17 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
-from formats.clusters import Clusters, read_draws
-from formats.errors import InputError
-from formats.fingerprint import files_fingerprint
-from formats.negatives import Negatives
-from formats.pairs import domains, read_pairs
-from formats.positives import KnownPositives
-from formats.source import Source
-from formats.vectors import VectorStore
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import files_fingerprint
+from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
+from batchwright.formats.clusters import Clusters, read_draws
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import domains, read_pairs
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.provenance import Provenance
+from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
 
-PAIRS = Path("data/pairs")
-VECTORS = Path("data/vectors")
-CLUSTERS = Path("data/clusters")
-NEGATIVES = Path("data/negatives")
 _CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
 
 
@@ -58,7 +55,7 @@ def open_inputs() -> Inputs:
 
 def _vectors_of(folder: Path, stage: str) -> VectorStore:
     """The vectors that the artifact ``folder`` was made from; they and the pairs must still be those."""
-    source = Source.read(folder, stage)
+    source = Provenance.read(folder, stage)
     store = VectorStore.open(VECTORS / source.vectors)
     if (source.weights, source.pairs) != (store.weights, files_fingerprint([PAIRS])):
         raise InputError(f"{folder}: made from other pairs or vectors than are here now; run the stage '{stage}' again")

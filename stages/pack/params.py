@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from formats.params import Params
+from batchwright.core.params import Params
 
 
 class PackParams(Params):
@@ -13,16 +13,16 @@ class PackParams(Params):
     batch_size: int = Field(gt=1)
     """Pairs in a batch, over all workers."""
     epochs: int = Field(gt=0)
-    """Passes over the pairs, each with batches of its own."""
+    """Passes over the pairs, each with its own batches."""
     cluster_share: list[Annotated[float, Field(ge=0, le=1)]] = Field(default=[1.0], min_length=1)
-    """The share of a contextual batch that comes from one cluster, epoch by epoch; the last holds for those after.
-
-    1 makes the hardest batches, 0.5 batches of two clusters, 0 random ones: ``[0, 0, 1]`` begins with two
-    random epochs.
-    """
+    """Share of a contextual batch that comes from one cluster, one value per epoch; further epochs repeat the last.
+    1 makes the hardest batches, 0.5 batches of two clusters, 0 random ones: ``[0, 0, 1]`` begins with two random
+    epochs."""
     left_over: Literal["drop", "refill"] = "drop"
-    """What happens to the pairs that do not fill a batch: they wait for the next epoch, or the batch is filled
-    with pairs that the epoch has used already."""
+    """What happens to the last pairs of a domain, which do not fill a batch: ``drop`` leaves them out of the epoch,
+    ``refill`` fills the batch with pairs that the epoch has already used."""
     weights: dict[str, Annotated[float, Field(gt=0)]] = {}
-    """How often an epoch takes the pairs of a domain, 1 by default: 0.5 half of its batches, 2 all of them twice."""
+    """How often each epoch goes through a domain, 1 unless given: 0.5 takes half of its batches, 2 takes each pair
+    twice."""
     batches_per_shard: int = Field(gt=0)
+    """Batches per shard, which is one Arrow file."""

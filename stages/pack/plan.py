@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.clusters import Clusters
-from formats.errors import InputError
-from formats.fingerprint import content_id
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import content_id
+from batchwright.formats.clusters import Clusters
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 

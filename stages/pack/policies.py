@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.clusters import Clusters
+from batchwright.formats.clusters import Clusters
 from stages.pack.tour import short_tour
 
 Policy = Callable[[Clusters, int, float, np.random.Generator], NDArray[np.int64]]

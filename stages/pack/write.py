@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from formats.manifest import Shard
-from formats.results import read_json, write_json
-from formats.runtime import workers
-from formats.shards import shard_name, write_shard
+from batchwright.core.results import read_json, write_json
+from batchwright.core.runtime import workers
+from batchwright.formats.shards import Shard, shard_name, write_shard
 from stages.pack.domain import Domain
 from stages.pack.plan import Batch
 

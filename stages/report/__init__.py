@@ -1,1 +1,1 @@
-"""Stage ``report``: what all stages made, on one page."""
+"""Stage ``report``: what the other stages made, on one page. Each section is a module in ``sections``."""

@@ -1,4 +1,4 @@
-"""What the systems of all variants reach, merged from ``results/evaluate``."""
+"""How well the systems retrieve: the files of the stages ``baselines`` and ``evaluate``, merged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,10 +6,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
+from batchwright.core.paths import RESULTS
 from stages.report.records import Record, read_record, read_rows
 
 HELD_OUT = "held_out"
+BASELINES = RESULTS / "baselines.json"
 
 
 class Scores(Record):
@@ -21,7 +23,7 @@ class Scores(Record):
 
 
 class DomainScores(Scores):
-    """One row of ``results/evaluate/VARIANT.tsv``."""
+    """One row of the TSV beside a JSON file."""
 
     collection: str
     domain: str
@@ -33,18 +35,18 @@ class DomainScores(Scores):
 class Evaluation:
     """Scores by collection and system, and held-out nDCG@10 by domain and system.
 
-    ``systems`` and ``queries`` (the collections with their number of queries) are in the order of evaluation.
+    ``systems`` and ``collections`` are in the order of evaluation; ``queries`` are counted by collection.
     """
 
-    variants: list[str] = field(default_factory=list)
     systems: list[str] = field(default_factory=list)
+    collections: list[str] = field(default_factory=list)
     queries: dict[str, int] = field(default_factory=dict)
     scores: dict[tuple[str, str], Scores] = field(default_factory=dict)
     domains: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def best(self) -> tuple[str, float]:
-        """System with the highest held-out nDCG@10, and that."""
+        """The system with the highest held-out nDCG@10, and that nDCG@10."""
         return max(self.ndcg(HELD_OUT).items(), key=lambda item: item[1])
 
     def ndcg(self, collection: str) -> dict[str, float]:
@@ -56,36 +58,51 @@ class Evaluation:
         }
 
 
-def read_evaluation(folder: Path, variants: Iterable[str]) -> Evaluation:
-    """Merge these variants; a system that scores differently from variant to variant gets a row for each.
+def evaluation_files(runs: Iterable[str]) -> list[Path]:
+    """The baselines' file and one per run."""
+    return [BASELINES, *(RESULTS / "evaluate" / f"{run}.json" for run in runs)]
+
+
+def read_evaluation(files: Iterable[Path], *, need_tables: bool = True) -> Evaluation:
+    """Merge JSON files in this order, each with the TSV beside it, which may be missing where it is not needed.
 
     Raises:
-        InputError: a file is not there, or not of the form that ``evaluate`` writes.
+        InputError: a file is missing or of another form, or what it holds does not fit the files before it.
     """
     merged = Evaluation()
-    for variant in variants:
-        _merge(merged, folder / f"{variant}.json")
+    for file in files:
+        made_by = "baselines" if file.stem == BASELINES.stem else "evaluate"
+        overall = read_record(dict[str, dict[str, Scores]], file, made_by)
+        if HELD_OUT not in overall:
+            raise InputError(f"{file}: no scores of '{HELD_OUT}'; run the stage '{made_by}' again")
+        table = file.with_suffix(".tsv")
+        rows = read_rows(DomainScores, table, made_by) if need_tables or table.is_file() else []
+        _merge(merged, file, overall, rows)
     return merged
 
 
-def _merge(merged: Evaluation, file: Path) -> None:
-    """Add a variant; its table tells the order of systems and collections, which JSON's sorted keys do not."""
-    overall = read_record(dict[str, dict[str, Scores]], file, made_by="evaluate")
-    rows = read_rows(DomainScores, file.with_suffix(".tsv"), made_by="evaluate")
-    if HELD_OUT not in overall:
-        raise InputError(f"{file}: no scores of '{HELD_OUT}'; run the stage 'evaluate' again")
-    merged.variants.append(file.stem)
-    for system in dict.fromkeys(row.system for row in rows):
-        scores = {name: systems[system] for name, systems in overall.items() if system in systems}
-        _add(merged, file.stem, system, scores, [row for row in rows if row.system == system])
+def _merge(merged: Evaluation, file: Path, overall: dict[str, dict[str, Scores]], rows: list[DomainScores]) -> None:
+    # The table is in the order of evaluation, the JSON file is sorted by name.
+    collections = dict.fromkeys([*(row.collection for row in rows), *overall])
+    systems = dict.fromkeys([*(row.system for row in rows), *(name for own in overall.values() for name in own)])
+    if twice := [system for system in systems if system in merged.systems]:
+        raise InputError(f"{file}: has scores of '{twice[0]}', which another file has too; give one of them a new name")
+    merged.systems += systems
+    merged.collections += [name for name in collections if name not in merged.collections]
+    merged.scores |= {(name, system): own for name, found in overall.items() for system, own in found.items()}
+    merged.domains |= {(row.domain, row.system): row.ndcg for row in rows if row.collection == HELD_OUT}
+    for name, count in _count_queries(rows).items():
+        if merged.queries.setdefault(name, count) != count:
+            raise InputError(
+                f"{file}: {count} queries of '{name}', not {merged.queries[name]} as in the files before; "
+                "run the stages 'baselines' and 'evaluate' again"
+            )
 
 
-def _add(merged: Evaluation, variant: str, system: str, scores: dict[str, Scores], rows: list[DomainScores]) -> None:
-    differs = any(merged.scores.get((name, system), own) != own for name, own in scores.items())
-    label = f"{system} ({variant})" if differs else system
-    if label not in merged.systems:
-        merged.systems.append(label)
-    merged.scores.update({(name, label): own for name, own in scores.items()})
-    merged.domains.update({(row.domain, label): row.ndcg for row in rows if row.collection == HELD_OUT})
-    for name in dict.fromkeys(row.collection for row in rows):
-        merged.queries[name] = sum(row.queries for row in rows if row.collection == name)
+def _count_queries(rows: list[DomainScores]) -> dict[str, int]:
+    """Queries by collection, which are the same for all systems of a file."""
+    counts = {(row.collection, row.domain): row.queries for row in rows}
+    return {
+        name: sum(count for (collection, _), count in counts.items() if collection == name)
+        for name in dict.fromkeys(row.collection for row in rows)
+    }

@@ -1,4 +1,4 @@
-"""What the report needs to know of other stages' parameters."""
+"""Parameters of other stages, as far as the report shows them."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from pydantic import RootModel
 
 
 class Loop(RootModel[dict[str, dict[str, Any]]]):
-    """A group that stages loop over, ``variants`` or ``pretrain``."""
+    """A group with one entry for each run of a stage."""
 
 
 class Names(RootModel[list[str]]):
-    """Variants that a stage is run for."""
+    """A list with one name for each run of a stage."""

@@ -5,14 +5,14 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from formats.errors import InputError
-from formats.results import read_json, read_tsv
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json, read_tsv
 
 T = TypeVar("T")
 
 
 class Record(BaseModel):
-    """What is read of a result; its other fields are none of the report's business."""
+    """The fields of a result that the report needs; others are ignored."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,19 +1,23 @@
 """A table, and how numbers look in it."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 NONE = "-"
 
+Place = tuple[int, int]
+"""Row and column of a cell."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """``groups`` are headings over several columns, with their number; ``best`` are places ``(row, column)``."""
+    """``groups`` are headings over several columns, each with their number; ``best`` are the cells in bold."""
 
     header: list[str]
     rows: list[list[str]]
     groups: list[tuple[str, int]] | None = None
-    best: frozenset[tuple[int, int]] = frozenset()
+    best: frozenset[Place] = frozenset()
     words: frozenset[int] = frozenset({0})
     """Columns of words; the others hold numbers."""
 
@@ -21,3 +25,22 @@ class Table:
 def share(value: float) -> str:
     """Three decimals without the zero before the point: ``.676``."""
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
+
+
+def best_of_columns(rows: Sequence[Sequence[str]]) -> frozenset[Place]:
+    """The highest number of each column but the first; all of them where several look the same."""
+    return _best(rows, [[(row, column) for row in range(len(rows))] for column in range(1, len(rows[0]))])
+
+
+def best_of_rows(rows: Sequence[Sequence[str]]) -> frozenset[Place]:
+    """The highest number of each row; all of them where several look the same."""
+    return _best(rows, [[(row, column) for column in range(1, len(cells))] for row, cells in enumerate(rows)])
+
+
+def _best(rows: Sequence[Sequence[str]], lines: Iterable[Sequence[Place]]) -> frozenset[Place]:
+    found: set[Place] = set()
+    for line in lines:
+        numbers = {(row, column): float(rows[row][column]) for row, column in line if rows[row][column] != NONE}
+        highest = max(numbers.values(), default=None)
+        found |= {place for place, number in numbers.items() if number == highest}
+    return frozenset(found)

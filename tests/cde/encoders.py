@@ -15,8 +15,8 @@ from transformers import (
     T5EncoderModel,
 )
 
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from tests.tiny_models import VOCABULARY, WIDTH, word_pieces
-from trainers.cde.contextual_encoder import ContextualEncoder
 
 SMALL = {"vocab_size": len(VOCABULARY), "hidden_size": WIDTH, "num_hidden_layers": 3, "num_attention_heads": 2}
 KINDS = {

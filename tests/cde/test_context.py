@@ -7,8 +7,8 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
+from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
 from tests.cde.encoders import encoder
-from trainers.cde.contextual_encoder import CONTEXT, ContextualEncoder
 
 CORPUS = ["one two", "three", "four five six", "seven", "eight nine", "ten", "six one", "two two"]
 TEXTS = ["one", "two three"]

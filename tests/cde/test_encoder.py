@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import DistilBertConfig, DistilBertModel
 
+from batchwright.retrievers.cde.backbones import _run, check_backbone, hidden_states
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from tests.cde.encoders import KINDS, backbone, encoder
 from tests.tiny_models import WIDTH, word_pieces
-from trainers.cde.backbones import _run, check_backbone, hidden_states
-from trainers.cde.contextual_encoder import ContextualEncoder
 
 TEXTS = ["one", "one two three four five six seven eight nine ten one two", "two three"]
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}

@@ -1,6 +1,5 @@
 """Training that goes on from a CDE folder, as a round of mined negatives does."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,22 +7,24 @@ import torch
 import yaml
 from sentence_transformers import SentenceTransformer
 
-from formats.errors import InputError
-from formats.prefixes import Prefix
-from formats.results import read_json
-from stages.train.__main__ import main
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json
+from batchwright.formats.prefixes import Prefix
+from batchwright.retrievers import ModelInfo
+from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
+from batchwright.retrievers.cde.folder import load_contextual, save_contextual
+from stages.train.stage import main
 from tests.cde.encoders import KINDS, encoder
 from tests.train.toys import toy_batch, toy_rows, write_toy_model, write_toy_shards
-from trainers.cde import Params
-from trainers.cde.contextual_encoder import CONTEXT
-from trainers.cde.folder import load_contextual, save_contextual, start_from
+from trainers.cde import Params, start
 
 PREFIXES = {"default": {"query": "ask: ", "document": "say: "}}
 
 
-def params(**changes: object) -> Params:
-    values = {"model": "any", "max_length": 16, "temperature": 0.1, "documents": 3, **changes}
-    return Params.model_validate(values)
+def start_from(folder: Path, max_length: int = 16, prefixes: object = None, **changes: object) -> ContextualEncoder:
+    params = Params.model_validate({"temperature": 0.1, "context_documents": 3, **changes})
+    info = ModelInfo.model_validate({"variant": "cde", "max_length": max_length, "prefixes": prefixes or {}})
+    return start.start_from(folder, params, info)
 
 
 def save(folder: Path, kind: str = "learned", **options: object) -> Path:
@@ -37,14 +38,14 @@ def save(folder: Path, kind: str = "learned", **options: object) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_trained_is_taken_over_bit_for_bit(tmp_path: Path, kind: str) -> None:
-    found, expected = start_from(save(tmp_path / "cde", kind), params()).state_dict(), encoder(kind).state_dict()
+    found, expected = start_from(save(tmp_path / "cde", kind)).state_dict(), encoder(kind).state_dict()
     assert found.keys() == expected.keys()
     assert {"null"} < found.keys()
     assert [name for name in found if not torch.equal(found[name], expected[name])] == []
 
 
 def test_the_null_vector_goes_on_learning(tmp_path: Path) -> None:
-    made = start_from(save(tmp_path / "cde"), params())
+    made = start_from(save(tmp_path / "cde"))
     assert dict(made.named_parameters())["null"].requires_grad
     made.read(made.preprocess(["one"]), made.prepare(None)).sum().backward()
     assert made.null.grad is not None and made.null.grad.abs().sum() > 0
@@ -52,12 +53,12 @@ def test_the_null_vector_goes_on_learning(tmp_path: Path) -> None:
 
 def test_texts_are_read_as_this_training_says_and_the_fitted_context_is_forgotten(tmp_path: Path) -> None:
     folder = save(tmp_path / "cde", documents=5, unpooled_prefixes=["old: "])
-    made = start_from(folder, params(prefixes=PREFIXES, pool_prefix=False))
+    made = start_from(folder, prefixes=PREFIXES, pool_prefix=False)
     assert (made.documents, made.max_seq_length, made.unpooled_prefixes) == (3, 16, ["ask: ", "say: "])
     assert made.fitted is None
     empty = made.read(made.preprocess(["one"]), made.prepare(None))
     torch.testing.assert_close(made(made.preprocess(["one"]))["sentence_embedding"], empty)
-    assert start_from(folder, params(prefixes=PREFIXES)).unpooled_prefixes == []
+    assert start_from(folder, prefixes=PREFIXES).unpooled_prefixes == []
 
 
 @pytest.mark.parametrize(("trained", "word"), [(True, "true"), (False, "false")])
@@ -68,17 +69,17 @@ def test_a_context_that_read_texts_otherwise_is_refused(tmp_path: Path, trained:
         "or start from another model"
     )
     with pytest.raises(InputError, match=message):
-        start_from(folder, params(context_reads_text=not trained))
-    assert start_from(folder, params(context_reads_text=trained)).context_reads_text is trained
+        start_from(folder, context_reads_text=not trained)
+    assert start_from(folder, context_reads_text=trained).context_reads_text is trained
 
 
 def test_folders_that_cannot_be_gone_on_from_are_named(tmp_path: Path) -> None:
     folder = save(tmp_path / "cde")
     with pytest.raises(InputError, match="cde': reads 512 tokens; lower max_length from 513"):
-        start_from(folder, params(max_length=513))
+        start_from(folder, max_length=513)
     (folder / "null.safetensors").write_bytes(b"cut off")
     with pytest.raises(InputError, match="cde': cannot be loaded"):
-        start_from(folder, params())
+        start_from(folder)
 
 
 def test_the_stage_goes_on_from_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,15 +90,23 @@ def test_the_stage_goes_on_from_its_own_model(tmp_path: Path, monkeypatch: pytes
     for round_, seed in (("contextual", 0), ("mined-1", 50)):
         batches = [toy_batch(toy_rows(6, seed + step, negatives=1)) for step in range(3)]
         write_toy_shards(tmp_path / "data" / "shards" / round_, batches)
-    common = {"epochs": 1, "chunk": 4, "learning_rate": 1e-3, "warm_up": 0.1, "weight_decay": 0.01, "clip": 1.0}
+    common = {
+        "epochs": 1,
+        "mini_batch_size": 4,
+        "learning_rate": 1e-3,
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+    }
     documents = 8  # more than a batch has, so that nulls are read and trained
-    own = {"model": "start", "max_length": 16, "temperature": 0.05, "documents": documents}
-    (tmp_path / "params.yaml").write_text(
-        yaml.safe_dump({"base": {"seed": 3}, "train": {"common": common, "cde": own}})
-    )
-    for arguments in ([], ["--batches", "mined-1", "--start", "models/cde", "--hard-negatives", "1"]):
-        monkeypatch.setattr(sys, "argv", ["train", "cde", *arguments])
-        main()
+    train = {"common": common, "cde": {"temperature": 0.05, "context_documents": documents}}
+    runs = {
+        "cde": {"variant": "cde", "batches": "contextual", "start": "start"},
+        "cde-mined-1": {"variant": "cde", "batches": "mined-1", "start": "models/cde", "hard_negatives": 1},
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump({"base": {"seed": 3}, "train": train, "runs": runs}))
+    for run in runs:
+        main(run)
     assert read_json(Path("results/train/cde-mined-1.json"), made_by="train")["steps"] == 3
     first, second = (load_contextual(Path("models") / name)[0].state_dict() for name in ("cde", "cde-mined-1"))
     assert all((first[name] != second[name]).any() for name in ("null", "first.encoder.layer.0.output.dense.weight"))

@@ -13,19 +13,22 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor
 from torch.nn import functional
 
-from formats.errors import InputError
-from formats.results import read_tsv
-from formats.shards import ShardSet
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_tsv
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers import ModelInfo
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from batchwright.retrievers.cde.folder import load_contextual
 from tests.tiny_models import word_pieces
-from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.batches import BatchReader, TrainBatch
-from trainers.cde import Params, retrieve, train
-from trainers.cde.contextual_encoder import ContextualEncoder
-from trainers.cde.folder import load_contextual, start_from
-from trainers.cde.train import Contextual
-from trainers.gradient_cache import CachedForward
-from trainers.job import TrainJob
-from trainers.loss import compare
+from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.cde import Params
+from trainers.cde.learner import ContextualLearner
+from trainers.cde.start import start_from
+from trainers.common.batches import BatchReader, TrainBatch
+from trainers.common.gradient_cache import CachedForward
+from trainers.common.losses import compare
+from trainers.common.train_job import TrainJob
+from trainers.variants import train
 
 ROWS = 10
 STEPS = 120
@@ -40,7 +43,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def job_with(folder: Path, shards: Path, dropout: float = 0.0, **options: object) -> TrainJob:
     start = write_toy_model(folder / "start", dropout)
-    return toy_job(folder / "job", start, shards, "cde", **{"documents": 6, **options})
+    return toy_job(folder / "job", start, shards, "cde", **{"context_documents": 6, **options})
 
 
 @pytest.mark.parametrize("documents", [0, 6, 64])
@@ -48,16 +51,16 @@ def job_with(folder: Path, shards: Path, dropout: float = 0.0, **options: object
 def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
     tmp_path: Path, shards: Path, documents: int, reads_text: bool
 ) -> None:
-    options = {"documents": documents, "null_share": 0.3, "context_reads_text": reads_text}
+    options = {"context_documents": documents, "null_share": 0.3, "context_reads_text": reads_text}
     whole = _plain_gradient(job_with(tmp_path, shards, **options))
     for chunk in (1, 3, 32):
-        cached = _gradient(job_with(tmp_path, shards, chunk=chunk, **options))
+        cached = _gradient(job_with(tmp_path, shards, mini_batch_size=chunk, **options))
         assert torch.cosine_similarity(whole, cached, dim=0) > 0.99999
         assert abs(whole.norm() / cached.norm() - 1) < 1e-4
 
 
 def test_dropout_is_replayed_chunk_by_chunk(tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = job_with(tmp_path, shards, dropout=0.3, chunk=3)
+    job = job_with(tmp_path, shards, dropout=0.3, mini_batch_size=3)
     cached = _gradient(job)
     # The same chunks with the same draws, but one graph that holds all of them.
     monkeypatch.setattr(CachedForward, "__init__", _whole_graph)
@@ -74,8 +77,8 @@ def _whole_graph(self, encode, chunks) -> None:  # type: ignore[no-untyped-def]
 
 def test_every_step_draws_its_context_anew_and_a_step_always_the_same(tmp_path: Path, shards: Path) -> None:
     seen: list[list[str]] = []
-    job = job_with(tmp_path, shards, null_share=0.0, chunk=32)
-    learner = Contextual(job)
+    job = job_with(tmp_path, shards, null_share=0.0, mini_batch_size=32)
+    learner = ContextualLearner(job)
     split = learner._split
     learner._split = lambda texts: seen.append(texts) or split(texts)  # type: ignore[func-returns-value,method-assign]
     for index in (0, 1, 0):
@@ -89,7 +92,7 @@ def test_every_step_draws_its_context_anew_and_a_step_always_the_same(tmp_path: 
 
 
 def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path) -> None:
-    job = job_with(tmp_path, shards, chunk=32)
+    job = job_with(tmp_path, shards, mini_batch_size=32)
     train(job)
     losses = [float(row["loss"]) for row in read_tsv(job.curve, made_by="train")]
     assert np.mean(losses[-10:]) < np.mean(losses[:5]) - 0.3
@@ -114,7 +117,7 @@ def test_the_folder_loads_where_this_project_is_not(tmp_path: Path, shards: Path
         f"model.save({str(tmp_path / 'index')!r})\n"
         f"again = SentenceTransformer({str(tmp_path / 'index')!r}, trust_remote_code=True, device='cpu')\n"
         "assert np.array_equal(again.encode_query(['w1', 'w2 w3']), model.encode_query(['w1', 'w2 w3']))\n"
-        "assert 'trainers' not in sys.modules and 'formats' not in sys.modules\n"
+        "assert 'trainers' not in sys.modules and 'batchwright' not in sys.modules\n"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
     done = subprocess.run(
@@ -139,22 +142,27 @@ def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
     static.save(str(tmp_path / "static"), create_model_card=False)
     with pytest.raises(InputError, match="begins with StaticEmbedding; CDE needs a transformer"):
-        start_from(tmp_path / "static", Params(model="static", max_length=16, temperature=0.1, documents=2))
+        start_from(
+            tmp_path / "static",
+            Params(temperature=0.1, context_documents=2),
+            ModelInfo(variant="biencoder", max_length=16),
+        )
     with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
-        Contextual(job_with(tmp_path, shards, max_length=33))
+        ContextualLearner(job_with(tmp_path, shards, max_length=33))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "contextual_encoder.json").write_text("{}")
+    describe(tmp_path / "broken")
     with pytest.raises(InputError, match="broken': cannot be loaded"):
         retrieve(tmp_path / "broken", ["w1"], ["w2"], 1, 16)
 
 
 def _batch(job: TrainJob, index: int) -> TrainBatch:
-    reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
+    reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives)
     return reader.read(index, slice(0, ROWS))
 
 
 def _gradient(job: TrainJob) -> Tensor:
-    learner = Contextual(job)
+    learner = ContextualLearner(job)
     learner.model.train()
     torch.manual_seed(5)
     learner.backward(_batch(job, 2))
@@ -163,7 +171,7 @@ def _gradient(job: TrainJob) -> Tensor:
 
 def _plain_gradient(job: TrainJob) -> Tensor:
     """The definition: one graph from the texts to the loss, with the learner's draws."""
-    learner, batch = Contextual(job), _batch(job, 2)
+    learner, batch = ContextualLearner(job), _batch(job, 2)
     learner.model.train()
     encoder, documents = learner.encoder, learner.encoder.documents
     rng = np.random.default_rng([job.seed, 2])
@@ -183,7 +191,7 @@ def _plain_gradient(job: TrainJob) -> Tensor:
     return _flat(learner)
 
 
-def _flat(learner: Contextual) -> Tensor:
+def _flat(learner: ContextualLearner) -> Tensor:
     return torch.cat(
         [(torch.zeros_like(each) if each.grad is None else each.grad).flatten() for each in learner.model.parameters()]
     )

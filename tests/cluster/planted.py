@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors
+from batchwright.formats.vectors import PairVectors
 from tests.helpers import planted_vectors, topic_pairs
 
 

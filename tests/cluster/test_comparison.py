@@ -10,7 +10,7 @@ import pytest
 from benchmarks import batches, scale
 from benchmarks.comparison import measure
 from benchmarks.methods import ALL
-from stages.filter import __main__ as judge
+from stages.filter import stage as judge
 from tests.helpers import plant_vectors, topic_pairs, write_pairs
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors
+from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from tests.cluster.planted import objective, pair_vectors, planted
@@ -22,7 +22,9 @@ def clustered(method: str, vectors: PairVectors, cluster_size: int, resident: in
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_more_pairs_than_allowed_are_read_at_a_time(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("formats.vectors._BLOCK_ROWS", 50)  # blocks are of a fixed size that toys do not reach
+    monkeypatch.setattr(
+        "batchwright.formats.vectors._BLOCK_ROWS", 50
+    )  # blocks are of a fixed size that toys do not reach
     vectors, _ = planted(600, 12)
     watched = vectors.vectors.view(Watched)
     watched.read = []

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formats.clusters import NONE
-from formats.vectors import PairVectors
+from batchwright.formats.clusters import NONE
+from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formats.clusters import NONE, Clusters, read_draws
-from formats.errors import InputError
-from formats.negatives import Negatives
-from formats.results import read_json
-from formats.source import Source
-from stages.cluster.__main__ import main
-from stages.filter import __main__ as judge
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json
+from batchwright.formats.clusters import NONE, Clusters, read_draws
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.provenance import Provenance
+from stages.cluster.stage import main
+from stages.filter import stage as judge
 from tests.helpers import (
     plant_vectors,
     run_on_full_disk,
@@ -52,7 +52,7 @@ def test_clusters_of_every_domain_and_their_sizes_come_out(corpus: Path) -> None
         "median": int(np.median(birds.sizes)),
         "smallest": birds.sizes.min(),
     }
-    source = Source.read(DATA, "cluster")
+    source = Provenance.read(DATA, "cluster")
     assert (source.vectors, source.weights) == ("planted", "weights of planted")
 
 
@@ -65,7 +65,7 @@ def test_two_runs_give_the_same_bytes_and_a_new_domain_changes_no_other(corpus: 
     judge_planted()
     main()
     second = tree(DATA)
-    assert second.pop("source.json") != first.pop("source.json")
+    assert second.pop("provenance.json") != first.pop("provenance.json")
     assert {name: content for name, content in second.items() if "mammals" not in name} == first
 
 

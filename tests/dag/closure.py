@@ -5,16 +5,20 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("formats", "pipelines", "stages", "trainers")
+PACKAGES = ("batchwright", "pipelines", "stages", "trainers")
 
 
-def imported_files(module: str) -> set[Path]:
-    """Files of ``module`` and of all first-party modules it imports, directly or not, packages included."""
+def imported_files(*modules: str) -> set[Path]:
+    """Files of ``modules`` and of all first-party modules that they import, directly or not.
+
+    A package's ``__init__`` that only passes on what other modules define decides nothing and does not count: a name
+    that is imported from it counts as imported from where it is defined.
+    """
     found: set[Path] = set()
-    waiting = [module]
+    doors = [door for name in modules if (door := ROOT.joinpath(*name.split("."), "__init__.py")).is_file()]
+    waiting = [*modules, *(name for door in doors for name in _imports(door))]
     while waiting:
-        name = waiting.pop()
-        for file in _files(name):
+        for file in _files(waiting.pop()):
             if file not in found:
                 found.add(file)
                 waiting += _imports(file)
@@ -22,29 +26,38 @@ def imported_files(module: str) -> set[Path]:
 
 
 def data_files(files: set[Path]) -> set[Path]:
-    """Templates and other files beside imported modules that are not Python."""
-    folders = {file.parent for file in files if file.parts[0] != "formats"}
+    """Templates and other files that lie beside imported modules and are not Python."""
+    folders = {file.parent for file in files}
     beside = (other for folder in folders for other in (ROOT / folder).iterdir())
     return {other.relative_to(ROOT) for other in beside if other.is_file() and other.suffix not in {".py", ".pyc"}}
 
 
 def loaded_groups(files: set[Path], **known: str) -> set[str]:
-    """Parameter groups named in calls of ``load_params``, with ``known`` names filled into f-strings."""
+    """Parameter groups named in calls of ``load_params``; ``known`` fills the names in f-strings."""
     groups: set[str] = set()
     for file in (each for each in files if each.suffix == ".py"):
         for call in ast.walk(ast.parse((ROOT / file).read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "load_params":
                 text = ast.unparse(call.args[0]).removeprefix("f").strip("'\"")
-                filled = known["round"] if text.startswith("rounds.") else known["variant"]
-                groups.add(re.sub(r"\{.*?\}", lambda _, name=filled: name, text))
+                groups.add(re.sub(r"\{(.*?)\}", lambda place: known[place[1].split(".")[-1]], text))
     return groups
 
 
 def _files(name: str) -> list[Path]:
-    """The file of a module, and the ``__init__`` of every package around it."""
+    """The file of a module, and the ``__init__`` of every package around it that holds code of its own."""
     parts = name.split(".")
-    candidates = [ROOT.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts) + 1)]
-    return [file for file in [*candidates, ROOT.joinpath(*parts).with_suffix(".py")] if file.is_file()]
+    around = [ROOT.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts) + 1)]
+    files = [file for file in around if file.is_file() and not _passes_on(file)]
+    return files + [file for file in [ROOT.joinpath(*parts).with_suffix(".py")] if file.is_file()]
+
+
+def _passes_on(file: Path) -> bool:
+    """Whether a module holds nothing but its docstring, imports and ``__all__``."""
+    return all(
+        isinstance(node, ast.Expr | ast.ImportFrom)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+        for node in ast.parse(file.read_text()).body
+    )
 
 
 def _imports(file: Path) -> list[str]:
@@ -56,4 +69,14 @@ def _imports(file: Path) -> list[str]:
             around = file.relative_to(ROOT).parts[: -node.level] if node.level else ()
             module = ".".join([*around, *([node.module] if node.module else [])])
             names += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+            names += [defined for alias in node.names for defined in _defined(module, alias.name)]
     return [name for name in names if name.split(".")[0] in PACKAGES]
+
+
+def _defined(package: str, name: str) -> list[str]:
+    """The module that a package passes ``name`` on from."""
+    door = ROOT.joinpath(*package.split("."), "__init__.py")
+    if not door.is_file() or not _passes_on(door):
+        return []
+    imports = [node for node in ast.parse(door.read_text()).body if isinstance(node, ast.ImportFrom)]
+    return [str(node.module) for node in imports if name in {alias.name for alias in node.names}]

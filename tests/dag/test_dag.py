@@ -8,9 +8,44 @@ import pytest
 import yaml
 
 from tests.dag.closure import PACKAGES, ROOT, data_files, imported_files, loaded_groups
+from trainers.variants import VARIANTS
 
 PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
 PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text())
+MOST_LINES, MOST_LOCK_LINES = 400, 2400
+
+NEEDLESS = {
+    "any": {
+        "batchwright/core/runtime.py",  # a core in one piece is worth a rerun when the rare file changes
+        "batchwright/core/fingerprint.py",
+    },
+    "mine": {
+        "batchwright/formats/beir.py",
+        "batchwright/formats/clusters.py",
+        "batchwright/formats/runs.py",
+        "batchwright/formats/shards/masks.py",
+    },
+    "train": {
+        # What is shared by variants, of which not all use all of it,
+        "trainers/common/embed.py",
+        "trainers/common/sentence_learner.py",
+        # and search by the same model.
+        "batchwright/retrievers/common/dense.py",
+        "batchwright/retrievers/common/encode.py",
+        "batchwright/retrievers/common/search.py",
+    },
+    "evaluate": {
+        "batchwright/retrievers/common/dense.py",
+        "batchwright/retrievers/common/encode.py",
+        "batchwright/retrievers/common/search.py",
+    },
+    "tokens": {
+        "batchwright/retrievers/common/dense.py",
+        "batchwright/retrievers/common/encode.py",
+        "batchwright/retrievers/common/search.py",
+    },
+}
+"""Files that folders in ``dvc.yaml`` cover although a stage does not import them."""
 
 
 def _expanded() -> dict[str, dict[str, Any]]:
@@ -40,50 +75,75 @@ def _filled(stage: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 
 STAGES = _expanded()
-VARIANTS = sorted(file.parent.name for file in (ROOT / "trainers").glob("*/__init__.py"))
 
 
-def _variant(stage: dict[str, Any]) -> str:
-    """The variant's folder that a stage depends on."""
-    folders = [Path(dep) for dep in stage["deps"] if Path(dep).parts[0] == "trainers" and (ROOT / dep).is_dir()]
-    return folders[0].name if folders else ""
+def _variants(name: str) -> list[str]:
+    """The variants whose packages a stage loads by name."""
+    stage, _, key = name.partition("@")
+    if stage in ("train", "evaluate"):
+        return [PARAMS["runs"][key]["variant"]]
+    return {"baselines": VARIANTS, "mine": VARIANTS, "tokens": ["xtr"]}.get(stage, [])
 
 
-def _imported(stage: dict[str, Any], variant: str | None = None) -> set[Path]:
-    module = re.search(r"python -m ([\w.]+)", stage["cmd"])
+def _imported(name: str) -> set[Path]:
+    module = re.search(r"python -m ([\w.]+)", STAGES[name]["cmd"])
     assert module
-    files = imported_files(f"{module[1]}.__main__")
-    if variant := variant or _variant(stage):
-        files |= imported_files(f"trainers.{variant}")
-    return files | data_files({file for file in files if file.name != "__init__.py" or file.parts[0] != "trainers"})
+    modules = [f"{module[1]}.__main__", f"{module[1]}.stage"]
+    modules += [f"batchwright.retrievers.{variant}" for variant in _variants(name)]
+    if name.startswith("train@"):
+        modules += [f"trainers.{variant}" for variant in _variants(name)]
+    return imported_files(*modules)
 
 
-def _own_deps(stage: dict[str, Any]) -> set[Path]:
-    """Files, those of a variant's folder one by one."""
-    named = {Path(dep) for dep in stage["deps"] if Path(dep).parts[0] in PACKAGES}
-    inside = {
-        file.relative_to(ROOT) for dep in named for file in (ROOT / dep).rglob("*") if "__pycache__" not in file.parts
-    }
-    return {dep for dep in named | inside if (ROOT / dep).is_file()}
+def _covered(name: str) -> set[Path]:
+    """All first-party files that the deps of a stage name, in folders or one by one."""
+    named = [ROOT / dep for dep in STAGES[name]["deps"] if Path(dep).parts[0] in PACKAGES]
+    inside = (file for dep in named for file in ([dep] if dep.is_file() else dep.rglob("*")))
+    return {file.relative_to(ROOT) for file in inside if file.is_file() and "__pycache__" not in file.parts}
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_deps_are_exactly_the_first_party_files_that_a_stage_imports(name):
-    """What variants share is a dependency of all of them, since a loop has one list."""
-    stage = STAGES[name]
-    wanted, declared = _imported(stage), _own_deps(stage)
-    others = VARIANTS if _variant(stage) else [None]
-    may = set().union(*(_imported(stage, other) for other in others))
-    may |= {file for file in declared if file.parts[:2] == ("trainers", _variant(stage))}  # a folder is one dependency
-    missing = "\n".join(f"      - {file}" for file in sorted(wanted - declared))
-    assert not wanted - declared, f"missing in deps of {name}:\n{missing}"
-    assert not declared - may, f"deps of {name} that it does not import: {sorted(map(str, declared - may))}"
+def test_deps_cover_every_first_party_file_that_a_stage_imports(name):
+    files = _imported(name)
+    missing = sorted(map(str, (files | data_files(files)) - _covered(name)))
+    assert not missing, f"missing in deps of {name}: {missing}"
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_deps_cover_nothing_needless_that_is_not_listed(name):
+    """An edit of a file reruns the stages that import it, and few others."""
+    stage = name.partition("@")[0]
+    files = _imported(name)
+    allowed = {Path(file) for key in ("any", stage) for file in NEEDLESS.get(key, ())}
+    own = {file for file in _covered(name) if file.parts[:2] == ("stages", stage)}
+    docstrings = {file for file in _covered(name) if file.name == "__init__.py"} - {Path("pipelines/__init__.py")}
+    needless = _covered(name) - files - data_files(files) - allowed - own - docstrings
+    assert not needless, f"deps of {name} that it does not import: {sorted(map(str, needless))}"
+
+
+@pytest.mark.parametrize("stage", NEEDLESS)
+def test_the_list_of_needless_files_holds_only_what_is_needless(stage):
+    names = [name for name in STAGES if stage in ("any", name.partition("@")[0])]
+    for file in map(Path, NEEDLESS[stage]):
+        assert any(file in _covered(name) - _imported(name) for name in names), file
+
+
+def test_training_code_never_reruns_evaluation():
+    for name in STAGES:
+        if name.startswith(("baselines", "evaluate", "tokens", "mine")):
+            assert not [dep for dep in STAGES[name]["deps"] if dep.startswith("trainers")], name
+
+
+def test_the_pipeline_and_its_lock_stay_readable():
+    assert len((ROOT / "dvc.yaml").read_text().splitlines()) <= MOST_LINES
+    assert len((ROOT / "dvc.lock").read_text().splitlines()) <= MOST_LOCK_LINES
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_declared_params_are_exactly_those_that_a_stage_loads(name):
-    stage = STAGES[name]
-    loaded = loaded_groups(_imported(stage), variant=_variant(stage), round=name.partition("@")[2])
+    stage, key = STAGES[name], name.partition("@")[2]
+    variant = PARAMS["runs"].get(key, {}).get("variant", "")
+    loaded = loaded_groups(_imported(name), name=key, run=key, variant=variant)
     assert loaded == set(stage.get("params", []))
 
 
@@ -93,21 +153,22 @@ def test_every_stage_says_what_it_does(name):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_meet_only_through_formats(package):
-    """Entry points of stages may start a pipeline or a trainer; nothing else imports sideways."""
+def test_packages_meet_only_through_the_library(package):
+    """Stages may start a pipeline or a trainer; nothing else imports sideways."""
     for file in (ROOT / package).rglob("*.py"):
-        allowed = {"formats", package}
-        if package == "stages" and file.name == "__main__.py":
+        allowed = {"batchwright", package}
+        if package == "stages" and file.name == "stage.py":
             allowed = set(PACKAGES)
         text = file.read_text()
         found = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE)) & set(PACKAGES)
-        assert found <= ({"formats"} if package == "formats" else allowed), file
+        assert found <= allowed, file
 
 
 def test_stage_folders_do_not_import_each_other():
-    """An entry point may read another stage's parameters."""
+    """A stage may read another one's parameters."""
+    shared = {"by_domain", "scoring"}
     for file in (ROOT / "stages").rglob("*.py"):
         own = file.relative_to(ROOT / "stages").parts[0]
         imported = set(re.findall(r"^from stages\.(\w+(?:\.\w+)?)", file.read_text(), re.MULTILINE))
-        foreign = {name for name in imported if name.split(".")[0] not in {own, "entry", "by_domain"}}
-        assert not {name for name in foreign if file.name != "__main__.py" or not name.endswith(".params")}, file
+        foreign = {name for name in imported if name.split(".")[0] not in {own, *shared}}
+        assert not {name for name in foreign if not name.endswith(".params")}, file

@@ -1,48 +1,65 @@
-"""Every profile is a whole set of parameters that all stages accept."""
+"""Every profile is a whole set of parameters: all stages accept it, and names in it are names of something."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
-from formats.params import Base, load_params
-from pipelines.embed.params import EmbedParams
-from pipelines.ingest.params import IngestParams
-from stages.cluster.params import ClusterParams
-from stages.evaluate.params import EvaluateParams
-from stages.filter.params import FilterParams
-from stages.mine.params import RoundParams
-from stages.pack.params import PackParams
+from batchwright.core.params import load_params
+from docs.parameters import AllParams, TrainParams
+from stages.pack.policies import POLICIES
 from tests.dag.closure import ROOT
-from trainers.params import Common
-from trainers.seed.pretraining.params import PretrainParams
+from trainers.common.params import Common
 from trainers.variants import load_variant
 
 PROFILES = [ROOT / "params.yaml", *sorted((ROOT / "profiles").glob("*.yaml"))]
-GROUPS = {
-    "base": Base,
-    "ingest": IngestParams,
-    "embed": EmbedParams,
-    "cluster": ClusterParams,
-    "filter": FilterParams,
-    "pack": PackParams,
-    "train.common": Common,
-    "evaluate": EvaluateParams,
-}
+
+each_profile = pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.name)
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.name)
-def test_profile_is_accepted_by_every_stage(profile):
-    for group, model in GROUPS.items():
+@each_profile
+def test_profile_is_accepted_by_every_stage(profile: Path) -> None:
+    for group, model in _groups(profile):
         load_params(group, model, profile)
-    for variant in yaml.safe_load(profile.read_text())["variants"]:
-        load_params(f"train.{variant}", load_variant(variant).Params, profile)
-    for variant in yaml.safe_load(profile.read_text())["pretrain"]:
-        load_params(f"pretrain.{variant}", PretrainParams, profile)
-    for name in yaml.safe_load(profile.read_text())["rounds"]:
-        load_params(f"rounds.{name}", RoundParams, profile)
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda file: file.name)
-def test_profile_names_only_vectors_that_it_makes(profile):
-    made = set(load_params("embed", EmbedParams, profile).models)
-    assert load_params("cluster", ClusterParams, profile).vectors in made
-    assert load_params("filter", FilterParams, profile).vectors in made
+def _groups(profile: Path) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The groups that stages load, one for each entry of a map, with their models."""
+    params = _read(profile)
+    for name, field in AllParams.model_fields.items():
+        if field.annotation is TrainParams:
+            yield "train.common", Common
+            yield from ((f"train.{run.variant}", load_variant(run.variant).Params) for run in params.runs.values())
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield name, field.annotation
+        elif isinstance(entries := getattr(params, name), dict):
+            yield from ((f"{name}.{entry}", get_args(field.annotation)[1]) for entry in entries)
+
+
+@each_profile
+def test_profile_names_only_vectors_that_it_makes(profile: Path) -> None:
+    params = _read(profile)
+    assert {params.cluster.vectors, params.filter.vectors} <= params.embed.models.keys()
+
+
+@each_profile
+def test_every_run_has_parameters_batches_and_a_start(profile: Path) -> None:
+    params = _read(profile)
+    fetched = {f"models/start/{name}" for name in [*params.start_models, *params.pretrain]}
+    for name, run in params.runs.items():
+        assert getattr(params.train, run.variant) is not None, name
+        assert run.batches in {*POLICIES, *params.mine}, name
+        assert run.start in fetched | {f"models/{other}" for other in params.runs if other != name}, name
+
+
+@each_profile
+def test_tokens_are_measured_of_runs(profile: Path) -> None:
+    params = _read(profile)
+    assert set(params.tokens) <= params.runs.keys()
+
+
+def _read(profile: Path) -> AllParams:
+    return AllParams.model_validate(yaml.safe_load(profile.read_text(encoding="utf-8")))

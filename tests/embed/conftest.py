@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.embed import chunks
-from stages.embed import __main__ as stage
+from stages.embed import stage as stage
 from tests.helpers import topic_pairs, write_pairs, write_params
 
 RunEmbed = Callable[[], str]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from formats.models import locate_model, model_hash
-from formats.prefixes import Side
-from formats.results import read_json
-from formats.vectors import VectorStore
+from batchwright.core.results import read_json
+from batchwright.formats.models import locate_model, model_hash
+from batchwright.formats.prefixes import Side
+from batchwright.formats.vectors import VectorStore
 from tests.embed.conftest import RunEmbed
 from tests.helpers import write_params, write_rows
 from tests.tiny_models import put_on_hub, save_nomic, save_t5

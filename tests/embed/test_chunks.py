@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.fingerprint import text_keys
+from batchwright.core.fingerprint import text_keys
 from pipelines.embed import chunks
 from pipelines.embed.chunks import Chunk, cut_chunks
 

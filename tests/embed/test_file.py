@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from formats.errors import InputError
-from formats.results import read_json
-from formats.vectors import VectorStore
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json
+from batchwright.formats.vectors import VectorStore
 from pipelines.embed import rows
 from pipelines.embed.file import embed
 from pipelines.embed.params import FileParams

@@ -10,9 +10,9 @@ import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from formats.errors import InputError
-from formats.params import load_params
-from formats.vectors import VectorStore
+from batchwright.core.errors import InputError
+from batchwright.core.params import load_params
+from batchwright.formats.vectors import VectorStore
 from pipelines.embed.params import EmbedParams, EncoderParams
 from tests.embed.conftest import RunEmbed
 from tests.helpers import REPO, write_params, write_rows

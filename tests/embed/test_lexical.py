@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from formats.errors import InputError
-from formats.pairs import read_pairs
-from formats.results import read_json
-from formats.vectors import VectorStore
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json
+from batchwright.formats.pairs import read_pairs
+from batchwright.formats.vectors import VectorStore
 from pipelines.embed.lexical import embed, fit
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order

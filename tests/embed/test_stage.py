@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from formats.errors import InputError
-from formats.fingerprint import text_keys
-from formats.pairs import read_pairs
-from formats.results import read_json
-from formats.vectors import VectorStore
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import text_keys
+from batchwright.core.results import read_json
+from batchwright.formats.pairs import read_pairs
+from batchwright.formats.vectors import VectorStore
 from pipelines.embed import handler
 from pipelines.embed.chunks import cut_chunks
 from tests.embed.conftest import RunEmbed

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from formats.errors import InputError
-from formats.negatives import Negatives
-from formats.pairs import read_pairs
-from formats.results import read_json
-from formats.source import Source
-from stages.filter.__main__ import main
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import read_pairs
+from batchwright.formats.provenance import Provenance
 from stages.filter.rules import ROUNDING
+from stages.filter.stage import main
 from tests.helpers import plant_vectors, planted_vectors, run_stage, topic_pairs, tree, write_pairs, write_params
 
 DATA = Path("data/negatives")
@@ -48,7 +48,7 @@ def test_the_summary_counts_what_differs_and_names_the_surrogate(corpus: Path) -
     assert (summary["largest_query_class"], summary["largest_document_class"]) == (2, 2)
     assert (summary["dropped"], summary["mined"], summary["mined_missing"]) == (0, 0, 0)
     assert summary["mean_score"] == pytest.approx(negatives.scores.mean(), abs=1e-6)
-    source = Source.read(DATA, "filter")
+    source = Provenance.read(DATA, "filter")
     assert (source.vectors, source.weights) == ("planted", "weights of planted")
 
 
@@ -77,7 +77,7 @@ def test_two_runs_give_the_same_bytes_and_a_new_domain_changes_no_other(
     plant_vectors()
     main()
     second = tree(DATA)
-    assert second.pop("source.json") != first.pop("source.json")
+    assert second.pop("provenance.json") != first.pop("provenance.json")
     assert {name: content for name, content in second.items() if "mammals" not in name} == first
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formats import vectors as store
-from formats.negatives import Negatives
-from formats.vectors import PairVectors
+from batchwright.formats import vectors as store
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.vectors import PairVectors
 from stages.filter.params import FilterParams, MineParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import thresholds

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from formats.clusters import Clusters
-from formats.errors import InputError
-from formats.fingerprint import text_keys
-from formats.negatives import Negatives
-from formats.prefixes import Prefix, Prefixes
-from formats.source import Source
-from formats.vectors import DomainVectors, VectorStore, write_domain_vectors, write_encoder
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import text_keys
+from batchwright.formats.clusters import Clusters
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.prefixes import Prefix, Prefixes
+from batchwright.formats.provenance import Provenance
+from batchwright.formats.vectors import DomainVectors, VectorStore, write_domain_vectors, write_encoder
 
 TEXTS = [f"text {number}" for number in range(50)]
 VECTORS = np.arange(200, dtype=np.float16).reshape(50, 4)
@@ -164,8 +164,8 @@ def test_mined_negatives_that_are_no_pairs_are_refused(tmp_path: Path, row: int)
 
 
 def test_the_source_comes_back(tmp_path: Path) -> None:
-    source = Source(vectors="tiny", weights="abc", pairs="def")
+    source = Provenance(vectors="tiny", weights="abc", pairs="def")
     source.write(tmp_path)
-    assert Source.read(tmp_path, made_by="cluster") == source
+    assert Provenance.read(tmp_path, made_by="cluster") == source
     with pytest.raises(InputError, match="run the stage 'cluster' first"):
-        Source.read(tmp_path / "none", made_by="cluster")
+        Provenance.read(tmp_path / "none", made_by="cluster")

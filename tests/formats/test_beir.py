@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from formats.beir import BeirFolder
-from formats.errors import InputError
+from batchwright.core.errors import InputError
+from batchwright.formats.beir import BeirFolder
 
 
 @pytest.fixture

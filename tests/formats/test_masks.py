@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from formats.masks import pack_mask, unpack_mask
+from batchwright.formats.shards import pack_mask, unpack_mask
 
 SIZES = st.integers(1, 40)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from formats.errors import InputError
-from formats.models import loading, locate_model, model_hash
+from batchwright.core.errors import InputError
+from batchwright.formats.models import loading, locate_model, model_hash
 
 
 def model(folder: Path, weights: bytes = b"weights") -> Path:

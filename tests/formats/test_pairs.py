@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.errors import InputError
-from formats.pairs import (
-    PAIRS,
-    REJECTS,
+from batchwright.core.errors import InputError
+from batchwright.formats.pairs import (
+    PAIRS_SCHEMA,
+    REJECTS_SCHEMA,
     domain_of,
     domains,
     file_stem,
@@ -26,12 +26,12 @@ def table(*ids: str, split: str = "train") -> pa.Table:
     rows = [
         {"id": name, "query": "q", "document": "d", "domain": "a", "split": split, "negatives": ["n"]} for name in ids
     ]
-    return pa.Table.from_pylist(rows, schema=PAIRS)
+    return pa.Table.from_pylist(rows, schema=PAIRS_SCHEMA)
 
 
 def test_pairs_come_back_all_or_those_of_a_split(tmp_path: Path) -> None:
     both = pa.concat_tables([table("1", "3"), table("4", split="test")])
-    write_table(pairs_file(tmp_path, "a"), both, PAIRS)
+    write_table(pairs_file(tmp_path, "a"), both, PAIRS_SCHEMA)
     assert read_pairs(tmp_path, "a").equals(both)
     assert read_pairs(tmp_path, "a", "train")["id"].to_pylist() == ["1", "3"]
     assert read_pairs(tmp_path, "a", "test")["id"].to_pylist() == ["4"]
@@ -47,13 +47,13 @@ def test_any_domain_name_is_a_file_name_and_back(domain: str) -> None:
 
 def test_domains_are_listed_by_their_own_names(tmp_path: Path) -> None:
     for domain in ("b", "a/c", "v1.2"):
-        write_table(pairs_file(tmp_path, domain), table("1"), PAIRS)
+        write_table(pairs_file(tmp_path, domain), table("1"), PAIRS_SCHEMA)
     assert domains(tmp_path) == ["a/c", "b", "v1.2"]
 
 
 @pytest.mark.parametrize("ids", [("2", "1"), ("1", "1")])
 def test_ids_out_of_order_or_twice_are_refused(tmp_path: Path, ids: tuple[str, str]) -> None:
-    write_table(pairs_file(tmp_path, "a"), table(*ids), PAIRS)
+    write_table(pairs_file(tmp_path, "a"), table(*ids), PAIRS_SCHEMA)
     with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
         read_pairs(tmp_path, "a")
 
@@ -63,7 +63,7 @@ def test_a_missing_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
         domains(tmp_path)
     with pytest.raises(InputError, match=r"a\.parquet: no such file"):
         read_pairs(tmp_path, "a")
-    write_table(pairs_file(tmp_path, "a"), table("1"), PAIRS)
+    write_table(pairs_file(tmp_path, "a"), table("1"), PAIRS_SCHEMA)
     content = pairs_file(tmp_path, "a").read_bytes()
     pairs_file(tmp_path, "a").write_bytes(content[:-20])
     with pytest.raises(InputError, match=r"a\.parquet: not a readable Parquet file"):
@@ -74,6 +74,6 @@ def test_a_missing_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
 
 
 def test_rejects_come_back(tmp_path: Path) -> None:
-    rejects = pa.Table.from_pylist([{"source": "s", "row": 3, "reason": "empty", "text": ""}], schema=REJECTS)
-    write_table(tmp_path / "rejects.parquet", rejects, REJECTS)
+    rejects = pa.Table.from_pylist([{"source": "s", "row": 3, "reason": "empty", "text": ""}], schema=REJECTS_SCHEMA)
+    write_table(tmp_path / "rejects.parquet", rejects, REJECTS_SCHEMA)
     assert read_rejects(tmp_path / "rejects.parquet").equals(rejects)

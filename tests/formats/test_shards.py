@@ -6,10 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from formats.errors import InputError
-from formats.fingerprint import file_sha256
-from formats.manifest import EpochSummary, Manifest, Shard
-from formats.shards import SHARD, ShardSet, shard_name, write_shard
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import file_sha256
+from batchwright.formats.shards import SHARD_SCHEMA, EpochSummary, Manifest, Shard, ShardSet, shard_name, write_shard
 
 BATCHES_PER_SHARD = (3, 1, 2)
 
@@ -26,7 +25,7 @@ def batch(number: int, size: int = 4) -> pa.RecordBatch:
         }
         for row in range(size)
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=SHARD)
+    return pa.RecordBatch.from_pylist(rows, schema=SHARD_SCHEMA)
 
 
 @pytest.fixture
@@ -75,7 +74,7 @@ def test_batches_are_numbered_through_all_shards_and_equal_what_was_written(fold
     assert len(shards) == 6
     for number in range(6):
         read = shards.batch(number)
-        assert read.schema.equals(SHARD, check_metadata=True)
+        assert read.schema.equals(SHARD_SCHEMA, check_metadata=True)
         assert read.equals(batch(number))
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.errors import InputError
-from formats.fingerprint import content_id, files_fingerprint, fingerprint, text_keys
-from formats.results import read_json, read_tsv, write_json, write_tsv
-from formats.runtime import beam_options, scratch, train_gpus, train_workers, workers
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import content_id, files_fingerprint, fingerprint, text_keys
+from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
+from batchwright.core.runtime import beam_options, scratch, train_gpus, train_workers, workers
 
 
 def test_equal_json_is_equal_bytes_in_whatever_order_it_was_built(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from formats.pairs import domains, read_pairs, read_rejects
-from formats.results import read_json
-from stages.ingest.__main__ import main
+from batchwright.core.results import read_json
+from batchwright.formats.pairs import domains, read_pairs, read_rejects
+from stages.ingest.stage import main
 
 Rows = list[dict[str, Any]]
 

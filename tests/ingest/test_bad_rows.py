@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from tests.ingest.running import ingest
 
 JSONL = {"kind": "jsonl", "path": "t.jsonl", "domain": "d"}

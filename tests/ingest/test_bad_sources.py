@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from tests.helpers import tree
 from tests.ingest.running import configure, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write

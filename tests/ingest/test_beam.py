@@ -8,7 +8,7 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.beam import RecordBatchCoder, guarded, pipeline, raise_errors, save, saved
 
 

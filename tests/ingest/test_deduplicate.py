@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.fingerprint import content_id
+from batchwright.core.fingerprint import content_id
 from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
 from pipelines.ingest.deduplicate import buckets, deduplicate
 from pipelines.ingest.sources.base import Row

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from tests.ingest.running import ingest

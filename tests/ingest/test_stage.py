@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from formats.errors import InputError
-from formats.pairs import pairs_file, read_pairs
-from stages.entry import run
-from stages.ingest.__main__ import main
+from batchwright.core.command import run
+from batchwright.core.errors import InputError
+from batchwright.formats.pairs import pairs_file, read_pairs
+from stages.ingest.stage import main
 from tests.helpers import run_on_full_disk, run_stage, tree
 from tests.ingest.running import configure, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write

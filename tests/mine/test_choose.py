@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.negatives import Negatives
-from formats.vectors import PairVectors
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.vectors import PairVectors
 from stages.mine.choose import choose_hardest
 
 

@@ -7,35 +7,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formats.errors import InputError
-from formats.negatives import Negatives
-from formats.pairs import read_pairs
-from formats.results import read_json
-from formats.shards import ShardSet
-from stages.mine import __main__ as mine
-from stages.pack import __main__ as pack
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import read_pairs
+from batchwright.formats.shards import ShardSet
+from stages.mine import stage as mine
+from stages.pack import stage as pack
 from tests.helpers import run_stage, topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
 from tests.tiny_models import save_bert
-from trainers.biencoder import retrieve
+from tests.train.toys import describe, retrieve
 
 ROUND = Path("data/shards/again")
+MINING = {"model": "models/first", "count": 3, "depth": 25}
 RunMine = Callable[[], str]
 
 
 @pytest.fixture
-def run_mine(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> RunMine:
+def run_mine(workspace: Path) -> RunMine:
     prepare(birds=topic_pairs(40), fish=topic_pairs(30, seed=1))
     shutil.copytree(save_bert(Path("made")), "models/first")
-    changes = {
-        "rounds": {"again": {"variant": "biencoder", "model": "first", "count": 3, "depth": 25}},
-        "train": {"biencoder": {"model": "./models/first", "max_length": 16, "temperature": 0.1}},
-    }
-    write_params(workspace, changes)
-    monkeypatch.setattr("sys.argv", ["stages.pack", "contextual"])
-    pack.main()
-    monkeypatch.setattr("sys.argv", ["stages.mine", "again"])
-    return mine.main
+    describe(Path("models/first"))
+    write_params(workspace, {"mine": {"again": MINING}})
+    pack.main("contextual")
+    return lambda: mine.main("again")
 
 
 def test_batches_stay_and_their_negatives_are_the_models_best_that_are_no_positives(run_mine: RunMine) -> None:
@@ -99,21 +95,20 @@ def test_a_second_run_and_one_that_goes_on_give_the_same_bytes(run_mine: RunMine
     ("change", "message"),
     [
         ({"count": 30}, "30 negatives cannot come from 25 ranks"),
-        ({"model": "nothing"}, "no weights"),
-        ({"variant": "biencodr"}, "did you mean 'biencoder'"),
+        ({"model": "models/nothing"}, "model 'models/nothing': no such folder"),
+        ({"model": "made"}, "model 'made': has no batchwright.json"),
+        ({"modl": "models/first"}, "unknown parameter 'mine.again.modl'; did you mean 'model'"),
     ],
 )
 def test_what_cannot_be_mined_is_refused(run_mine: RunMine, workspace: Path, change, message) -> None:
-    round = {"variant": "biencoder", "model": "first", "count": 3, "depth": 25}
-    train = {"biencoder": {"model": "./models/first", "max_length": 16, "temperature": 0.1}}
-    write_params(workspace, {"rounds": {"again": round | change}, "train": train})
+    write_params(workspace, {"mine": {"again": MINING | change}})
     with pytest.raises(InputError, match=message):
         run_mine()
     assert not ROUND.exists()
 
 
-def test_an_unknown_round_is_one_line(run_mine: RunMine, workspace: Path) -> None:
+def test_an_unknown_entry_is_one_line(run_mine: RunMine, workspace: Path) -> None:
     done = run_stage("mine", "agian", cwd=workspace)
     assert done.returncode == 1
-    assert "no parameter group 'rounds.agian'; did you mean 'again'" in done.stderr
+    assert "no parameter group 'mine.agian'; did you mean 'again'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.pack import __main__ as pack
+from stages.pack import stage as pack
 from tests.helpers import topic_pairs
 from tests.pack.corpora import RunPack, prepare, with_duplicates
 
@@ -17,11 +17,6 @@ def corpus(workspace: Path) -> Path:
 
 
 @pytest.fixture
-def run_pack(monkeypatch: pytest.MonkeyPatch) -> RunPack:
+def run_pack() -> RunPack:
     """``python -m stages.pack POLICY``."""
-
-    def run(policy: str) -> str:
-        monkeypatch.setattr("sys.argv", ["stages.pack", policy])
-        return pack.main()
-
-    return run
+    return pack.main

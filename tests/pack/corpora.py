@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from stages.cluster import __main__ as cluster
-from stages.filter import __main__ as judge
+from stages.cluster import stage as cluster
+from stages.filter import stage as judge
 from tests.helpers import plant_vectors, write_pairs
 
 RunPack = Callable[[str], str]

@@ -5,7 +5,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from formats.shards import ShardSet
+from batchwright.formats.shards import ShardSet
 from tests.pack.corpora import RunPack
 
 

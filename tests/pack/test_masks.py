@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.masks import unpack_mask
-from formats.negatives import Negatives
-from formats.pairs import PAIRS, read_pairs
-from formats.positives import KnownPositives
-from formats.results import read_json, read_tsv
-from formats.shards import ShardSet
-from formats.vectors import PairVectors
-from stages.filter import __main__ as judge
+from batchwright.core.results import read_json, read_tsv
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import PAIRS_SCHEMA, read_pairs
+from batchwright.formats.positives import KnownPositives
+from batchwright.formats.shards import ShardSet, unpack_mask
+from batchwright.formats.vectors import PairVectors
+from stages.filter import stage as judge
 from stages.pack.domain import Domain
 from stages.pack.hardness import measure
 from stages.pack.masks import REASONS, false_negatives, masked_by
@@ -232,7 +231,7 @@ def test_a_mined_negative_that_the_source_gave_stands_once() -> None:
             }
             for row in range(4)
         ],
-        schema=PAIRS,
+        schema=PAIRS_SCHEMA,
     )
     classes, zeros = np.arange(4, dtype=np.int32), np.zeros(4, np.float32)
     negatives = Negatives(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from formats.clusters import NONE, Clusters
-from formats.errors import InputError
+from batchwright.core.errors import InputError
+from batchwright.formats.clusters import NONE, Clusters
 from stages.pack.params import PackParams
 from stages.pack.plan import Batch, plan_batches
 from stages.pack.policies import POLICIES

@@ -1,14 +1,15 @@
 """Small artifacts in the form that the other stages write, for the report to read."""
 
 import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from formats.clusters import Clusters
-from formats.results import write_json, write_tsv
+from batchwright.core.results import write_json, write_tsv
+from batchwright.formats.clusters import Clusters
 
 DOMAINS = ("cooking", "<script>alert(1)</script> & $x$")
 PIPELINE = """
@@ -22,29 +23,37 @@ stages:
     cmd: x
     deps: [data/pairs, data/clusters, data/negatives]
     outs: ["data/shards/${item.policy}"]
+  fetch:
+    foreach: ${start_models}
+    do: {cmd: x, deps: [requirements.lock], outs: ["models/start/${key}"]}
   pretrain:
     foreach: ${pretrain}
-    do: {cmd: x, deps: [data/pairs], outs: ["models/${key}-pretrained"]}
+    do: {cmd: x, deps: [data/pairs], outs: ["models/start/${key}"], metrics: ["results/pretrain/${key}.json"]}
+  mine:
+    foreach: ${mine}
+    do: {cmd: x, deps: [data/shards/contextual, "${item.model}"], outs: ["data/shards/${key}"]}
   train:
-    foreach: ${variants}
+    foreach: ${runs}
     do:
       cmd: x
-      deps: ["trainers/${key}", "${item.start}", data/shards/contextual]
+      deps: ["trainers/${item.variant}", "${item.start}", "data/shards/${item.batches}"]
       outs: ["models/${key}"]
-  control:
-    foreach: ${variants}
-    do:
-      cmd: x
-      deps: ["trainers/${key}", "${item.start}", data/shards/random]
-      outs: ["models/${key}-random"]
+  baselines: {cmd: x, deps: [data/pairs, models/start], metrics: [results/baselines.json]}
   evaluate:
-    foreach: ${variants}
-    do:
-      cmd: x
-      deps: [data/pairs, "models/${key}", "models/${key}-random"]
-      metrics: ["results/evaluate/${key}.json"]
-  report: {cmd: x, deps: [results/evaluate, results/ingest.json], outs: [report/index.html]}
+    foreach: ${runs}
+    do: {cmd: x, deps: [data/pairs, "models/${key}"], metrics: ["results/evaluate/${key}.json"]}
+  tokens:
+    matrix: {run: "${tokens}"}
+    cmd: x
+    deps: [data/pairs, "models/${item.run}"]
+    plots: ["results/tokens/${item.run}.tsv": {cache: false}]
+  report:
+    cmd: x
+    deps: [results/ingest.json, results/baselines.json, results/evaluate, results/tokens]
+    outs: [report/index.html]
 """
+BASELINES = {"BM25": 0.411, "minilm, before training": 0.522}
+CONTEXTUAL, RANDOM, MINED = 0.623, 0.587, 0.6543
 
 
 def write_artifacts(
@@ -52,64 +61,58 @@ def write_artifacts(
     collections: tuple[str, ...] = (),
     variants: tuple[str, ...] = ("biencoder",),
     pretrained: tuple[str, ...] = (),
-    rounds: tuple[str, ...] = (),
+    mined: tuple[str, ...] = (),
     by_tokens: tuple[str, ...] = (),
 ) -> None:
-    """All that the report reads; ``collections`` stand beside the held-out one."""
+    """All that the report reads, but for retrieval ``by_tokens`` of these runs.
+
+    ``collections`` are evaluated beside the held-out one. Every variant is trained on contextual and on random batches,
+    the first one on ``mined`` batches as well; those in ``pretrained`` start from a model of their own.
+    """
     (folder / "dvc.yaml").write_text(PIPELINE)
+    runs = _runs(variants, pretrained, mined)
     params = {
-        "variants": {name: {"start": f"models/{name}-pretrained"} for name in variants},
-        "pretrain": {name: {"steps": 20} for name in pretrained},
-        "rounds": {name: {"variant": variants[0], "model": variants[0]} for name in rounds},
-        "token_variants": list(by_tokens),
+        "start_models": {"minilm": {"name": "package:minilm", "max_length": 64}},
+        "pretrain": {name: {"steps": 20, "encoder": {"kind": "new"}} for name in pretrained},
+        "mine": {name: {"model": f"models/{variants[0]}", "count": 4, "depth": 50} for name in mined},
+        "runs": runs,
+        "tokens": list(by_tokens),
         "cluster": {"vectors": "small", "cluster_size": 8, "iterations": 2},
     }
-    (folder / "params.yaml").write_text(yaml.safe_dump(params))
-    for name in rounds:
-        _write_round(folder, f"{variants[0]}-{name}")
-    for variant in pretrained:
-        _write_pretraining(folder / "results/pretrain", variant)
+    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    for name in pretrained:
+        _write_pretraining(folder / "results/pretrain", name)
     _write_counts(folder)
     _write_clusters(folder)
     for index, policy in enumerate(("contextual", "random")):
         _write_batches(folder / "results/pack", policy, 0.5 - 0.3 * index)
-    for index, variant in enumerate(variants):
-        for run in (variant, f"{variant}-random"):
-            write_tsv(folder / f"results/train/{run}.tsv", [_step(step, run) for step in range(30)])
-        write_evaluation(folder, variant, ("held_out", *collections), index / 100)
+    names = ("held_out", *collections)
+    write_evaluation(folder / "results/baselines.json", BASELINES, names)
+    for name, run in runs.items():
+        write_tsv(folder / f"results/train/{name}.tsv", [_step(step, name) for step in range(30)])
+        ndcg = {"contextual": CONTEXTUAL, "random": RANDOM}.get(run["batches"], MINED)
+        shift = variants.index(run["variant"]) / 100
+        write_evaluation(folder / f"results/evaluate/{name}.json", {name: ndcg + shift}, names)
 
 
-def _write_round(folder: Path, name: str) -> None:
-    write_tsv(folder / f"results/train/{name}.tsv", [_step(step, name) for step in range(30)])
-    write_json(folder / f"results/evaluate/{name}.json", {"held_out": {f"{name} batches": scores(0.6543)}})
+def write_evaluation(file: Path, systems: Mapping[str, float], collections: Iterable[str] = ("held_out",)) -> None:
+    """Scores of systems by their nDCG@10 on the first collection, and the table by domain beside them."""
+    by_collection = {
+        name: {system: scores(value + place / 50) for system, value in systems.items()}
+        for place, name in enumerate(collections)
+    }
+    write_json(file, by_collection)
     rows = [
-        {"collection": "held_out", "domain": domain, "system": f"{name} batches", "queries": 1234} for domain in DOMAINS
-    ]
-    write_tsv(folder / f"results/evaluate/{name}.tsv", [row | scores(0.6543) for row in rows])
-
-
-def write_evaluation(folder: Path, variant: str, collections: tuple[str, ...], shift: float) -> None:
-    """``results/evaluate/VARIANT``: BM25 scores the same for all variants, models do not."""
-    systems = {"BM25": 0.411, "untrained": 0.522 + shift}
-    systems |= {f"{variant}, random batches": 0.587 + shift, f"{variant}, contextual batches": 0.623 + shift}
-    write_json(
-        folder / f"results/evaluate/{variant}.json",
-        {
-            name: {system: scores(value + place / 50) for system, value in systems.items()}
-            for place, name in enumerate(collections)
-        },
-    )
-    rows = [
-        {"collection": name, "domain": domain, "system": system, "queries": 1234, **scores(value)}
-        for name in collections
-        for system, value in systems.items()
+        {"collection": name, "domain": domain, "system": system, "queries": 1234, **measures}
+        for name, found in by_collection.items()
+        for system, measures in found.items()
         for domain in (DOMAINS if name == "held_out" else (name,))
     ]
-    write_tsv(folder / f"results/evaluate/{variant}.tsv", rows)
+    write_tsv(file.with_suffix(".tsv"), rows)
 
 
-def write_runs(file: Path) -> None:
-    """Runs of an experiment, the seeds of a setting apart from each other."""
+def write_trials(file: Path) -> None:
+    """Trials of an experiment, the seeds of a setting apart from each other."""
     write_tsv(
         file,
         [
@@ -132,8 +135,31 @@ def write_runs(file: Path) -> None:
     )
 
 
+def write_tokens(folder: Path, run: str) -> None:
+    """``results/tokens/RUN*.tsv``."""
+    rows = [
+        {"retrieved": count, "imputation": name, "ndcg@10": 0.5, "recall@100": 0.8, "imputed": 0.4}
+        for count in (10, 100)
+        for name in ("last", "none")
+    ]
+    write_tsv(folder / f"results/tokens/{run}.tsv", rows)
+    write_tsv(folder / f"results/tokens/{run}-ranks.tsv", [{"rank": 1, "lexical": 0.5, "gold": 0.2}] * 2)
+
+
 def scores(ndcg: float) -> dict[str, float]:
     return {"ndcg@10": round(ndcg, 6), "mrr@10": round(ndcg - 0.0503, 6), "recall@100": round(ndcg + 0.2707, 6)}
+
+
+def _runs(variants: tuple[str, ...], pretrained: tuple[str, ...], mined: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """The group ``runs``."""
+    runs = {}
+    for variant in variants:
+        start = f"models/start/{variant if variant in pretrained else 'minilm'}"
+        runs[variant] = {"variant": variant, "batches": "contextual", "start": start}
+        runs[f"{variant}-random"] = {"variant": variant, "batches": "random", "start": start}
+    first = variants[0]
+    further = {f"{first}-{name}": {"variant": first, "batches": name, "start": f"models/{first}"} for name in mined}
+    return runs | further
 
 
 def _write_counts(folder: Path) -> None:
@@ -178,11 +204,11 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
     write_json(folder / f"{policy}.json", {"batches": 10, "pairs": 80, "left_over": 7, **summary})
 
 
-def _write_pretraining(folder: Path, variant: str) -> None:
+def _write_pretraining(folder: Path, name: str) -> None:
     curves = {"mlm": 8.0, "decoder": 7.0, "h0_gap": 0.5}
-    write_tsv(folder / f"{variant}-validation.tsv", [{"step": step, **curves} for step in (0, 10, 20)])
-    write_tsv(folder / f"{variant}-length.tsv", [{"length": length, "cosine": 1 / length} for length in (8, 16)])
-    write_tsv(folder / f"{variant}-position.tsv", [{"position": place, "cosine": 0.25} for place in range(4)])
+    write_tsv(folder / f"{name}-validation.tsv", [{"step": step, **curves} for step in (0, 10, 20)])
+    write_tsv(folder / f"{name}-length.tsv", [{"length": length, "cosine": 1 / length} for length in (8, 16)])
+    write_tsv(folder / f"{name}-position.tsv", [{"position": place, "cosine": 0.25} for place in range(4)])
 
 
 def _step(step: int, run: str) -> dict[str, Any]:

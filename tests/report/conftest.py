@@ -3,16 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from stages.report import __main__ as report
+from stages.report import stage
 
 
 @pytest.fixture
-def make_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Run the stage where its artifacts are, with these arguments; what it says comes back."""
+def make_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """Run the stage where its artifacts are; what it says comes back."""
 
-    def run(*arguments: str) -> str:
+    def run() -> str:
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.argv", ["report", *arguments])
-        return report.main()
+        return stage.main()
 
     return run

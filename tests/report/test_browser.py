@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.artifacts import write_artifacts
+from tests.report.artifacts import write_artifacts, write_tokens
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
@@ -59,13 +59,15 @@ def measure(page: Path, width: int, profile: Path) -> dict[str, Any]:
 def test_a_browser_shows_all_of_the_page_without_scrolling_sideways(
     tmp_path: Path, make_report: Callable[..., str], width: int
 ):
-    write_artifacts(tmp_path, ("scifact", "a_collection_with_an_unusually_long_name"), ("biencoder", "cde"))
+    collections = ("scifact", "a_collection_with_an_unusually_long_name")
+    write_artifacts(tmp_path, collections, ("seed_encoder", "xtr"), ("seed_encoder",), ("mined-1",), ("xtr",))
+    write_tokens(tmp_path, "xtr")
     make_report()
     found = measure(tmp_path / "report/index.html", width, tmp_path / "profile")
     assert found["width"] == width
     assert found["page"] <= width
-    assert len(found["sections"]) == 6
+    assert len(found["sections"]) == 8
     assert min(found["sections"]) > 100
-    assert len(found["charts"]) == 10
+    assert len(found["charts"]) == 18
     assert min(found["charts"]) > 50
     assert found["outside"] == []

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.errors import InputError
-from formats.manifest import Manifest
-from formats.prefixes import Prefix, Prefixes
-from formats.shards import ShardSet
+from batchwright.core.errors import InputError
+from batchwright.formats.prefixes import Prefix, Prefixes
+from batchwright.formats.shards import Manifest, ShardSet
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
-from trainers.batches import BatchReader
-from trainers.params import Common
-from trainers.steps import epoch_of, planned_steps
+from trainers.common.batches import BatchReader
+from trainers.common.epochs import epoch_of, planned_steps
+from trainers.common.params import Common
 
 PREFIXES = Prefixes(default=Prefix(query="query: ", document="document: "), domains={"other": Prefix(query="o: ")})
 
@@ -78,7 +77,14 @@ def test_a_batch_of_another_size_than_the_manifest_says_is_refused(tmp_path: Pat
 
 
 def common(**changes: object) -> Common:
-    values = {"epochs": 1, "chunk": 4, "learning_rate": 1e-3, "warm_up": 0.1, "weight_decay": 0.0, "clip": 1.0}
+    values = {
+        "epochs": 1,
+        "mini_batch_size": 4,
+        "learning_rate": 1e-3,
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.0,
+        "max_grad_norm": 1.0,
+    }
     return Common.model_validate(values | changes)
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from formats.shards import ShardSet
+from batchwright.formats.shards import ShardSet
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.batches import BatchReader, TrainBatch
-from trainers.biencoder.train import build_learner
-from trainers.sentence_learner import SentenceLearner
-from trainers.sentence_model import embed, preprocess
+from trainers.biencoder.learner import build_learner
+from trainers.common.batches import BatchReader, TrainBatch
+from trainers.common.embed import embed, preprocess
+from trainers.common.sentence_learner import SentenceLearner
 
 TEMPERATURE = 0.1
 
@@ -26,8 +26,8 @@ def test_backward_gives_the_gradient_of_the_formula(
     masked = np.random.default_rng(0).random((6, 6)) < 0.4
     shards = write_toy_shards(tmp_path / "shards", [toy_batch(rows, masked)])
     start = write_toy_model(tmp_path / "start", dropout=0.0)
-    job = toy_job(tmp_path, start, shards, chunk=2, temperature=TEMPERATURE, hard_negatives=hard_negatives)
-    batch = BatchReader(ShardSet.open(shards), job.params.prefixes, hard_negatives).read(0, slice(None))
+    job = toy_job(tmp_path, start, shards, mini_batch_size=2, temperature=TEMPERATURE, hard_negatives=hard_negatives)
+    batch = BatchReader(ShardSet.open(shards), job.info.prefixes, hard_negatives).read(0, slice(None))
     learner = build_learner(job)
 
     loss = _formula(learner, batch)

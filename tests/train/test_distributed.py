@@ -9,27 +9,23 @@ from safetensors.torch import load_file
 from torch import Tensor, multiprocessing
 from torch import distributed as dist
 
-from formats.shards import ShardSet
+from batchwright.formats.shards import ShardSet
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.batches import BatchReader
-from trainers.biencoder.train import build_learner
-from trainers.cde.train import Contextual
-from trainers.distributed import gather_rows, own_rows, sum_gradients
-from trainers.job import TrainJob
-from trainers.randomness import seed_start
-from trainers.variants import load_variant
-from trainers.xtr.train import TokenRetriever
+from trainers.common.batches import BatchReader
+from trainers.common.distributed import gather_rows, own_rows, sum_gradients
+from trainers.common.randomness import seed_start
+from trainers.common.train_job import TrainJob
+from trainers.variants import load_variant, train
 
 WORLD = 2
-LEARNERS = {"biencoder": build_learner, "cde": Contextual, "xtr": TokenRetriever}
 
 
 @pytest.mark.parametrize(
     ("variant", "options"),
     [
         ("biencoder", {}),
-        ("cde", {"documents": 4, "null_share": 0.3}),
-        ("cde", {"documents": 9, "null_share": 0.3, "context_reads_text": False}),
+        ("cde", {"context_documents": 4, "null_share": 0.3}),
+        ("cde", {"context_documents": 9, "null_share": 0.3, "context_reads_text": False}),
         ("xtr", {"k": 9, "learning_rate": 1e-7}),  # what is retrieved jumps, and so would larger steps
         ("xtr", {"score": "colbert"}),
     ],
@@ -42,7 +38,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
     batches = [toy_batch(ragged_rows(seed), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)
     jobs = [
-        toy_job(tmp_path / name, start, shards, variant, hard_negatives=2, chunk=2, **options)
+        toy_job(tmp_path / name, start, shards, variant, hard_negatives=2, mini_batch_size=2, **options)
         for name in ("one", "two")
     ]
 
@@ -74,7 +70,7 @@ def _work(rank: int, job: TrainJob, folder: Path) -> None:
         dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD)
         _check_collectives()
     torch.save(_first_gradient(job), folder / f"gradient{rank}.pt")
-    load_variant(job.variant).train(job)
+    train(job)
     if rank >= 0:
         dist.destroy_process_group()
 
@@ -96,8 +92,8 @@ def _check_collectives() -> None:
 
 def _first_gradient(job: TrainJob) -> Tensor:
     seed_start(job.seed)
-    learner = LEARNERS[job.variant](job)
-    reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
+    learner = load_variant(job.variant).build_learner(job)
+    reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives)
     learner.backward(reader.read(2, own_rows()))
     sum_gradients(learner.model.parameters())
     return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])

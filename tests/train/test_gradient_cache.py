@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from batchwright.retrievers.common.sentence_model import load_model
 from tests.train.toys import toy_rows, write_toy_model
-from trainers.gradient_cache import CachedForward
-from trainers.loss import compare
-from trainers.sentence_model import embed, load_model, preprocess
+from trainers.common.embed import embed, preprocess
+from trainers.common.gradient_cache import CachedForward
+from trainers.common.losses import compare
 
 
 @pytest.fixture(scope="module")

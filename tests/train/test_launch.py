@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import ray
 
-from formats.errors import InputError
-from formats.results import read_tsv
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_tsv
 from tests.helpers import run_python
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.biencoder import train
-from trainers.job import TrainJob
+from trainers.common.train_job import TrainJob
 from trainers.launch import launch
+from trainers.variants import train
 
 STEPS = 6
 
@@ -66,8 +66,8 @@ def test_what_a_worker_has_to_say_reaches_the_user(
     cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
-    with pytest.raises(InputError, match=r"at step \d the loss is nan, .*; lower train.common.learning_rate"):
-        launch(job(tmp_path, learning_rate=1e30, clip=1e30, warm_up=0), train)
+    with pytest.raises(InputError, match=r"at step \d the loss is nan, .*; lower its learning_rate"):
+        launch(job(tmp_path, learning_rate=1e30, max_grad_norm=1e30, warmup_ratio=0), train)
     assert not (tmp_path / "out" / "model").exists()
 
 
@@ -90,21 +90,21 @@ def test_only_the_launcher_imports_ray_and_only_the_index_of_tokens_faiss() -> N
     imports = re.compile(r"^\s*(?:import|from)\s+(ray|faiss|apache_beam)\b", re.MULTILINE)
     found = {
         (str(file.relative_to(root)), name)
-        for package in ("trainers", "formats")
+        for package in ("trainers", "batchwright")
         for file in (root / package).rglob("*.py")
         for name in imports.findall(file.read_text(encoding="utf-8"))
     }
-    assert found == {("trainers/launch.py", "ray"), ("trainers/xtr/index.py", "faiss")}
+    assert found == {("trainers/launch.py", "ray"), ("batchwright/retrievers/xtr/index.py", "faiss")}
 
 
 def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:
     code = """
 import sys
-from pathlib import Path
 sys.modules |= dict.fromkeys(("ray", "faiss", "apache_beam"))
-from trainers.variants import load_variant
-for file in Path("trainers").glob("*/__init__.py"):
-    assert load_variant(file.parent.name).train
+from trainers.variants import VARIANTS, load_variant
+assert len(VARIANTS) == 4
+for variant in VARIANTS:
+    assert load_variant(variant).build_learner
 """
     done = run_python("-c", code, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr

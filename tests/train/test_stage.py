@@ -1,15 +1,14 @@
 """The stage's command."""
 
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from formats.errors import InputError
-from formats.results import read_json
-from stages.entry import run
-from stages.train.__main__ import main
+from batchwright.core.command import run
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json, read_tsv
+from stages.train.stage import main
 from stages.train.summary import summarise
 from tests.train.toys import toy_batch, toy_rows, write_toy_model, write_toy_shards
 
@@ -25,9 +24,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for policy in ("contextual", "random"):
         batches = [toy_batch(toy_rows(6, seed)) for seed in range(STEPS)]
         write_toy_shards(tmp_path / "data" / "shards" / policy, batches)
-    common = {"epochs": 1, "chunk": 4, "learning_rate": 1e-3, "warm_up": 0.1, "weight_decay": 0.01, "clip": 1.0}
-    own = {"model": "start", "max_length": 16, "temperature": 0.05}
-    write_params(tmp_path, {"base": {"seed": 3}, "train": {"common": common, "biencoder": own}})
+    common = {
+        "epochs": 1,
+        "mini_batch_size": 4,
+        "learning_rate": 1e-3,
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+    }
+    runs = {
+        "biencoder": {"variant": "biencoder", "batches": "contextual", "start": "start"},
+        "short": {"variant": "biencoder", "batches": "random", "start": "start", "steps": 2, "learning_rate": 1e-4},
+    }
+    train = {"common": common, "biencoder": {"temperature": 0.05}}
+    write_params(tmp_path, {"base": {"seed": 3}, "train": train, "runs": runs})
     return tmp_path
 
 
@@ -35,13 +45,8 @@ def write_params(folder: Path, values: dict[str, object]) -> None:
     (folder / "params.yaml").write_text(yaml.safe_dump(values))
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["train", *arguments])
-    return main()
-
-
 def test_the_stage_writes_model_curve_and_metrics(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    summary = call(monkeypatch, "biencoder")
+    summary = main("biencoder")
     assert summary.startswith("biencoder: 4 steps, 24 pairs, loss ")
     assert (project / "models" / "biencoder" / "model.safetensors").exists()
     assert (project / "results" / "train" / "biencoder.tsv").exists()
@@ -50,11 +55,11 @@ def test_the_stage_writes_model_curve_and_metrics(project: Path, monkeypatch: py
     assert not list((project / ".scratch").rglob("*.pt"))
 
 
-def test_random_batches_give_a_model_of_their_own(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    call(monkeypatch, "biencoder", "--batches", "random")
-    assert (project / "models" / "biencoder-random").is_dir()
+def test_a_run_may_differ_from_the_common_parameters(project: Path) -> None:
+    assert main("short").startswith("short: 2 steps, 12 pairs")
     assert not (project / "models" / "biencoder").exists()
-    assert (project / "results" / "train" / "biencoder-random.json").exists()
+    curve = read_tsv(project / "results" / "train" / "short.tsv", made_by="train")
+    assert max(float(row["learning_rate"]) for row in curve) == pytest.approx(1e-4)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,6 @@ def test_random_batches_give_a_model_of_their_own(project: Path, monkeypatch: py
     [
         ({"temperature": 0}, "parameter 'train.biencoder.temperature': Input should be greater than 0"),
         ({"temprature": 1}, "unknown parameter 'train.biencoder.temprature'; did you mean 'temperature'?"),
-        ({"model": "./nowhere"}, "model './nowhere': no such folder"),
     ],
 )
 def test_bad_parameters_are_named(
@@ -72,19 +76,38 @@ def test_bad_parameters_are_named(
     values["train"]["biencoder"] |= change
     write_params(project, values)
     with pytest.raises(InputError) as error:
-        call(monkeypatch, "biencoder")
+        main("biencoder")
     assert message in str(error.value)
     assert not (project / "models").exists()
 
 
-def test_an_unknown_variant_and_missing_shards_end_with_one_line(
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"start": "nowhere"}, "model 'nowhere': no such folder"),
+        ({"variant": "biencodr"}, "unknown variant 'biencodr'; did you mean 'biencoder'"),
+        ({"batches": "contextul"}, "contextul/manifest.json: no such file; run the stage 'pack' first"),
+        ({"step": 3}, "unknown parameter 'runs.biencoder.step'; did you mean 'steps'?"),
+    ],
+)
+def test_a_bad_run_is_named(project: Path, change: dict[str, object], message: str) -> None:
+    values = yaml.safe_load((project / "params.yaml").read_text())
+    values["runs"]["biencoder"] |= change
+    write_params(project, values)
+    with pytest.raises(InputError) as error:
+        main("biencoder")
+    assert message in str(error.value)
+    assert not (project / "models").exists()
+
+
+def test_an_unknown_run_and_missing_shards_end_with_one_line(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(InputError, match="unknown variant 'biencodr'; did you mean 'biencoder'"):
-        call(monkeypatch, "biencodr")
+    with pytest.raises(InputError, match=r"no parameter group 'runs\.biencodr'; did you mean 'biencoder'"):
+        main("biencodr")
     (project / "data" / "shards" / "contextual" / "train-00001-of-00002.arrow").unlink()
     with pytest.raises(SystemExit) as exit:
-        run("train", lambda: call(monkeypatch, "biencoder"))
+        run("train", lambda: main("biencoder"))
     assert exit.value.code == 1
     assert capsys.readouterr().err.endswith("missing; run the stage 'pack' again\n")
 

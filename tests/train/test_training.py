@@ -11,12 +11,12 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from formats.errors import InputError
-from formats.results import read_tsv
-from tests.train.toys import toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
-from trainers import run
-from trainers.biencoder import retrieve, train
-from trainers.sentence_learner import SentenceLearner
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_tsv
+from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
+from trainers.common import step_loop
+from trainers.common.sentence_learner import SentenceLearner
+from trainers.variants import train
 
 STEPS = 40
 
@@ -43,7 +43,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_training_lowers_the_loss_and_the_curve_has_a_row_a_step(tmp_path: Path, start: Path, shards: Path) -> None:
-    train(toy_job(tmp_path, start, shards, chunk=12, learning_rate=1e-2))
+    train(toy_job(tmp_path, start, shards, mini_batch_size=12, learning_rate=1e-2))
     rows = read_tsv(tmp_path / "curve.tsv", made_by="train")
     assert [row["step"] for row in rows] == [str(step + 1) for step in range(STEPS)]
     assert list(rows[0]) == ["step", "epoch", "loss", "accuracy", "learning_rate"]
@@ -65,12 +65,6 @@ def test_a_learners_own_measures_are_columns_of_the_curve(
     assert [row["own"] for row in read_tsv(tmp_path / "curve.tsv", made_by="train")] == ["0.25", "0.5"]
 
 
-def test_a_variants_own_learning_rate_stands_in_for_the_common_one(tmp_path: Path, start: Path, shards: Path) -> None:
-    job = toy_job(tmp_path, start, shards, steps=3, warm_up=0)
-    train(replace(job, params=job.params.model_copy(update={"learning_rate": 0.75})))
-    assert read_tsv(tmp_path / "curve.tsv", made_by="train")[0]["learning_rate"] == "0.75"
-
-
 def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     tmp_path: Path, start: Path, shards: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +72,7 @@ def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     train(jobs[0])
     train(jobs[1])
 
-    monkeypatch.setattr(run, "SAVE_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
     backward = SentenceLearner.backward
     calls = []
 
@@ -138,8 +132,8 @@ def test_the_card_has_a_header_and_no_path(tmp_path: Path, start: Path, shards: 
 def test_a_loss_that_is_not_finite_ends_training_with_a_message_and_no_model(
     tmp_path: Path, start: Path, shards: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"at step \d+ the loss is nan, .*; lower train.common.learning_rate"):
-        train(toy_job(tmp_path, start, shards, learning_rate=1e30, clip=1e30, warm_up=0))
+    with pytest.raises(InputError, match=r"at step \d+ the loss is nan, .*; lower its learning_rate"):
+        train(toy_job(tmp_path, start, shards, learning_rate=1e30, max_grad_norm=1e30, warmup_ratio=0))
     assert not (tmp_path / "model").exists()
     assert not (tmp_path / "curve.tsv").exists()
 
@@ -185,5 +179,5 @@ def test_a_static_model_is_trained_too_and_reads_texts_whole(tmp_path: Path, sha
     train(toy_job(tmp_path / "out", tmp_path / "static", shards, learning_rate=0.01, max_length=2))
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("static", "out/model"))
     assert any((before[key] != after[key]).any() for key in before)
-    found, _ = retrieve(tmp_path / "out" / "model", ["w1 w2 w3"], ["w1 w2 w4", "w1 w2 w3"], 1, 2)
+    found, _ = retrieve(tmp_path / "out" / "model", ["w1 w2 w3"], ["w1 w2 w4", "w1 w2 w3"], 1)
     assert found.tolist() == [[1]]

@@ -1,5 +1,6 @@
 """Toy models and toy shards, made on the spot."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from formats.fingerprint import content_id
-from formats.manifest import EpochSummary, Manifest
-from formats.masks import pack_mask
-from formats.shards import SHARD, shard_name, write_shard
-from trainers.job import TrainJob, plan_job
-from trainers.params import Common
+from batchwright.core.fingerprint import content_id
+from batchwright.formats.shards import SHARD_SCHEMA, EpochSummary, Manifest, pack_mask, shard_name, write_shard
+from batchwright.retrievers import ModelInfo, Ranking, load_retriever
+from batchwright.retrievers.common.info import FILE, variant_of
+from trainers.common.params import Common
+from trainers.common.train_job import TrainJob, plan_job
 from trainers.variants import load_variant
 
 WORDS = [f"w{number}" for number in range(40)]
@@ -43,6 +44,15 @@ def write_toy_model(folder: Path, dropout: float = 0.1) -> Path:
     transformer = Transformer(str(bert))
     pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")
     SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
+    (folder / FILE).unlink(missing_ok=True)
+    describe(folder)
+    return folder
+
+
+def describe(folder: Path, **changes: object) -> Path:
+    """Write or change a model's ``batchwright.json``; it reads 16 tokens unless ``changes`` say otherwise."""
+    known = ModelInfo.read(folder).model_dump() if (folder / FILE).exists() else {"max_length": 16}
+    ModelInfo.model_validate({"variant": variant_of(folder), **known, **changes}).write(folder)
     return folder
 
 
@@ -69,7 +79,7 @@ def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | Non
     """One record batch; without ``masked`` every other document is a negative."""
     mask = np.zeros((len(rows), len(rows)), bool) if masked is None else masked
     full = [row | {"mask": bits} for row, bits in zip(rows, pack_mask(mask), strict=True)]
-    return pa.RecordBatch.from_pylist(full, schema=SHARD)
+    return pa.RecordBatch.from_pylist(full, schema=SHARD_SCHEMA)
 
 
 def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int = 1) -> Path:
@@ -109,27 +119,44 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
 
 
 def toy_job(folder: Path, start_model: Path, shards: Path, variant: str = "biencoder", **changes: object) -> TrainJob:
-    """A job in ``folder``; ``changes`` go to whichever group of parameters has the key."""
+    """A job in ``folder``; ``changes`` go to the start model's description or to the group that has the key."""
     common: dict[str, object] = {
         "epochs": 1,
-        "chunk": 4,
+        "mini_batch_size": 4,
         "learning_rate": 3e-3,
-        "warm_up": 0.1,
+        "warmup_ratio": 0.1,
         "weight_decay": 0.01,
-        "clip": 1.0,
+        "max_grad_norm": 1.0,
     }
-    own: dict[str, object] = {"model": str(start_model), "max_length": 16, "temperature": 0.1}
+    own: dict[str, object] = {"temperature": 0.1}
+    described = {key: changes.pop(key) for key in ModelInfo.model_fields.keys() & changes.keys()}
+    if start_model.is_dir() and not (start_model / FILE).exists():
+        describe(start_model)
+    if described:  # other tests share the start model
+        start_model = describe(shutil.copytree(start_model, folder / "start", dirs_exist_ok=True), **described)
     for key, value in changes.items():
         (common if key in Common.model_fields else own)[key] = value
     return plan_job(
+        name=variant,
         variant=variant,
         seed=7,
         common=Common.model_validate(common),
         params=load_variant(variant).Params.model_validate(own),
+        start=start_model,
         shards=shards,
         model=folder / "model",
         curve=folder / "curve.tsv",
     )
+
+
+def retrieve(
+    folder: Path, queries: Sequence[str], documents: Sequence[str], k: int, max_length: int | None = None
+) -> Ranking:
+    """Index ``documents`` with a model that reads ``max_length`` tokens, and search them."""
+    info = ModelInfo.read(folder)
+    if max_length is not None:
+        info = info.model_copy(update={"max_length": max_length})
+    return load_retriever(folder, info).index(documents).search(queries, k)
 
 
 def toy_tokenizer() -> PreTrainedTokenizerFast:

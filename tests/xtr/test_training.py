@@ -14,24 +14,27 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor
 from transformers import ModernBertConfig, ModernBertModel
 
-from formats.errors import InputError
-from formats.results import read_tsv
-from formats.shards import ShardSet
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_tsv
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers import ModelInfo
+from batchwright.retrievers.xtr.encode import encode_tokens
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
-from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from tests.xtr.reference import dense
-from trainers.batches import BatchReader, TrainBatch
-from trainers.job import TrainJob
-from trainers.randomness import seed_start
-from trainers.xtr import retrieve, train
-from trainers.xtr.encode import encode_tokens
-from trainers.xtr.model import start_from
+from trainers.common.batches import BatchReader, TrainBatch
+from trainers.common.randomness import seed_start
+from trainers.common.train_job import TrainJob
+from trainers.variants import train
+from trainers.xtr.learner import TokenLearner
 from trainers.xtr.scores import Tokens
-from trainers.xtr.train import TokenRetriever
+from trainers.xtr.start import start_from
 
 ROWS = 8
 STEPS = 60
 TEMPERATURE = 0.1
+PLAIN = ModelInfo(variant="biencoder", max_length=16)
+TRAINED = ModelInfo(variant="xtr", max_length=16)
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
     k = None if options.get("score") else int(str(options["k"]))
     loss, whole = _plain(job, lambda queries, documents: dense(queries, documents, k))
     for chunk in (1, 3, 32):
-        learner = _learner(job_with(tmp_path, shards, chunk=chunk, hard_negatives=hard_negatives, **options))
+        learner = _learner(job_with(tmp_path, shards, mini_batch_size=chunk, hard_negatives=hard_negatives, **options))
         outcome = learner.backward(_batch(job))
         assert float(outcome.loss) == pytest.approx(loss, rel=1e-5)
         _assert_same(_flat(learner), whole)
@@ -81,7 +84,7 @@ def test_a_pool_for_each_of_two_workers_gives_another_gradient(tmp_path: Path, s
 
 
 def test_training_learns_and_tells_what_was_retrieved(tmp_path: Path, shards: Path) -> None:
-    job = job_with(tmp_path, shards, chunk=32, learning_rate=1e-3)
+    job = job_with(tmp_path, shards, mini_batch_size=32, learning_rate=1e-3)
     train(job)
     curve = read_tsv(job.curve, made_by="train")
     losses = [float(row["loss"]) for row in curve]
@@ -106,7 +109,7 @@ def test_the_folder_loads_where_this_project_is_not(tmp_path: Path, shards: Path
         f"np.save({str(tmp_path / 'vectors.npy')!r}, model.encode_query('w1 w2', convert_to_numpy=True))\n"
         "found = model.similarity(model.encode_query(['w1 w2']), model.encode_document(['w1 w2', 'w3', '']))\n"
         "assert found.isfinite().all() and found.argmax() == 0\n"
-        "assert 'trainers' not in sys.modules and 'formats' not in sys.modules\n"
+        "assert 'trainers' not in sys.modules and 'batchwright' not in sys.modules\n"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
     done = subprocess.run(
@@ -144,7 +147,7 @@ def test_encoders_of_all_kinds_train_and_open_again(tmp_path: Path, shards: Path
     start = save(tmp_path / "made")
     job = toy_job(tmp_path / "job", start, shards, "xtr", k=9, steps=2)
     train(job)
-    before, after = (start_from(folder, 16, "cpu") for folder in (start, job.model))
+    before, after = (start_from(folder, ModelInfo.read(folder), "cpu") for folder in (start, job.model))
     found = after.encode(["one two", "three"], convert_to_numpy=True)
     assert [each.shape[1] for each in found] == [128, 128]
     assert before[0].model.config.model_type == after[0].model.config.model_type
@@ -156,16 +159,16 @@ def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
     static.save(str(tmp_path / "static"), create_model_card=False)
     with pytest.raises(InputError, match="begins with StaticEmbedding; XTR needs a transformer"):
-        start_from(tmp_path / "static", 16, "cpu")
+        start_from(tmp_path / "static", PLAIN, "cpu")
     with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
-        TokenRetriever(job_with(tmp_path, shards, max_length=33))
+        TokenLearner(job_with(tmp_path, shards, max_length=33))
     job = job_with(tmp_path, shards, steps=1)
     train(job)
     with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
-        start_from(job.model, 33, "cpu")
+        start_from(job.model, TRAINED.model_copy(update={"max_length": 33}), "cpu")
     (job.model / "model.safetensors").write_bytes(b"cut off")
     with pytest.raises(InputError, match="cannot be loaded"):
-        start_from(job.model, 16, "cpu")
+        start_from(job.model, TRAINED, "cpu")
     (job.model / "1_Dense" / "model.safetensors").unlink()
     with pytest.raises(InputError, match="cannot be loaded"):
         retrieve(job.model, ["w1"], ["w2"], 1, 16)
@@ -175,27 +178,27 @@ def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
 
 
 def test_a_start_that_limits_queries_and_documents_itself_reads_max_length(tmp_path: Path) -> None:
-    own = start_from(save_bert(tmp_path / "made"), 16, "cpu")
+    own = start_from(save_bert(tmp_path / "made"), PLAIN, "cpu")
     own[0].query_length, own[0].document_length = 4, 5
     own.save(str(tmp_path / "start"), create_model_card=False)
-    model = start_from(tmp_path / "start", 7, "cpu")
+    model = start_from(tmp_path / "start", TRAINED.model_copy(update={"max_length": 7}), "cpu")
     long = "one two three four five six seven eight nine"
     assert [encode_tokens(model, [long], side).lengths.tolist() for side in ("query", "document")] == [[7], [7]]
 
 
 def test_training_does_without_faiss() -> None:
-    code = "import sys; sys.modules['faiss'] = None; import trainers.xtr, trainers.xtr.train"
+    code = "import sys; sys.modules['faiss'] = None; import trainers.xtr, trainers.xtr.learner"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def _batch(job: TrainJob) -> TrainBatch:
-    reader = BatchReader(ShardSet.open(job.shards), job.params.prefixes, job.common.hard_negatives)
+    reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives)
     return reader.read(2, slice(0, ROWS))
 
 
-def _learner(job: TrainJob) -> TokenRetriever:
+def _learner(job: TrainJob) -> TokenLearner:
     seed_start(job.seed)
-    return TokenRetriever(job)
+    return TokenLearner(job)
 
 
 def _plain(job: TrainJob, scores: Callable[[Tokens, Tokens], Tensor]) -> tuple[float, Tensor]:
@@ -214,7 +217,7 @@ def _plain(job: TrainJob, scores: Callable[[Tokens, Tokens], Tensor]) -> tuple[f
     return loss.item(), _flat(learner)
 
 
-def _embed(learner: TokenRetriever, texts: list[str]) -> Tokens:
+def _embed(learner: TokenLearner, texts: list[str]) -> Tokens:
     output = learner.model(learner.model.preprocess(texts))
     return Tokens(output["token_embeddings"], output["attention_mask"].bool())
 
@@ -224,5 +227,5 @@ def _assert_same(found: Tensor, expected: Tensor) -> None:
     assert abs(found.norm() / expected.norm() - 1) < 1e-4
 
 
-def _flat(learner: TokenRetriever) -> Tensor:
+def _flat(learner: TokenLearner) -> Tensor:
     return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])

@@ -1,7 +1,6 @@
 """The plain biencoder: one encoder for queries and documents, one vector a text, masked InfoNCE."""
 
+from trainers.biencoder.learner import build_learner
 from trainers.biencoder.params import Params
-from trainers.biencoder.train import train
-from trainers.sentence_retrieval import retrieve
 
-__all__ = ["Params", "retrieve", "train"]
+__all__ = ["Params", "build_learner"]

@@ -2,20 +2,17 @@
 
 from pydantic import Field
 
-from trainers.params import VariantParams
+from trainers.common.params import VariantParams
 
 
 class Params(VariantParams):
-    """Group ``train.cde``.
+    """Group ``train.cde``."""
 
-    ``model`` is what both stages start from. ``documents`` is J, how many context documents a text is read with; 0
-    makes a biencoder. ``null_share`` of a batch's context vectors are replaced by the null vector in training. Without
-    ``pool_prefix`` the tokens of prefixes stay out of the mean. Without ``context_reads_text`` the context does not
-    depend on the text that is read with it, so its keys and values are computed once for all texts.
-    """
-
-    temperature: float = Field(gt=0)
-    documents: int = Field(ge=0)
+    context_documents: int = Field(ge=0)
+    """J: documents of the batch that each text is read with; 0 makes a biencoder."""
     null_share: float = Field(default=0.005, ge=0, lt=1)
+    """Share of the context vectors that the learned null vector replaces in training."""
     pool_prefix: bool = True
+    """Whether the tokens of task prefixes count in the mean over a text's tokens."""
     context_reads_text: bool = True
+    """Whether context vectors attend to the text; if not, their keys and values are computed once for all texts."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from trainers.batches import TrainBatch
-from trainers.cde.contextual_encoder import ContextualEncoder
-from trainers.distributed import rank, sum_ranks
-from trainers.gradient_cache import CachedForward
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from trainers.common.batches import TrainBatch
+from trainers.common.distributed import rank, sum_ranks
+from trainers.common.gradient_cache import CachedForward
 
 Features = dict[str, Any]
 

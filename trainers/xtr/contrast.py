@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainers.batches import TrainBatch
-from trainers.contrastive import present_negatives, spread
-from trainers.distributed import gather_rows, pad_rows
-from trainers.gradient_cache import CachedForward
-from trainers.loss import Outcome, contrast
+from trainers.common.batches import TrainBatch
+from trainers.common.contrastive import present_negatives, spread
+from trainers.common.distributed import gather_rows, pad_rows
+from trainers.common.gradient_cache import CachedForward
+from trainers.common.losses import Outcome, info_nce
 from trainers.xtr.scores import Scores, Tokens, score
 
 
@@ -32,7 +32,7 @@ def contrast_tokens(
     pool = torch.cat([leaves[1], leaves[2][present]])
     scores = score(_tokens(leaves[0]), _tokens(pool), k)
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = contrast(*_compared(scores.values / temperature, masked, present))
+    outcome = info_nce(*_compared(scores.values / temperature, masked, present))
     gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]

@@ -4,16 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from trainers.params import VariantParams
+from trainers.common.params import VariantParams
 
 
 class Params(VariantParams):
-    """Group ``train.xtr``.
+    """Group ``train.xtr``."""
 
-    ``score`` is by what a batch's documents are compared in training: ``xtr`` counts only the ``k`` tokens that each
-    query token retrieves from the batch, ``colbert`` all of them.
-    """
-
-    temperature: float = Field(gt=0)
     score: Literal["xtr", "colbert"] = "xtr"
+    """How training scores a batch's documents: by the tokens retrieved (``xtr``) or by all tokens (``colbert``)."""
     k: int = Field(default=256, ge=1)
+    """Tokens of the batch that each query token retrieves."""

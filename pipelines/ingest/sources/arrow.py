@@ -5,7 +5,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.files import readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
@@ -15,7 +15,7 @@ _FILE_MARK = b"ARROW1"
 
 
 class ArrowSource(FileSource):
-    """Rows are counted from 1 through the whole file."""
+    """Arrow IPC files and streams; rows are counted from 1 through the whole file."""
 
     kind: Literal["arrow"]
 

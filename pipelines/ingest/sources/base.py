@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from formats.params import Params
+from batchwright.core.params import Params
 
 
 class Row(NamedTuple):

@@ -4,22 +4,25 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from formats.beir import BeirFolder
-from formats.errors import InputError
+from batchwright.core.errors import InputError
+from batchwright.formats.beir import BeirFolder
 from pipelines.ingest.sources.base import Part, Row, Source, faulty
 from pipelines.ingest.sources.files import not_empty
 
 
 class BeirSource(Source):
-    """``path`` is the folder; rows are counted from 1 in ``qrels/SPLIT.tsv``, its header left out.
+    """A folder in the layout of BEIR: each judgement above zero is a pair, others are skipped.
 
-    Judgements of 0 and less say what is not a pair, and are no rows.
+    Rows are counted from 1 in ``qrels/SPLIT.tsv``, its header left out.
     """
 
     kind: Literal["beir"]
     path: str
+    """The folder, which holds ``corpus.jsonl``, ``queries.jsonl`` and ``qrels``."""
     domain: str
+    """The domain of all its pairs."""
     split: str = "train"
+    """The split whose judgements are read, from ``qrels/SPLIT.tsv``."""
 
     @property
     def label(self) -> str:

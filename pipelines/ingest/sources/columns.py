@@ -5,27 +5,33 @@ from typing import Self
 
 from pydantic import model_validator
 
-from formats.errors import InputError
-from formats.hints import nearest
-from formats.params import Params
+from batchwright.core.errors import InputError
+from batchwright.core.hints import nearest
+from batchwright.core.params import Params
 from pipelines.files import find_files
 from pipelines.ingest.sources.base import Part, Row, Source
 
 
 class Columns(Params):
-    """Names of a table's columns; one of ``negatives`` holds a text or a list of texts, empty ones count as none."""
+    """Names of a table's columns."""
 
     query: str = "query"
+    """The column of queries."""
     document: str = "document"
+    """The column of documents that answer them."""
     negatives: list[str] = []
+    """Columns of hard negatives, each with a text or a list of texts per row; empty texts are ignored."""
 
 
 class TableSource(Source):
-    """The domain is a constant, ``domain``, or stands in the column ``domain_column``."""
+    """A table with a pair per row."""
 
     columns: Columns = Columns()
+    """Which columns to read."""
     domain: str | None = None
+    """The domain of all rows; set either this or ``domain_column``."""
     domain_column: str | None = None
+    """The column that names each row's domain; set either this or ``domain``."""
 
     @model_validator(mode="after")
     def _one_domain(self) -> Self:
@@ -67,9 +73,10 @@ class TableSource(Source):
 
 
 class FileSource(TableSource):
-    """Tables in files; ``path`` is a file or a glob pattern."""
+    """Tables in files."""
 
     path: str
+    """A file, or a glob pattern such as ``raw/pairs/**/*.parquet``."""
 
     @property
     def label(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TextIO
 
 from pydantic import Field
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.files import not_empty, open_text
@@ -16,15 +16,13 @@ csv.field_size_limit(2**31 - 1)  # the default refuses documents of more than 12
 
 
 class CsvSource(FileSource):
-    """Rows are numbered by the line they begin in.
-
-    ``delimiter`` is a tab by default where the file's name says ``.tsv``; an empty ``quote`` means that
-    quotation marks are characters like others.
-    """
+    """CSV and TSV with a header line, plain or compressed; rows are numbered by the line they begin in."""
 
     kind: Literal["csv"]
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    """The character between fields; null means a tab in files named ``.tsv`` and a comma in all others."""
     quote: str = Field(default='"', max_length=1)
+    """The character around fields; leave it empty if quotation marks are ordinary characters."""
 
     def rows(self, part: Part) -> Iterator[Row]:
         with open_text(part.name) as text:

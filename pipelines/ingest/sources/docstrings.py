@@ -19,8 +19,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from formats.errors import InputError
-from formats.fingerprint import content_id
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import content_id
 from pipelines.ingest.sources.base import Part, Row, Source, faulty
 
 _MIN_WORDS = 3
@@ -31,11 +31,13 @@ PackageName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 
 
 class DocstringsSource(Source):
-    """One domain a package, named by what one imports; ``limit`` takes that many pairs of each."""
+    """Installed Python packages: what a function's docstring says is the query, its source the document."""
 
     kind: Literal["docstrings"]
     packages: list[PackageName] = Field(min_length=1)
+    """Packages by the names they are imported by; each is a domain of its own."""
     limit: int | None = Field(default=None, gt=0)
+    """The most pairs to take from each package, chosen by hash; null takes all."""
 
     @property
     def label(self) -> str:

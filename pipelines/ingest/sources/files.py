@@ -8,7 +8,7 @@ from typing import TextIO, TypeVar
 
 import pyarrow as pa
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.files import readable
 
 T = TypeVar("T")

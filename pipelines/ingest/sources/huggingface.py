@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from formats.errors import InputError
+from batchwright.core.errors import InputError
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import TableSource
@@ -21,13 +21,17 @@ _SAVED = ("dataset_dict.json", "dataset_info.json")
 
 
 class HuggingFaceSource(TableSource):
-    """``name`` is a dataset's name on the hub or a folder; rows are counted from 1."""
+    """A dataset of the library ``datasets``; rows are counted from 1."""
 
     kind: Literal["huggingface"]
     name: str
+    """A dataset on the Hugging Face hub, or a folder that ``save_to_disk`` wrote."""
     config: str | None = None
+    """The dataset's configuration, if it has several."""
     split: str = "train"
+    """The split to read."""
     revision: str | None = None
+    """Commit, tag or branch on the hub; null means the main branch."""
 
     @property
     def label(self) -> str:

@@ -15,7 +15,7 @@ Line = tuple[int, dict[str, object] | Row]
 
 
 class JsonlSource(FileSource):
-    """Rows are numbered by line; blank lines are none."""
+    """JSON Lines, plain or compressed: one object per line, blank lines skipped. Rows are numbered by line."""
 
     kind: Literal["jsonl"]
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors
+from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import balanced
 from stages.cluster.methods.lloyd import joint_points, k_means, sum_points
 from stages.cluster.methods.mirrored import mirrored

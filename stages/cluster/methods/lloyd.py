@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, Rows, blocks
+from batchwright.formats.vectors import PairVectors, Rows, blocks
 from stages.cluster.params import ClusterParams
 
 Points = Callable[[PairVectors, Rows], NDArray[np.float32]]

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.lloyd import joint_points, sample
 from stages.cluster.params import ClusterParams
 

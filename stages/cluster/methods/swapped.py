@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.lloyd import EARLY_STOP, joint_points, k_means, sum_points
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_sums

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors
+from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
 from stages.cluster.methods.balance.equal import equal_clusters, improve
 from stages.cluster.methods.balance.exchange import exchange_pairs

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.vectors import PairVectors, blocks
+from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.balance.fill import fill
 from stages.cluster.methods.lloyd import sample, sum_points, train
 from stages.cluster.side_sums import assign, side_sums

@@ -1,0 +1,118 @@
+"""Reading ``params.yaml``: typed groups, unknown keys refused with the nearest known one."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from batchwright.core.errors import InputError
+from batchwright.core.hints import hint
+
+PARAMS_FILE = Path("params.yaml")
+
+P = TypeVar("P", bound=BaseModel)
+
+
+class Params(BaseModel):
+    """Base of every parameter group: frozen, unknown keys refused; literals under the fields describe them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Base(Params):
+    """Group ``base``: what all stages share."""
+
+    seed: int
+    """Seed of all random numbers; another seed gives other clusters, batches and initial weights."""
+
+
+def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
+    """Read the group ``a.b`` of ``file`` as ``model``.
+
+    Raises:
+        InputError: the file, the group or a key is missing, unknown or of the wrong form.
+    """
+    values = _group(_read(file), group, file)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(detail, group, model) for detail in error.errors()]
+        raise InputError(f"{file}: " + f"\n{file}: ".join(lines)) from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file in {Path.cwd()}; run from the project's folder") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: not valid YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: expected groups of parameters, found {type(values).__name__}")
+    return values
+
+
+def _group(values: dict[str, Any], group: str, file: Path) -> Any:
+    found: Any = values
+    for name in group.split("."):
+        if not isinstance(found, dict) or name not in found:
+            known = list(found) if isinstance(found, dict) else []
+            raise InputError(f"{file}: no parameter group '{group}'{hint(name, known)}")
+        found = found[name]
+    return {} if found is None else found
+
+
+def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
+    place, known = _place(detail["loc"], model)
+    key = ".".join([group, *place])
+    if detail["type"] == "extra_forbidden":
+        return f"unknown parameter '{key}'{hint(place[-1], known)}"
+    if detail["type"] == "missing":
+        return f"parameter '{key}' is missing"
+    if detail["type"] == "union_tag_not_found":
+        return f"parameter '{key}.{_tag_name(detail)}' is missing"
+    if detail["type"] == "union_tag_invalid":
+        tags = [tag.strip(" '") for tag in detail["ctx"]["expected_tags"].split(",")]
+        tag = detail["ctx"]["tag"]
+        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{hint(tag, tags)}"
+    return f"parameter '{key}': {detail['msg'].removeprefix('Value error, ')} (found {detail['input']!r})"
+
+
+def _tag_name(detail: ErrorDetails) -> str:
+    """The key that chooses between the forms of a parameter."""
+    return str(detail["ctx"]["discriminator"]).strip("'")
+
+
+def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], list[str]]:
+    """Keys that lead to a parameter, and the names that the last of them may have there.
+
+    Pydantic's ``location`` also holds the tags of unions, which are no keys of the file.
+    """
+    schema = model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    keys: list[str] = []
+    names: list[str] = []
+    for part in location:
+        tagged = schema.get("discriminator", {}).get("mapping", {}).get(part)
+        if tagged:
+            schema = definitions[tagged.rpartition("/")[2]]
+            continue
+        keys.append(str(part))
+        names = sorted(schema.get("properties", {}))
+        inner = schema.get("properties", {}).get(part) or schema.get("items") or schema.get("additionalProperties")
+        schema = _group_of(inner or {}, definitions)
+    return keys, names
+
+
+def _group_of(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a group that is referred to, that has several forms, or that may be there or not."""
+    for choice in [schema, *schema.get("anyOf", [])]:
+        if "discriminator" in choice:
+            tagged: dict[str, Any] = choice
+            return tagged
+        if "$ref" in choice:
+            found: dict[str, Any] = definitions[choice["$ref"].rpartition("/")[2]]
+            return found
+    return schema

@@ -1,0 +1,17 @@
+"""Where the artifacts lie, relative to the project's folder."""
+
+from pathlib import Path
+
+PIPELINE = Path("dvc.yaml")
+DATA = Path("data")
+PAIRS = DATA / "pairs"
+REJECTS = DATA / "rejects.parquet"
+VECTORS = DATA / "vectors"
+NEGATIVES = DATA / "negatives"
+CLUSTERS = DATA / "clusters"
+SHARDS = DATA / "shards"
+MODELS = Path("models")
+START_MODELS = MODELS / "start"
+RESULTS = Path("results")
+EXPERIMENTS = Path("experiments")
+REPORT = Path("report/index.html")

@@ -1,0 +1,47 @@
+"""Results: JSON metrics and TSV curves, in one canonical form so that equal content is equal bytes."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+
+
+def write_json(file: Path, values: Mapping[str, Any]) -> None:
+    """Write ``values`` with sorted keys, atomically."""
+    with atomic_file(file) as temporary:
+        temporary.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(file: Path, made_by: str) -> dict[str, Any]:
+    """Read what ``write_json`` wrote; ``made_by`` is the stage to name when the file is not there."""
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: not valid JSON ({error}); run the stage '{made_by}' again") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{file}: expected a JSON object; run the stage '{made_by}' again")
+    return values
+
+
+def write_tsv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of the same keys as a table with a header, atomically; floats to six digits."""
+    with atomic_file(file) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, fieldnames=list(rows[0]) if rows else [], delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
+
+
+def read_tsv(file: Path, made_by: str) -> list[dict[str, str]]:
+    """Read what ``write_tsv`` wrote, every value a string."""
+    try:
+        with file.open(newline="", encoding="utf-8") as handle:
+            return list(csv.DictReader(handle, delimiter="\t"))
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None

@@ -1,0 +1,57 @@
+"""Clusters: which cluster each training pair of a domain is in, and the clusters' centroids."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchwright.core.errors import InputError
+from batchwright.formats.arrays import read_array
+from batchwright.formats.pairs import file_stem
+
+NONE = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters:
+    """One clustering of a domain.
+
+    ``assignment`` is ``(N,)`` int32, a row a training pair, ``NONE`` where the filter dropped it;
+    ``centroids`` is ``(K, 2, d)`` float32: the mean query vector and the mean document vector of each cluster.
+    """
+
+    assignment: NDArray[np.int32]
+    centroids: NDArray[np.float32]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Members of each cluster, ``(K,)``."""
+        return np.bincount(self.assignment[self.assignment != NONE], minlength=len(self.centroids))
+
+    def write(self, folder: Path, domain: str, draw: int) -> None:
+        """Write a domain's clustering number ``draw`` into the artifact's folder."""
+        target = _place(folder, domain, draw)
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / "assignment.npy", self.assignment.astype(np.int32))
+        np.save(target / "centroids.npy", self.centroids.astype(np.float32))
+
+    @classmethod
+    def read(cls, folder: Path, domain: str, draw: int, pairs: int) -> "Clusters":
+        """Read a domain's clustering number ``draw``; ``pairs`` is the number of its training pairs."""
+        target = _place(folder, domain, draw)
+        assignment = read_array(target / "assignment.npy", np.int32, (pairs,), made_by="cluster")
+        centroids = read_array(target / "centroids.npy", np.float32, (None, 2, None), made_by="cluster")
+        if pairs and not NONE <= assignment.min() <= assignment.max() < len(centroids):
+            raise InputError(f"{target}/assignment.npy: names a cluster that is not among {len(centroids)}")
+        return cls(assignment=assignment, centroids=centroids)
+
+
+def read_draws(folder: Path, domain: str, pairs: int) -> list[Clusters]:
+    """All clusterings of a domain, at least one."""
+    draws = sum(1 for _ in (folder / file_stem(domain)).glob("*/assignment.npy"))
+    return [Clusters.read(folder, domain, draw, pairs) for draw in range(max(draws, 1))]
+
+
+def _place(folder: Path, domain: str, draw: int) -> Path:
+    return folder / file_stem(domain) / str(draw)

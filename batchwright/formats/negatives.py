@@ -1,0 +1,63 @@
+"""Negatives: what decides, for any two training pairs of a domain, whether one's document is a false
+negative of the other's query; which pairs to leave out; which documents to add as hard negatives."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchwright.core.errors import InputError
+from batchwright.formats.arrays import read_array
+from batchwright.formats.pairs import file_stem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Negatives:
+    """A row a training pair.
+
+    ``scores`` ``(N,)`` float32: the surrogate's f(q, d) of the pair itself.
+    ``thresholds`` ``(N,)`` float32: a document that the surrogate scores this high for the query is a
+    false negative. ``query_class``, ``document_class`` ``(N,)`` int32: equal where texts are duplicates.
+    ``kept`` ``(N,)`` bool: whether the pair passed the consistency filter.
+    ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 is none.
+
+    The known positives of a query are the document classes that stand beside its query class in any row.
+    """
+
+    scores: NDArray[np.float32]
+    thresholds: NDArray[np.float32]
+    query_class: NDArray[np.int32]
+    document_class: NDArray[np.int32]
+    kept: NDArray[np.bool_]
+    mined: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def write(self, folder: Path, domain: str) -> None:
+        """Write a domain's arrays into the artifact's folder."""
+        target = folder / file_stem(domain)
+        target.mkdir(parents=True, exist_ok=True)
+        np.save(target / "scores.npy", self.scores.astype(np.float32))
+        np.save(target / "thresholds.npy", self.thresholds.astype(np.float32))
+        np.save(target / "query_class.npy", self.query_class.astype(np.int32))
+        np.save(target / "document_class.npy", self.document_class.astype(np.int32))
+        np.save(target / "kept.npy", self.kept.astype(np.bool_))
+        np.save(target / "mined.npy", self.mined.astype(np.int32))
+
+    @classmethod
+    def read(cls, folder: Path, domain: str, pairs: int) -> "Negatives":
+        """Read a domain's arrays; ``pairs`` is the number of its training pairs."""
+        target = folder / file_stem(domain)
+        mined = read_array(target / "mined.npy", np.int32, (pairs, None), made_by="filter")
+        if mined.size and not -1 <= mined.min() <= mined.max() < pairs:
+            raise InputError(f"{target}/mined.npy: names a row that is not among {pairs}; run the stage 'filter' again")
+        return cls(
+            scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
+            thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),
+            query_class=read_array(target / "query_class.npy", np.int32, (pairs,), made_by="filter"),
+            document_class=read_array(target / "document_class.npy", np.int32, (pairs,), made_by="filter"),
+            kept=read_array(target / "kept.npy", np.bool_, (pairs,), made_by="filter"),
+            mined=mined,
+        )

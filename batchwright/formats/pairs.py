@@ -1,0 +1,93 @@
+"""Pairs: one Parquet file a domain, sorted by id, each id once. Rejects: what did not become a pair."""
+
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+
+Split = Literal["train", "test"]
+
+PAIRS_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("domain", pa.string(), nullable=False),
+        pa.field("split", pa.string(), nullable=False),
+        pa.field("negatives", pa.list_(pa.string()), nullable=False),
+    ]
+)
+
+REJECTS_SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+
+
+def file_stem(domain: str) -> str:
+    """A domain's name as a file name; ``domain_of`` turns it back."""
+    return quote(domain, safe=" ")
+
+
+def domain_of(stem: str) -> str:
+    """The domain whose files are named ``stem``."""
+    return unquote(stem)
+
+
+def pairs_file(folder: Path, domain: str) -> Path:
+    """Where the pairs of a domain lie."""
+    return folder / f"{file_stem(domain)}.parquet"
+
+
+def domains(folder: Path) -> list[str]:
+    """All domains of a pairs folder, sorted."""
+    found = sorted(domain_of(file.stem) for file in folder.glob("*.parquet"))
+    if not found:
+        raise InputError(f"{folder}: no pairs here; run the stage 'ingest' first")
+    return found
+
+
+def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
+    """Write ``table`` as Parquet, atomically; its columns must be those of ``schema``."""
+    with atomic_file(path) as temporary:
+        pq.write_table(table.select(schema.names).cast(schema), temporary, compression="zstd")
+
+
+def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Table:
+    """The pairs of a domain, in id order: all, or those of one split.
+
+    The row numbers of the ``train`` split are what clusters, scores and classes refer to.
+    """
+    file = pairs_file(folder, domain)
+    table = _read(file, PAIRS_SCHEMA)
+    ids = table["id"]
+    if len(ids) > 1 and not pc.all(pc.less(ids[:-1], ids[1:])).as_py():
+        raise InputError(f"{file}: ids are not sorted and unique; run the stage 'ingest' again")
+    return table if split is None else table.filter(pc.equal(table["split"], split)).combine_chunks()
+
+
+def read_rejects(file: Path) -> pa.Table:
+    """The rejected rows of all sources."""
+    return _read(file, REJECTS_SCHEMA)
+
+
+def _read(file: Path, schema: pa.Schema) -> pa.Table:
+    try:
+        table = pq.read_table(file, partitioning=None)
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; run the stage 'ingest' first") from None
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{file}: not a readable Parquet file ({error}); run the stage 'ingest' again") from None
+    if table.schema.remove_metadata() != schema:
+        raise InputError(f"{file}: columns are {table.schema.names}, expected {schema.names}")
+    return table

@@ -1,0 +1,28 @@
+"""Provenance: the pairs and vectors that clusters or negatives were made from, stored beside them."""
+
+from pathlib import Path
+
+from batchwright.core.params import Params
+from batchwright.core.results import read_json, write_json
+
+_FILE = "provenance.json"
+
+
+class Provenance(Params):
+    """What an artifact was made from."""
+
+    vectors: str
+    """A name among ``embed.models``."""
+    weights: str
+    """Hash of the model that made the vectors."""
+    pairs: str
+    """Hash of the pairs."""
+
+    def write(self, folder: Path) -> None:
+        """Write ``provenance.json`` into an artifact's folder."""
+        write_json(folder / _FILE, self.model_dump())
+
+    @classmethod
+    def read(cls, folder: Path, made_by: str) -> "Provenance":
+        """Read the ``provenance.json`` of an artifact that the stage ``made_by`` writes."""
+        return cls.model_validate(read_json(folder / _FILE, made_by=made_by))

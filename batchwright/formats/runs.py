@@ -1,0 +1,28 @@
+"""Runs: what is trained, the list ``runs`` in ``params.yaml``."""
+
+from pydantic import Field, RootModel
+
+from batchwright.core.params import Params
+
+
+class Run(Params):
+    """One training, by the name under which ``models/NAME`` and its results appear."""
+
+    variant: str
+    """A folder in ``trainers/``: biencoder, cde, seed_encoder or xtr."""
+    batches: str
+    """A folder in ``data/shards``: a packing policy, or an entry of ``mine``."""
+    start: str
+    """The model to start from: ``models/start/NAME``, fetched or pre-trained, or another run's ``models/NAME``."""
+    epochs: int | None = Field(default=None, ge=1)
+    """Instead of ``train.common.epochs``."""
+    steps: int | None = Field(default=None, ge=1)
+    """Instead of ``train.common.steps``."""
+    learning_rate: float | None = Field(default=None, gt=0)
+    """Instead of ``train.common.learning_rate``."""
+    hard_negatives: int | None = Field(default=None, ge=0)
+    """Instead of ``train.common.hard_negatives``."""
+
+
+class Runs(RootModel[dict[str, Run]]):
+    """Group ``runs``."""

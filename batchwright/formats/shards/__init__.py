@@ -1,0 +1,17 @@
+"""Shards: training batches with their false-negative masks in Arrow files, and the manifest that describes them."""
+
+from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard
+from batchwright.formats.shards.masks import pack_mask, unpack_mask
+from batchwright.formats.shards.shard_set import SHARD_SCHEMA, ShardSet, shard_name, write_shard
+
+__all__ = [
+    "SHARD_SCHEMA",
+    "EpochSummary",
+    "Manifest",
+    "Shard",
+    "ShardSet",
+    "pack_mask",
+    "shard_name",
+    "unpack_mask",
+    "write_shard",
+]

@@ -1,0 +1,93 @@
+"""Shards: Arrow IPC files in which one record batch is one training batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import file_sha256
+from batchwright.formats.shards.manifest import Manifest, Shard
+
+SHARD_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("domain", pa.string(), nullable=False),
+        pa.field("negatives", pa.list_(pa.string()), nullable=False),
+        pa.field("mask", pa.binary(), nullable=False),
+    ],
+    metadata={"batchwright_format": "1"},
+)
+
+
+def shard_name(index: int, total: int) -> str:
+    """File name of a shard; the pattern tells dataset libraries that it belongs to the train split."""
+    return f"train-{index:05d}-of-{total:05d}.arrow"
+
+
+def write_shard(file: Path, batches: Sequence[pa.RecordBatch]) -> Shard:
+    """Write training batches as one zstd-compressed Arrow IPC file, atomically; returns its entry in the manifest."""
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with atomic_file(file) as temporary, pa.ipc.new_file(temporary, SHARD_SCHEMA, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return Shard(
+        name=file.name,
+        sha256=file_sha256(file),
+        bytes=file.stat().st_size,
+        rows=sum(batch.num_rows for batch in batches),
+        batches=len(batches),
+    )
+
+
+@dataclass(frozen=True)
+class ShardSet:
+    """A folder of shards with its manifest; batches are numbered through all shards."""
+
+    folder: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, folder: Path) -> "ShardSet":
+        """Open a folder, checking that every shard is there in its full size."""
+        manifest = Manifest.read(folder)
+        for shard in manifest.shards:
+            file = folder / shard.name
+            size = file.stat().st_size if file.exists() else -1
+            if size != shard.bytes:
+                found = "missing" if size < 0 else f"{size} bytes"
+                raise InputError(f"{file}: expected {shard.bytes} bytes, {found}; run the stage 'pack' again")
+        return cls(folder, manifest)
+
+    def verify(self) -> None:
+        """Compare every shard's bytes with the manifest's SHA-256; raises InputError naming the first that differs."""
+        for shard in self.manifest.shards:
+            if file_sha256(self.folder / shard.name) != shard.sha256:
+                raise InputError(f"{self.folder / shard.name}: content differs from the manifest's sha256; pack again")
+
+    def batch(self, index: int) -> pa.RecordBatch:
+        """Training batch ``index``, memory-mapped."""
+        shard = int(np.searchsorted(self._ends, index, side="right"))
+        first = int(self._ends[shard - 1]) if shard else 0
+        file = self.folder / self.manifest.shards[shard].name
+        try:
+            with pa.memory_map(str(file)) as source:
+                reader = pa.ipc.open_file(source)
+                if reader.schema != SHARD_SCHEMA:
+                    raise InputError(f"{file}: columns are {reader.schema.names}, expected {SHARD_SCHEMA.names}")
+                return reader.get_batch(index - first)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None
+
+    def __len__(self) -> int:
+        return self.manifest.batches
+
+    @cached_property
+    def _ends(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        return np.cumsum([shard.batches for shard in self.manifest.shards])

@@ -1,0 +1,189 @@
+"""Vectors: one float16 row a unique text of a domain, memory-mapped, keyed by what the model read."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
+from batchwright.core.results import read_json, write_json
+from batchwright.formats.arrays import read_array
+from batchwright.formats.pairs import file_stem
+from batchwright.formats.prefixes import Prefixes, Side
+
+_ENCODER = "encoder.json"
+_BLOCK_ROWS = 16384
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorStore:
+    """The vectors of one encoder: a folder with ``encoder.json`` and a folder a domain."""
+
+    folder: Path
+    weights: str
+    prefixes: Prefixes
+
+    @classmethod
+    def open(cls, folder: Path) -> "VectorStore":
+        """Open the vectors in ``data/vectors/NAME``."""
+        if folder.parent.is_dir() and not folder.is_dir():
+            known = ", ".join(sorted(other.name for other in folder.parent.iterdir()))
+            raise InputError(f"{folder}: no vectors of that name; 'embed.models' made: {known}")
+        encoder = read_json(folder / _ENCODER, made_by="embed")
+        return cls(folder=folder, weights=encoder["weights"], prefixes=Prefixes.model_validate(encoder["prefixes"]))
+
+    @property
+    def description(self) -> Path:
+        """The file that changes with everything that decides a text's vector."""
+        return self.folder / _ENCODER
+
+    def of(self, domain: str) -> "DomainVectors":
+        """Memory-map one domain.
+
+        Raises:
+            InputError: files are missing, or vectors are of the wrong form or not finite.
+        """
+        folder = self.folder / file_stem(domain)
+        vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed", mapped=True)
+        keys = read_array(folder / "keys.npy", f"V{TEXT_KEY_BYTES}", (len(vectors),), made_by="embed", mapped=True)
+        _check_finite(folder / "vectors.npy", vectors)
+        return DomainVectors(
+            folder=folder, domain=domain, prefixes=self.prefixes, words=key_words(keys), vectors=vectors
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainVectors:
+    """``vectors`` is ``(N, d)`` float16 on disk; ``words`` are its text keys ``(N,)``, sorted."""
+
+    folder: Path
+    domain: str
+    prefixes: Prefixes
+    words: NDArray[np.void]
+    vectors: NDArray[np.float16]
+
+    def of(self, side: Side, texts: list[str]) -> NDArray[np.float32]:
+        """Unit vectors ``(len(texts), d)`` of texts as they stand in the pairs, on one side.
+
+        Raises:
+            InputError: a text was not there when the vectors were made.
+        """
+        found: NDArray[np.float32] = self.vectors[self._rows(side, texts)].astype(np.float32)
+        return found
+
+    def of_pairs(self, pairs: pa.Table) -> "PairVectors":
+        """Both sides of ``pairs``; raises as ``of`` does."""
+        rows = [
+            self._rows("query", pairs["query"].to_pylist()),
+            self._rows("document", pairs["document"].to_pylist()),
+        ]
+        return PairVectors(vectors=self.vectors, rows=np.stack(rows))
+
+    def _rows(self, side: Side, texts: list[str]) -> NDArray[np.int64]:
+        prefix = self.prefixes.of(self.domain, side)
+        rows = find_keys(self.words, text_keys([prefix + text for text in texts]))
+        if (rows < 0).any():
+            text = texts[int(np.argmax(rows < 0))]
+            raise InputError(f"{self.folder}: no vector for the {side} {text[:60]!r}; run the stage 'embed' again")
+        return rows
+
+
+Rows = slice | NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairVectors:
+    """The vectors of N pairs, read from disk as they are asked for; ``rows`` ``(2, N)`` says where they lie."""
+
+    vectors: NDArray[np.float16]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
+
+    @property
+    def width(self) -> int:
+        """Dimensions d of a vector."""
+        return int(self.vectors.shape[1])
+
+    def take(self, pairs: Rows) -> "PairVectors":
+        """Some of the pairs."""
+        return PairVectors(vectors=self.vectors, rows=self.rows[:, pairs])
+
+    def queries(self, pairs: Rows) -> NDArray[np.float32]:
+        """Query vectors ``(n, d)`` of some pairs."""
+        found: NDArray[np.float32] = self.vectors[self.rows[0, pairs]].astype(np.float32)
+        return found
+
+    def scores(self) -> NDArray[np.float32]:
+        """q.d of every pair, ``(N,)``."""
+        found = [np.einsum("nd,nd->n", self.queries(block), self.documents(block)) for block in blocks(len(self))]
+        return np.concatenate([np.empty(0, np.float32), *found])
+
+    def documents(self, pairs: Rows) -> NDArray[np.float32]:
+        """Document vectors ``(n, d)`` of some pairs."""
+        found: NDArray[np.float32] = self.vectors[self.rows[1, pairs]].astype(np.float32)
+        return found
+
+
+def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:
+    """Slices through ``rows`` rows, each small enough to be in memory, and scored against many others, at once.
+
+    ``rows_each`` is how many vectors are read for a row.
+    """
+    size = max(_BLOCK_ROWS // max(rows_each, 1), 1)
+    return (slice(start, start + size) for start in range(0, rows, size))
+
+
+def write_domain_vectors(folder: Path, keys: NDArray[np.void], vectors: NDArray[np.float16]) -> None:
+    """Write a domain's rows, in key order whatever order they come in."""
+    order = np.argsort(key_words(keys))
+    in_order = (vectors[order[block]] for block in blocks(len(order)))
+    write_sorted_vectors(folder, keys[order], vectors.shape[1], in_order)
+
+
+def write_sorted_vectors(
+    folder: Path, keys: NDArray[np.void], width: int, vectors: Iterable[NDArray[np.float16]]
+) -> None:
+    """Write a domain's rows, which come in key order, in blocks of ``width`` columns."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "keys.npy", keys)
+    header = {"descr": "<f2", "fortran_order": False, "shape": (len(keys), width)}
+    with (folder / "vectors.npy").open("wb") as handle:
+        np.lib.format.write_array_header_1_0(handle, header)
+        for block in vectors:
+            handle.write(block.astype("<f2", copy=False).tobytes())
+
+
+def write_encoder(folder: Path, encoder: dict[str, Any]) -> None:
+    """Describe the encoder that a vector store belongs to; ``weights`` and ``prefixes`` must be there."""
+    write_json(folder / _ENCODER, encoder)
+
+
+def _check_finite(file: Path, vectors: NDArray[np.float16]) -> None:
+    """Raise InputError naming the first row with a NaN or infinity."""
+    for block in blocks(len(vectors)):
+        finite = np.isfinite(vectors[block]).all(axis=1)
+        if not finite.all():
+            row = block.start + int(np.argmin(finite))
+            raise InputError(f"{file}: row {row} is not finite; check the model, then run the stage 'embed' again")
+
+
+def find_keys(words: NDArray[np.void], keys: NDArray[np.void]) -> NDArray[np.int64]:
+    """Row of each key in ``words``, which are sorted ``key_words``; -1 where it is not among them."""
+    wanted = key_words(keys)
+    rows = np.searchsorted(words, wanted)
+    known = rows < len(words)
+    known[known] = words[rows[known]] == wanted[known]
+    return np.where(known, rows, -1)
+
+
+def key_words(keys: NDArray[np.void]) -> NDArray[np.void]:
+    """Keys as two big-endian words: NumPy orders neither void nor bytes with trailing zeros."""
+    words = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
+    return words.astype(np.uint64).view([("high", np.uint64), ("low", np.uint64)]).reshape(-1)

@@ -1,0 +1,6 @@
+"""Trained models as their users need them: load one, index documents, search."""
+
+from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.retriever import Index, Ranking, Retriever, load_retriever
+
+__all__ = ["Index", "ModelInfo", "Ranking", "Retriever", "load_retriever"]

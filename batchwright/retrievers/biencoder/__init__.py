@@ -1,0 +1,5 @@
+"""The biencoder: one vector per text."""
+
+from batchwright.retrievers.common.dense import DenseRetriever
+
+load = DenseRetriever

@@ -1,0 +1,23 @@
+"""Texts to vectors with a trained sentence-transformers model."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from tqdm import tqdm
+
+_BATCH = 64
+_BLOCK = 1024  # the progress bar moves after each; inside a block texts are sorted by length
+
+
+def encode(model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors ``(N, d)`` float32."""
+    blocks = []
+    with tqdm(total=len(texts), desc="encode", unit="text", mininterval=2) as progress:
+        for start in range(0, len(texts), _BLOCK):
+            block = list(texts[start : start + _BLOCK])
+            blocks.append(model.encode(block, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))
+            progress.update(len(block))
+    dimension = model.get_embedding_dimension() or 0
+    return np.concatenate([np.empty((0, dimension), np.float32), *blocks])

@@ -1,0 +1,40 @@
+"""Sentence-transformers models: loading, a forward pass with gradient, saving."""
+
+import math
+from pathlib import Path
+
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+from transformers.utils import logging
+
+from batchwright.core.errors import InputError
+from batchwright.formats.models import loading
+from batchwright.formats.prefixes import Prefix
+
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def load_model(folder: Path, max_length: int, device: str | None = None) -> SentenceTransformer:
+    """Load a folder in float32, without network.
+
+    Raises:
+        InputError: the folder holds no such model, or one that reads less than ``max_length`` tokens.
+    """
+    with loading(f"model '{folder}'"):
+        model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
+    check_length(folder, model, max_length)
+    if model.max_seq_length != math.inf:  # static models read texts whole
+        model.max_seq_length = max_length
+    return model
+
+
+def check_length(folder: Path, model: SentenceTransformer | MultiVectorEncoder, max_length: int) -> None:
+    """Raise InputError where the ``folder``'s model reads less than ``max_length`` tokens."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and max_length > positions:
+        raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")
+
+
+def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
+    """Write ``folder``; ``encode_query`` and ``encode_document`` will put the prefixes before texts."""
+    model.prompts = {"query": prefix.query, "document": prefix.document}
+    model.save(str(folder), create_model_card=False)

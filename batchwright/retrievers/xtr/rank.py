@@ -1,0 +1,51 @@
+"""Documents ranked by the tokens that a query's tokens retrieve from an index."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchwright.retrievers.xtr.encode import TokenVectors
+from batchwright.retrievers.xtr.impute import Imputation, Retrieved, collect
+
+if TYPE_CHECKING:
+    from batchwright.retrievers.xtr.index import TokenIndex
+
+TOKENS = 1000
+"""How many tokens a query token retrieves, k'."""
+
+
+def search_tokens(
+    index: "TokenIndex", queries: TokenVectors, k: int, tokens: int = TOKENS, imputation: Imputation = "last"
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Best ``min(k, N)`` of the index' documents for each query: numbers and scores, ``(Q, k)`` each.
+
+    Each query token retrieves ``tokens`` tokens, all where there are fewer. Equal scores are ordered by number;
+    documents of which nothing was retrieved come last.
+    """
+    k = min(k, index.documents)
+    found = [
+        _rank_all(collect(similarities, index.owners_of(numbers)), k, imputation)
+        for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, tokens)
+    ]
+    indices, scores = (np.array([each[part] for each in found]).reshape(len(found), k) for part in (0, 1))
+    return indices.astype(np.int64), scores.astype(np.float32)
+
+
+def rank(
+    retrieved: Retrieved, k: int, imputation: Imputation = "last"
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Best ``k`` of the documents that a query's tokens retrieved something of, and their scores; fewer where there
+    are fewer."""
+    scores = retrieved.scores(imputation)
+    best = np.argsort(-scores, kind="stable")[:k]
+    return retrieved.documents[best], scores[best]
+
+
+def _rank_all(retrieved: Retrieved, k: int, imputation: Imputation) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """``rank``, and after it other documents, as like as nothing retrieved makes them."""
+    documents, scores = rank(retrieved, k, imputation)
+    others = np.setdiff1d(np.arange(k), retrieved.documents)[: k - len(documents)]
+    nothing = float(retrieved.imputed(imputation).sum()) / max(len(retrieved.kept), 1)
+    rest = min(nothing, float(scores.min(initial=np.inf)))
+    return np.concatenate([documents, others]), np.concatenate([scores, np.full(len(others), rest)])

@@ -1,0 +1,69 @@
+"""Retrieval with one vector per token."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from batchwright.formats.models import model_hash
+from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.retriever import Ranking
+from batchwright.retrievers.xtr.encode import TokenVectors, encode_blocks, encode_tokens
+from batchwright.retrievers.xtr.impute import Imputation
+from batchwright.retrievers.xtr.index import TokenIndex
+from batchwright.retrievers.xtr.model import load_token_model
+from batchwright.retrievers.xtr.rank import TOKENS, search_tokens
+
+
+class TokenRetriever:
+    """A ``batchwright.retrievers.Retriever`` that scores documents by the tokens retrieved, as XTR does."""
+
+    def __init__(self, folder: Path, info: ModelInfo) -> None:
+        self.model = load_token_model(folder, info.max_length)
+        self.model_hash = model_hash(folder)
+        self.info = info
+
+    def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "TokenSearch":
+        """See ``batchwright.retrievers.Retriever``; the index is exact and in memory."""
+        empty = TokenIndex.empty(self.model.get_embedding_dimension() or 0, self.model_hash)
+        return TokenSearch(self, empty).add(documents, domains)
+
+    def open(self, folder: Path | str) -> "TokenSearch":
+        """Map an index into memory that ``TokenSearch.tokens.save`` wrote.
+
+        Raises:
+            InputError: it is missing, damaged, or made by another model.
+        """
+        return TokenSearch(self, TokenIndex.open(Path(folder), self.model_hash))
+
+    def encode_documents(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> TokenVectors:
+        """Token vectors of documents."""
+        return encode_tokens(self.model, self.info.prefixes.put_before(documents, "document", domains), "document")
+
+    def encode_queries(self, queries: Sequence[str], domains: Sequence[str] | None = None) -> TokenVectors:
+        """Token vectors of queries."""
+        return encode_tokens(self.model, self.info.prefixes.put_before(queries, "query", domains), "query")
+
+
+class TokenSearch:
+    """A retriever and the ``tokens`` of the documents that it searches."""
+
+    def __init__(self, retriever: TokenRetriever, tokens: TokenIndex) -> None:
+        self.retriever, self.tokens = retriever, tokens
+
+    def add(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "TokenSearch":
+        """Add documents, numbered from the last one on; returns itself."""
+        texts = self.retriever.info.prefixes.put_before(documents, "document", domains)
+        for block in encode_blocks(self.retriever.model, texts, "document"):
+            self.tokens.add(block.vectors, block.lengths)
+        return self
+
+    def search(
+        self,
+        queries: Sequence[str],
+        k: int,
+        domains: Sequence[str] | None = None,
+        *,
+        tokens: int = TOKENS,
+        imputation: Imputation = "last",
+    ) -> Ranking:
+        """See ``batchwright.retrievers.Index``; ``tokens`` and ``imputation`` as in ``rank.search_tokens``."""
+        return search_tokens(self.tokens, self.retriever.encode_queries(queries, domains), k, tokens, imputation)

@@ -1,0 +1,62 @@
+"""Kinds of tables that tell how well something retrieves."""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from docs.rows import Lines, read_files, spread
+from stages.report.evaluation import read_evaluation
+from stages.report.sections import experiments, results
+from stages.report.table import share
+
+
+def results_table(files: Sequence[Path]) -> Lines:
+    """One row per system of all files, as in the report."""
+    evaluation = read_evaluation(files, need_tables=False)
+    table = results.results_table(evaluation)
+    collections = [name.replace("_", "-") for name in evaluation.collections for _ in results.MEASURES]
+    header = [f"{name} {measure}" for name, measure in zip(collections, table.header[1:], strict=True)]
+    return [["", *header], *table.rows]
+
+
+def runs_table(files: Sequence[Path]) -> Lines:
+    """One row per setting: mean and spread over seeds, as in the report."""
+    table = experiments.summarise("", read_files(files)).table
+    return [table.header, *table.rows]
+
+
+def quality_table(files: Sequence[Path]) -> Lines:
+    """One row per setting: mean and spread of nDCG@10 on the domains trained on and on others.
+
+    Columns are by domains trained on, and by epochs where these differ.
+    """
+    rows = read_files(files)
+    kinds = list(dict.fromkeys((row["domains"], row["epochs"]) for row in rows))
+    labels = [names if " " not in names else f"{len(names.split())} domains" for names, _ in kinds]
+    if len({epochs for _, epochs in kinds}) > 1:
+        labels = [f"{label}, {epochs} epochs" for label, (_, epochs) in zip(labels, kinds, strict=True)]
+    lines = [["", *(f"{label}, {where}" for label in labels for where in ("home", "elsewhere"))]]
+    for setting in dict.fromkeys(row["setting"] for row in rows):
+        own = [row for row in rows if row["setting"] == setting]
+        cells = [
+            spread([float(row[f"ndcg@10 {where}"]) for row in own if (row["domains"], row["epochs"]) == kind])
+            for kind in kinds
+            for where in ("home", "elsewhere")
+        ]
+        lines.append([setting, *cells])
+    return lines
+
+
+def tokens_table(files: Sequence[Path]) -> Lines:
+    """One row per collection and kind of training: nDCG@10 by number of tokens retrieved, and the cost of search."""
+    rows = read_files(files)
+    ways = [key for key in rows[0] if key.startswith("ndcg@10 ")]
+    costs = {"candidates 100": "candidates, 100", "imputed 100": "imputed, 100"}
+    lines = [["nDCG@10 by tokens retrieved", *(way.removeprefix("ndcg@10 ") for way in ways), *costs.values()]]
+    for collection in dict.fromkeys(row["collection"] for row in rows):
+        for kind in dict.fromkeys(row["score"] for row in rows):
+            found = [row for row in rows if (row["collection"], row["score"]) == (collection, kind)]
+            shown = [spread([float(row[way]) for row in found]) for way in ways]
+            candidates, imputed = (statistics.mean(float(row[cost]) for row in found) for cost in costs)
+            lines.append([f"{kind}, {collection}", *shown, f"{candidates:,.0f}", share(imputed)])
+    return lines

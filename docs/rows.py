@@ -1,0 +1,26 @@
+"""Rows of TSV files, and numbers as the tables show them."""
+
+import csv
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from stages.report.table import share
+
+Row = dict[str, str]
+Lines = list[list[str]]
+"""A table: its header, then its rows."""
+
+
+def read_files(files: Sequence[Path]) -> list[Row]:
+    """The rows of all files."""
+    return [
+        row for file in files for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t")
+    ]
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, and the standard deviation of several."""
+    if not values:
+        return ""
+    return share(statistics.mean(values)) + (f" ± {share(statistics.stdev(values))}" if len(values) > 1 else "")

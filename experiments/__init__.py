@@ -1,0 +1,5 @@
+"""Quality: the code of every experiment beside the tables that it wrote."""
+
+from batchwright.core.command import keep_quiet
+
+keep_quiet()  # before the libraries that the experiments import

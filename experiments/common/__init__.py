@@ -1,0 +1,1 @@
+"""What experiments share: small models, and a folder to run stages in."""

@@ -1,0 +1,104 @@
+"""A folder to run stages in, with parameters of its own: what the benchmarks that train models share."""
+
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import yaml
+
+from batchwright.formats.pairs import domains, pairs_file, read_pairs
+from stages.scoring.collection import Collection, held_out
+from stages.scoring.params import HeldOutParams
+
+ROOT = Path(__file__).parents[1]
+ASKED = HeldOutParams(queries=2000, documents=10_000)
+
+Row = dict[str, Any]
+START = "models/start/model"
+
+
+class Workspace:
+    """Pairs of some domains, or a share of each, and the vectors that ``data`` has of them.
+
+    ``training_pairs`` counts those of the training split.
+    ``home`` are the held-out queries of these domains, ``elsewhere`` those of all others, if there are others.
+    """
+
+    def __init__(
+        self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0, asked: HeldOutParams = ASKED
+    ) -> None:
+        self.folder = folder
+        self.collections = {"home": held_out_of(folder / "home", data, names, asked)}
+        if others := [name for name in domains(data / "pairs") if name not in names]:
+            self.collections["elsewhere"] = held_out_of(folder / "elsewhere", data, others, asked)
+        _take(folder / "data/pairs", data, names, share)
+        self.training_pairs = sum(len(read_pairs(folder / "data/pairs", name, "train")) for name in names)
+        (folder / "data/vectors").symlink_to((data / "vectors").resolve())
+        self._filtered: Any = None
+
+    def set_params(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        """Write ``params.yaml``: ``base``, but for the dotted keys in ``changes``."""
+        params = yaml.safe_load(yaml.safe_dump(dict(base)))
+        for key, value in changes.items():
+            *groups, last = key.split(".")
+            place = params
+            for group in groups:
+                place = place.setdefault(group, {})
+            place[last] = value
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
+
+    def train(self, variant: str, batches: str) -> Path:
+        """Train ``variant`` from ``START`` on ``batches`` with the parameters that are set; returns the model's folder.
+
+        Curve and metrics are ``results/train/trained.{tsv,json}``.
+        """
+        file = self.folder / "params.yaml"
+        params = yaml.safe_load(file.read_text(encoding="utf-8"))
+        params["runs"] = {"trained": {"variant": variant, "batches": batches, "start": START}}
+        file.write_text(yaml.safe_dump(params), encoding="utf-8")
+        self.run("train trained")
+        return self.folder / "models/trained"
+
+    def filter(self) -> None:
+        """Run the stage ``filter`` if its parameters are not those of the last time."""
+        params = yaml.safe_load((self.folder / "params.yaml").read_text(encoding="utf-8"))["filter"]
+        if params != self._filtered:
+            self.run("filter")
+        self._filtered = params
+
+    def run(self, command: str) -> None:
+        """Run ``python -m stages.COMMAND``; end the program with its message if it fails."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+        arguments = [sys.executable, "-m", *f"stages.{command}".split()]
+        done = subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stderr.strip().splitlines()[-1])
+
+
+def held_out_of(folder: Path, data: Path, names: Sequence[str], asked: HeldOutParams = ASKED) -> Collection:
+    """Held-out queries of some domains of ``data``, by way of ``folder``."""
+    _take(folder, data, names, 1.0)
+    return held_out(folder, asked)
+
+
+def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:
+    """Pairs are sorted by hash, so the first ones are a sample."""
+    folder.mkdir(parents=True)
+    for name in names:
+        table = read_pairs(data / "pairs", name)
+        pq.write_table(table.slice(0, round(share * len(table))), pairs_file(folder, name))
+
+
+def summary(name: str, found: Sequence[Row], measures: Sequence[str]) -> str:
+    """One line: mean and spread of each measure."""
+    cells = [f"{name:28}"]
+    for measure in measures:
+        values = [row[measure] for row in found]
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        cells.append(f"{measure} {statistics.mean(values):.4f} ± {spread:.4f}")
+    return "  ".join(cells)

@@ -1,0 +1,1 @@
+"""Stage ``baselines``: what a trained model must beat."""

@@ -1,0 +1,65 @@
+"""Vectors to clusters, domain by domain."""
+
+from pathlib import Path
+
+import numpy as np
+
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import files_fingerprint
+from batchwright.core.params import Base, load_params
+from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
+from batchwright.core.results import write_json
+from batchwright.formats.clusters import NONE, Clusters
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import read_pairs
+from batchwright.formats.provenance import Provenance
+from batchwright.formats.vectors import VectorStore
+from stages.by_domain import publish_domains
+from stages.cluster.methods import METHODS
+from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_centroids
+
+OUTPUT = RESULTS / "cluster.json"
+
+
+def main() -> str:
+    """Write ``data/clusters`` and the sizes' extremes to ``results/cluster.json``."""
+    params = load_params("cluster", ClusterParams)
+    seed = load_params("base", Base).seed
+    store = VectorStore.open(VECTORS / params.vectors)
+    pairs = files_fingerprint([PAIRS])
+    if Provenance.read(NEGATIVES, "filter").pairs != pairs:
+        raise InputError(f"{NEGATIVES}: made from other pairs than are here now; run the stage 'filter' again")
+
+    def work(domain: str, folder: Path) -> dict[str, int]:
+        for draw in range(params.draws):
+            clusters = _cluster_domain(domain, store, params, seed + draw)
+            clusters.write(folder, domain, draw)
+        return _describe(clusters)
+
+    source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
+    settings, inputs = (params.model_dump(), seed), [store.description, NEGATIVES]
+    metrics = publish_domains("cluster", work, source, settings, inputs, pairs=PAIRS, output=CLUSTERS)
+    write_json(OUTPUT, metrics)
+    total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
+    return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"
+
+
+def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int) -> Clusters:
+    pairs = read_pairs(PAIRS, domain, "train")
+    vectors = store.of(domain).of_pairs(pairs)
+    kept = np.flatnonzero(Negatives.read(NEGATIVES, domain, len(pairs)).kept)
+    assignment = np.full(len(pairs), NONE, dtype=np.int32)
+    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed)
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
+
+
+def _describe(clusters: Clusters) -> dict[str, int]:
+    sizes = clusters.sizes
+    return {
+        "pairs": int(sizes.sum()),
+        "clusters": len(sizes),
+        "largest": int(sizes.max()),
+        "median": int(np.median(sizes)),
+        "smallest": int(sizes.min()),
+    }

@@ -1,0 +1,19 @@
+"""Pairs to vectors."""
+
+from batchwright.core.atomic import atomic_dir
+from batchwright.core.params import load_params
+from batchwright.core.paths import PAIRS, VECTORS
+from batchwright.formats.pairs import file_stem
+from pipelines.embed.kinds import KINDS
+from pipelines.embed.params import EmbedParams
+
+
+def main() -> str:
+    """Write ``data/vectors``, a folder for each of ``embed.models``."""
+    params = load_params("embed", EmbedParams)
+    counts = []
+    with atomic_dir(VECTORS) as folder:
+        for name, made in params.models.items():
+            total, encoded = KINDS[made.kind](PAIRS, made, folder / file_stem(name))
+            counts.append(f"{total:,} vectors of '{name}' ({encoded:,} encoded now)")
+    return ", ".join(counts)

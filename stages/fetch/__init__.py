@@ -1,0 +1,1 @@
+"""Stage ``fetch``: start models, brought into the project."""

@@ -1,0 +1,47 @@
+"""Sources to pairs, rejects and counts."""
+
+import shutil
+
+from batchwright.core.atomic import atomic_dir, atomic_file
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import fingerprint
+from batchwright.core.params import load_params
+from batchwright.core.paths import PAIRS, REJECTS, RESULTS
+from batchwright.core.results import write_json
+from batchwright.core.runtime import scratch
+from batchwright.formats.pairs import REJECTS_SCHEMA, write_table
+from pipelines.beam import saved
+from pipelines.ingest.account import check_rejects, take_account
+from pipelines.ingest.assemble import read_candidates, read_rejected, write_pairs
+from pipelines.ingest.params import IngestParams
+from pipelines.ingest.pipeline import Scratch, ingest
+
+OUTPUT = RESULTS / "ingest.json"
+
+
+def main() -> str:
+    """Write ``data/pairs``, ``data/rejects.parquet`` and ``results/ingest.json``."""
+    params = load_params("ingest", IngestParams)
+    work = Scratch(scratch("ingest", fingerprint(params.model_dump())).resolve())
+    shutil.rmtree(work.folder)  # what a killed run left
+    try:
+        ingest(params, work)
+        return _publish(params, work)
+    finally:
+        shutil.rmtree(work.folder, ignore_errors=True)
+
+
+def _publish(params: IngestParams, work: Scratch) -> str:
+    domains, rejected = read_candidates(work.pairs), read_rejected(work.rejects)
+    accounts = take_account(len(params.sources), saved(work.rows), domains.values(), rejected)
+    labels = [source.label for source in params.sources]
+    check_rejects(labels, accounts, rejected, params.max_reject_rate)
+    if not domains:
+        raise InputError("params.yaml: no row of 'ingest.sources' is a pair; lower ingest.max_reject_rate to see why")
+    with atomic_dir(PAIRS) as folder, atomic_file(REJECTS) as rejects, atomic_file(OUTPUT) as results:
+        counts = {domain: write_pairs(folder, domain, pairs, params.held_out) for domain, pairs in domains.items()}
+        write_table(rejects, rejected, REJECTS_SCHEMA)
+        sources = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
+        write_json(results, {"domains": counts, "sources": sources})
+    train, test = (sum(count[split] for count in counts.values()) for split in ("train", "test"))
+    return f"{train:,} train and {test:,} test pairs in {len(counts)} domains, {len(rejected):,} rows rejected"

@@ -1,0 +1,73 @@
+"""The contextual batches, with hard negatives that a trained model finds."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import batchwright
+from batchwright.core.atomic import atomic_dir, atomic_file
+from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.params import load_params
+from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
+from batchwright.core.results import write_json
+from batchwright.core.runtime import scratch
+from batchwright.formats.models import model_hash
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.provenance import Provenance
+from batchwright.formats.shards import ShardSet
+from batchwright.formats.vectors import VectorStore
+from batchwright.retrievers import Retriever, load_retriever
+from stages.mine.choose import choose_hardest
+from stages.mine.params import Mining
+from stages.mine.rewrite import Mined, rewrite_shards
+
+BATCHES = SHARDS / "contextual"
+OUTPUT = RESULTS / "mine"
+_CODE = [Path(__file__).parent, Path(str(batchwright.__file__)).parent]
+
+
+def main(name: str) -> str:
+    """Write ``data/shards/NAME``, and how many hard negatives were found to ``results/mine/NAME.json``."""
+    params = load_params(f"mine.{name}", Mining)
+    shards = ShardSet.open(BATCHES)
+    retriever = load_retriever(params.model)
+    miner = model_hash(Path(params.model))
+    store = VectorStore.open(VECTORS / Provenance.read(NEGATIVES, made_by="filter").vectors)
+    content = files_fingerprint([PAIRS, NEGATIVES, *_CODE])
+    parts = scratch("mine", fingerprint(params.model_dump(), miner, store.weights, content))
+    negatives: dict[str, Mined] = {}
+    for domain in domains(PAIRS):
+        table = read_pairs(PAIRS, domain, "train")
+        file = parts / f"{file_stem(domain)}.npy"
+        if not file.exists():
+            _write(file, _mine(domain, table, store, retriever, params))
+        negatives[domain] = Mined(table, np.load(file))
+    with atomic_dir(SHARDS / name) as folder:
+        written = rewrite_shards(shards, negatives, folder)
+        changes = {"shards": written, "models": {**shards.manifest.models, "miner": miner}}
+        shards.manifest.model_copy(update=changes).write(folder)
+    shutil.rmtree(parts, ignore_errors=True)
+    pairs, total = (sum(each) for each in zip(*((len(own), own.total) for own in negatives.values()), strict=True))
+    missing = params.count * pairs - total
+    write_json(OUTPUT / f"{name}.json", {"pairs": pairs, "mined": total, "missing": missing})
+    return f"{name}: {total:,} hard negatives for {pairs:,} pairs, mined by '{params.model}'; {missing:,} missing"
+
+
+def _mine(domain: str, table: pa.Table, store: VectorStore, retriever: Retriever, params: Mining) -> NDArray[np.int32]:
+    """Rows ``(N, count)`` of the documents that the model ranks highest among those that are no positives."""
+    negatives = Negatives.read(NEGATIVES, domain, len(table))
+    if not len(table):
+        return np.empty((0, params.count), np.int32)
+    documents = np.unique(negatives.document_class, return_index=True)[1]
+    index = retriever.index(table["document"].take(documents).to_pylist(), [domain] * len(documents))
+    ranked, _ = index.search(table["query"].to_pylist(), params.depth, [domain] * len(table))
+    return choose_hardest(documents[ranked], store.of(domain).of_pairs(table), negatives, params.count)
+
+
+def _write(file: Path, rows: NDArray[np.int32]) -> None:
+    with atomic_file(file) as temporary, temporary.open("wb") as handle:
+        np.save(handle, rows)

@@ -1,0 +1,32 @@
+"""The sections of the page.
+
+To add one, write a module with a function ``section`` that reads what it needs and returns a ``Section``, or ``None``
+where there is nothing to show; then put it into the list.
+"""
+
+from collections.abc import Callable
+
+from stages.report.section import Section
+from stages.report.sections import (
+    clusters,
+    counts,
+    curves,
+    experiments,
+    hardness,
+    pipeline,
+    pretraining,
+    results,
+    tokens,
+)
+
+SECTIONS: list[Callable[[], Section | None]] = [
+    results.section,
+    pipeline.section,
+    counts.section,
+    clusters.section,
+    hardness.section,
+    curves.section,
+    pretraining.section,
+    tokens.section,
+    experiments.section,
+]

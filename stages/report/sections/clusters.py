@@ -1,0 +1,72 @@
+"""Clusters: how near their sizes are to the wanted one."""
+
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from batchwright.core.params import load_params
+from batchwright.core.paths import CLUSTERS, RESULTS
+from batchwright.formats.clusters import read_draws
+from stages.cluster.params import ClusterParams
+from stages.report import charts
+from stages.report.records import Record, read_record
+from stages.report.section import Section, show_chart, show_table, side_by_side
+from stages.report.table import Table
+
+
+class ClusterCount(Record):
+    """A domain in ``results/cluster.json``."""
+
+    pairs: int
+    clusters: int
+
+
+def section() -> Section:
+    """A histogram of sizes beside their extremes."""
+    sizes = {name: read_draws(CLUSTERS, name, count.pairs)[0].sizes for name, count in _read_counts().items()}
+    wanted = load_params("cluster", ClusterParams).cluster_size
+    everywhere = np.concatenate(list(sizes.values()))
+    histogram = charts.chart(
+        lambda axes: _draw_sizes(axes, everywhere, wanted), "Histogram of the number of pairs in a cluster."
+    )
+    return Section(
+        id="clusters",
+        title="Clusters",
+        intro="The nearer the sizes of clusters are to the dashed line, the less packing has to mix neighbouring "
+        "clusters; the marks on the axis are the extremes.",
+        parts=[side_by_side(show_chart(histogram), show_table(_extremes(sizes, wanted), "Sizes of clusters"))],
+    )
+
+
+def count_clusters() -> int:
+    """Clusters of all domains."""
+    return sum(count.clusters for count in _read_counts().values())
+
+
+def _read_counts() -> dict[str, ClusterCount]:
+    return read_record(dict[str, ClusterCount], RESULTS / "cluster.json", made_by="cluster")
+
+
+def _extremes(sizes: Mapping[str, NDArray[np.int64]], wanted: int) -> Table:
+    """The smallest and the largest cluster, each with the first domain that has one of this size."""
+    smallest = min(sizes, key=lambda domain: sizes[domain].min())
+    largest = max(sizes, key=lambda domain: sizes[domain].max())
+    rows = [
+        ["cluster_size", f"{wanted:,}"],
+        [f"Smallest, in {smallest}", f"{sizes[smallest].min():,}"],
+        [f"Largest, in {largest}", f"{sizes[largest].max():,}"],
+    ]
+    return Table(header=[f"{sum(len(own) for own in sizes.values()):,} clusters", "Pairs"], rows=rows)
+
+
+def _draw_sizes(axes: Axes, sizes: NDArray[np.int64], wanted: int) -> None:
+    axes.set(xlabel="pairs in a cluster", ylabel="clusters")
+    axes.hist(sizes, bins=charts.bins(sizes), color=charts.colour("contextual"), alpha=0.65, histtype="stepfilled")
+    on_axis = axes.get_xaxis_transform()
+    ink = mpl.rcParams["text.color"]
+    axes.axvline(wanted, color=ink, linewidth=1, linestyle="--")
+    axes.text(wanted, 1.01, f"cluster_size {wanted:,}", transform=on_axis, ha="center", va="bottom")
+    axes.plot([sizes.min(), sizes.max()], [0, 0], "^", color=ink, clip_on=False, transform=on_axis)

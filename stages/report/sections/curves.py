@@ -1,0 +1,82 @@
+"""Curves: the course of every run's training."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from batchwright.core.params import load_params
+from batchwright.core.paths import RESULTS
+from batchwright.formats.runs import Run, Runs
+from stages.report import charts
+from stages.report.records import Record, read_rows
+from stages.report.section import Section, show_charts
+
+MEASURES = ("loss", "accuracy", "z", "missed_positives")
+
+
+class Step(Record):
+    """One row of ``results/train/RUN.tsv``; ``z`` and ``missed_positives`` are XTR's."""
+
+    step: int
+    loss: float
+    accuracy: float
+    z: float | None = None
+    missed_positives: float | None = None
+
+
+def section() -> Section:
+    """Charts by variant, with one line per run."""
+    runs = load_params("runs", Runs).root
+    variants = dict.fromkeys(run.variant for run in runs.values())
+    own = {variant: {name: run for name, run in runs.items() if run.variant == variant} for variant in variants}
+    return Section(
+        id="curves",
+        title="Loss curves",
+        intro="Thin lines are single steps, thick ones their moving mean; harder batches mean a higher loss and a "
+        "lower accuracy for the same model, so compare the course of the lines here and the models in the results.",
+        parts=[show_charts(_charts(variant, own[variant]), heading=variant) for variant in variants],
+    )
+
+
+def read_curve(run: str) -> list[Step]:
+    """The steps of a run."""
+    return read_rows(Step, RESULTS / "train" / f"{run}.tsv", made_by="train")
+
+
+def _charts(variant: str, runs: Mapping[str, Run]) -> dict[str, Markup]:
+    """One chart per measure that all runs have."""
+    curves = {name: read_curve(name) for name in runs}
+    batches = {name: run.batches for name, run in runs.items()}
+    return {
+        measure.replace("_", " ").capitalize(): charts.chart(
+            partial(_draw, curves=curves, batches=batches, measure=measure),
+            f"Curves of {measure} in the training of {variant}: {' and '.join(runs)}.",
+        )
+        for measure in MEASURES
+        if all(getattr(step, measure) is not None for steps in curves.values() for step in steps)
+    }
+
+
+def _draw(axes: Axes, curves: Mapping[str, Sequence[Step]], batches: Mapping[str, str], measure: str) -> None:
+    axes.set(xlabel="step")
+    drawn: Counter[str] = Counter()
+    for run, steps in curves.items():
+        numbers = [step.step for step in steps]
+        values = np.array([getattr(step, measure) for step in steps])
+        colour = charts.colour(batches[run])
+        dashes = charts.DASHES[drawn[colour] % len(charts.DASHES)]  # tells runs on the same batches apart
+        drawn[colour] += 1
+        axes.plot(numbers, values, color=colour, linewidth=0.7, alpha=0.4)
+        axes.plot(numbers, _smooth(values), dashes, color=colour, linewidth=2, label=run)
+    charts.legend_above(axes)
+
+
+def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Centred moving mean over a tenth of the steps, over fewer at the ends."""
+    window = np.ones(2 * (len(values) // 20) + 1)
+    return np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same")

@@ -1,0 +1,1 @@
+"""What models are scored on, and how."""

@@ -1,0 +1,42 @@
+"""Packed batches to a trained model."""
+
+from pathlib import Path
+
+from batchwright.core.params import Base, load_params
+from batchwright.core.paths import MODELS, RESULTS, SHARDS
+from batchwright.core.results import read_tsv, write_json
+from batchwright.formats.runs import Run
+from batchwright.formats.shards import Manifest
+from stages.train.summary import summarise
+from trainers.common.params import Common
+from trainers.common.train_job import plan_job
+from trainers.launch import launch
+from trainers.variants import load_variant, train
+
+OUTPUT = RESULTS / "train"
+_OWN = {"epochs", "steps", "learning_rate", "hard_negatives"}
+
+
+def main(run: str) -> str:
+    """Write ``models/RUN`` and ``results/train/RUN.{tsv,json}``."""
+    own = load_params(f"runs.{run}", Run)
+    shards = SHARDS / own.batches
+    curve = OUTPUT / f"{run}.tsv"
+    job = plan_job(
+        name=run,
+        variant=own.variant,
+        seed=load_params("base", Base).seed,
+        common=load_params("train.common", Common).model_copy(update=own.model_dump(include=_OWN, exclude_none=True)),
+        params=load_params(f"train.{own.variant}", load_variant(own.variant).Params),
+        start=Path(own.start),
+        shards=shards,
+        model=MODELS / run,
+        curve=curve,
+    )
+    launch(job, train)
+    summary = summarise(read_tsv(curve, made_by="train"), Manifest.read(shards).batch_size)
+    write_json(OUTPUT / f"{run}.json", summary)
+    return (
+        f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, "
+        f"loss {summary['first_loss']:.4f} -> {summary['last_loss']:.4f}"
+    )

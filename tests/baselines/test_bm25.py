@@ -1,0 +1,33 @@
+"""The baseline that reads words."""
+
+import numpy as np
+import pytest
+
+from batchwright.core.errors import InputError
+from stages.baselines.bm25 import retrieve
+from tests.helpers import topic_pairs
+
+
+def test_a_document_is_the_best_answer_to_its_own_words() -> None:
+    documents = [document for _, document in topic_pairs(60)]
+    indices, scores = retrieve(documents, documents, k=10)
+    assert indices.shape == scores.shape == (60, 10)
+    np.testing.assert_array_equal(indices[:, 0], np.arange(60))
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_no_more_documents_are_ranked_than_there_are() -> None:
+    indices, _ = retrieve(["red fox"], ["grey wolf", "red fox"], k=100)
+    assert indices.tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("query", ["unheard words", "", "!?"])
+def test_a_query_without_a_known_word_still_gets_a_ranking(query: str) -> None:
+    indices, scores = retrieve([query, "red"], ["grey wolf", "red fox", "red wolf"], k=2)
+    assert indices.shape == (2, 2)
+    assert not scores[0].any()
+
+
+def test_documents_without_words_are_an_input_error():
+    with pytest.raises(InputError, match="no words"):
+        retrieve(["how to copy"], ["the", "of and", "?"], 10)

@@ -1,0 +1,80 @@
+"""params.yaml: what is wrong is named, with what was meant."""
+
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.errors import InputError
+from batchwright.core.params import Base, Params, load_params
+from batchwright.formats.prefixes import Prefix, Prefixes
+
+
+class Inner(Params):
+    depth: int = 1
+
+
+class Group(Params):
+    batch_size: int
+    rate: float = 0.5
+    inner: Inner = Inner()
+    named: dict[str, Inner] = {}
+
+
+def load(folder: Path, text: str, group: str = "group") -> Group:
+    file = folder / "params.yaml"
+    file.write_text(text)
+    return load_params(group, Group, file)
+
+
+def test_values_are_read_and_defaults_fill_up(tmp_path: Path) -> None:
+    assert load(tmp_path, "group: {batch_size: 3}") == Group(batch_size=3)
+
+
+def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
+    assert load(tmp_path, "train: {biencoder: {batch_size: 3}}", "train.biencoder").batch_size == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("group: {batch_sise: 3, batch_size: 3}", r"unknown parameter 'group.batch_sise'; did you mean 'batch_size'\?"),
+        ("group: {batch_size: 3, inner: {dept: 1}}", r"unknown parameter 'group.inner.dept'; did you mean 'depth'\?"),
+        ("group: {batch_size: 3, named: {a: {dept: 1}}}", r"'group.named.a.dept'; did you mean 'depth'\?"),
+        ("group: {batch_size: 3, xyzzy: 1}", "unknown parameter 'group.xyzzy'; known: batch_size, inner, named, rate"),
+        ("group: {}", "parameter 'group.batch_size' is missing"),
+        ("group:", "parameter 'group.batch_size' is missing"),
+        ("group: {batch_size: many}", r"parameter 'group.batch_size': .*integer.*\(found 'many'\)"),
+        ("group: {batch_size: 3, rate: .nan}", "parameter 'group.rate': .*finite"),
+        ("group: 3", "parameter 'group': .*"),
+        ("grupo: {batch_size: 3}", r"no parameter group 'group'; did you mean 'grupo'\?"),
+        ("- 1\n- 2", "expected groups of parameters, found list"),
+        ("", "expected groups of parameters, found NoneType"),
+        ("group: {batch_size: ", "not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_explained(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        load(tmp_path, text)
+    assert str(raised.value).startswith(str(tmp_path / "params.yaml"))
+
+
+def test_every_fault_of_a_group_has_a_line_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        load(tmp_path, "group: {batch_size: many, inner: {dept: 1}}")
+    assert len(str(raised.value).splitlines()) == 2
+
+
+def test_a_missing_file_and_bytes_that_are_not_text_are_explained(tmp_path: Path) -> None:
+    file = tmp_path / "params.yaml"
+    with pytest.raises(InputError, match="no such file"):
+        load_params("base", Base, file)
+    file.write_bytes(b"base: {seed: \xff}")
+    with pytest.raises(InputError, match="not valid YAML"):
+        load_params("base", Base, file)
+
+
+def test_a_domain_takes_its_own_prefix_and_others_the_default() -> None:
+    prefixes = Prefixes(default=Prefix(query="q: "), domains={"intents": Prefix(query="classification: ")})
+    assert prefixes.of("intents", "query") == "classification: "
+    assert prefixes.of("other", "query") == "q: "
+    assert prefixes.of("other", "document") == ""

@@ -1,0 +1,89 @@
+"""``python -m stages.pretrain`` and what comes after it, as a user runs them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from batchwright.core.results import read_json
+from tests.helpers import run_stage, topic_pairs, write_pairs
+from tests.pretraining.toys import PARAMS
+from tests.train.toys import toy_batch, toy_rows, write_toy_shards
+
+
+def write_params(folder: Path, pretrain: dict[str, Any]) -> None:
+    common = {
+        "epochs": 1,
+        "mini_batch_size": 4,
+        "learning_rate": 1e-3,
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.01,
+        "max_grad_norm": 1.0,
+    }
+    train = {"common": common, "seed_encoder": {"temperature": 0.5, "loss": "hinge"}}
+    run = {"variant": "seed_encoder", "batches": "random"}
+    runs = {
+        "first": {**run, "start": "models/start/seed_encoder", "hard_negatives": 2},
+        "second": {**run, "start": "models/first"},
+    }
+    values = {"base": {"seed": 3}, "pretrain": {"seed_encoder": pretrain}, "train": train, "runs": runs}
+    (folder / "params.yaml").write_text(yaml.safe_dump(values))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_pairs("toys", topic_pairs(60))
+    write_params(tmp_path, PARAMS)
+    return tmp_path
+
+
+def test_pretraining_then_finetuning_with_the_hinge(folder: Path) -> None:
+    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("pretrain: seed_encoder: 6 steps; on held-out text MLM ")
+    summary = read_json(folder / "results/pretrain/seed_encoder.json", made_by="pretrain")
+    assert summary["steps"] == 6
+    assert set(summary["last"]) == {"mlm", "decoder", "h0_gap"}
+    assert not list((folder / ".scratch").rglob("*.tokens"))
+    write_toy_shards(folder / "data/shards/random", [toy_batch(toy_rows(6, seed, negatives=2)) for seed in range(3)])
+    for run in ("first", "second"):
+        done = run_stage("train", run, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    first, second = ((folder / f"models/{run}/README.md").read_text() for run in ("first", "second"))
+    assert "SEED-Encoder" in first and "loss: hinge" in first and "hard_negatives: 2" in first
+    assert "`seed_encoder`" in first and "`first`" in second
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"decoder": {"kind": "seed", "windw": 2}},
+            "unknown parameter 'pretrain.seed_encoder.decoder.windw'; did you mean",
+        ),
+        ({"decoder": {"kind": "sed"}}, "there is no 'sed'; did you mean 'seed'?"),
+        ({"encoder": {"kind": "new", "vocab_size": 12}}, "12 pieces cannot hold the texts' characters"),
+        ({"encoder": {"kind": "start", "model": "./nowhere"}}, "model './nowhere': no such folder"),
+        (
+            {"encoder": {"kind": "start", "model": "models/start/seed_encoder"}},
+            "'models/start/seed_encoder' is what this stage writes, and DVC removes it first",
+        ),
+        ({"held_out": 1e-9}, "no text is left for validation"),
+    ],
+)
+def test_bad_input_is_one_line(folder: Path, change: dict[str, Any], message: str) -> None:
+    write_params(folder, PARAMS | change)
+    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    assert done.returncode == 1
+    assert message in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert not (folder / "models").exists()
+
+
+def test_an_empty_corpus_is_refused(folder: Path) -> None:
+    (folder / "data/pairs/toys.parquet").unlink()
+    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1].endswith("no pairs here; run the stage 'ingest' first")

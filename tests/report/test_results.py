@@ -1,0 +1,108 @@
+"""Results: one row and one bar per system."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.errors import InputError
+from stages.report import charts
+from stages.report.evaluation import read_evaluation
+from stages.report.sections.results import results_table
+from tests.report.artifacts import BASELINES, CONTEXTUAL, MINED, RANDOM, scores, write_artifacts, write_evaluation
+from tests.report.reader import Reader, page_in, section_of
+
+Report = Callable[[], str]
+
+
+@pytest.mark.parametrize("collections", [(), ("scifact",), ("scifact", "cran$field$", "<i>vaswani")])
+def test_the_table_of_results_holds_every_number(tmp_path: Path, make_report: Report, collections: tuple[str, ...]):
+    write_artifacts(tmp_path, collections)
+    make_report()
+    rows = Reader(page_in(tmp_path)).rows
+    for system, ndcg in (BASELINES | {"biencoder": CONTEXTUAL, "biencoder-random": RANDOM}).items():
+        expected = [
+            f"{value:.3f}".lstrip("0")
+            for place in range(len(collections) + 1)
+            for value in scores(ndcg + place / 50).values()
+        ]
+        assert [system, *expected] in rows
+
+
+def test_collections_are_named_with_their_number_of_queries(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    rows = Reader(page_in(tmp_path)).rows
+    assert rows[:2] == [
+        ["", "Held-out queries (2,468)", "scifact (1,234)"],
+        ["System", *["nDCG@10", "MRR@10", "Recall@100"] * 2],
+    ]
+
+
+def test_the_best_of_each_column_is_bold_and_no_other(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    table = page_in(tmp_path).split("<tbody>")[1].split("</tbody>")[0]
+    rows = re.findall("<tr>.*</tr>", table)
+    assert {row.count("<strong>") for row in rows if ">biencoder</th>" in row} == {6}
+    assert not any("<strong>" in row for row in rows if ">biencoder</th>" not in row)
+
+
+def test_systems_have_one_row_each_baselines_first_then_runs_in_the_order_of_the_parameters(
+    tmp_path: Path, make_report: Report
+):
+    write_artifacts(tmp_path, ("scifact",), ("seed", "cde"), mined=("mined-1",))
+    make_report()
+    section = section_of(page_in(tmp_path), "results")
+    rows = Reader(section).rows
+    systems = [*BASELINES, "seed", "seed-random", "cde", "cde-random", "seed-mined-1"]
+    assert [row[0] for row in rows[2 : 2 + len(systems)]] == systems
+    assert ["Domain", *systems] in rows
+    for chart in section.split("<svg")[1:]:
+        assert [text for text in re.findall(r">([^<>]+)</text>", chart) if text in systems] == systems
+
+
+def test_the_best_system_is_named_first(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("seed", "cde"), mined=("mined-1",))
+    assert f"best nDCG@10 on held-out queries {MINED:.3f} (seed-mined-1)" in make_report()
+
+
+def test_bars_have_the_colour_of_the_batches_and_baselines_are_grey(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("contextual-ly-named",), mined=("mined-1",))
+    make_report()
+    chart = section_of(page_in(tmp_path), "results").split("<svg")[1]
+    fills = re.findall(r'clip-path="url\([^)]*\)" style="fill: (#\w{6})', chart)
+    grey, batches = charts.colour(None), ("contextual", "random", "mined-1")
+    assert fills == [grey, grey, *(charts.colour(each) for each in batches)]
+    assert len(set(fills)) == 3
+
+
+def test_a_system_that_was_not_evaluated_on_a_collection_has_no_scores_there(tmp_path: Path):
+    write_evaluation(tmp_path / "baselines.json", {"BM25": 0.5})
+    write_evaluation(tmp_path / "cde.json", {"cde": 0.6}, ("held_out", "scifact"))
+    table = results_table(read_evaluation([tmp_path / "baselines.json", tmp_path / "cde.json"]))
+    assert [row[4:] for row in table.rows] == [["-", "-", "-"], [".620", ".570", ".891"]]
+    assert table.best == {(1, column) for column in range(1, 7)}
+
+
+def test_two_files_with_scores_of_one_system_are_refused(tmp_path: Path):
+    for name, ndcg in (("cde", 0.5), ("xtr", 0.6)):
+        write_evaluation(tmp_path / f"{name}.json", {"before training": ndcg, name: 0.7})
+    with pytest.raises(InputError, match=r"xtr\.json: has scores of 'before training', which another file has too"):
+        read_evaluation([tmp_path / "cde.json", tmp_path / "xtr.json"])
+
+
+def test_systems_that_were_asked_other_queries_are_refused(tmp_path: Path):
+    for name in ("cde", "xtr"):
+        write_evaluation(tmp_path / f"{name}.json", {name: 0.7})
+    table = tmp_path / "xtr.tsv"
+    table.write_text(table.read_text().replace("\t1234\t", "\t1233\t"))
+    with pytest.raises(InputError, match=r"xtr\.json: 2466 queries of 'held_out', not 2468"):
+        read_evaluation([tmp_path / "cde.json", tmp_path / "xtr.json"])
+
+
+def test_an_evaluation_without_held_out_queries_is_refused(tmp_path: Path):
+    write_evaluation(tmp_path / "cde.json", {"cde": 0.6}, ("scifact",))
+    with pytest.raises(InputError, match=r"cde\.json: no scores of 'held_out'; run the stage 'evaluate' again"):
+        read_evaluation([tmp_path / "cde.json"])

@@ -1,0 +1,160 @@
+"""What the sections show, but for results."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from batchwright.core.errors import InputError
+from batchwright.core.results import write_tsv
+from stages.report import charts
+from tests.report.artifacts import DOMAINS, PIPELINE, write_artifacts, write_tokens, write_trials
+from tests.report.reader import Reader, page_in, section_of
+
+Report = Callable[[], str]
+
+
+def captions(section: str) -> list[str]:
+    return re.findall("<figcaption>(.*?)</figcaption>", section)
+
+
+def test_counts_are_in_the_order_of_the_sources(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    rows = Reader(page_in(tmp_path)).rows
+    first = rows.index(["first <b>", "92", "87", "5", "query is empty 3, duplicate 2"])
+    assert rows[first + 1] == ["last", "1", "1", "0", "-"]
+
+
+def test_the_pipeline_names_its_stages_and_their_counts(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("seed", "cde"), pretrained=("seed",), mined=("mined-1",), by_tokens=("cde",))
+    make_report()
+    shown = re.findall(r"<text [^>]*>([^<]*)</text>", section_of(page_in(tmp_path), "pipeline"))
+    assert [name for name in shown if f"\n  {name}:" in PIPELINE] == re.findall(r"^  (\w+):", PIPELINE, re.MULTILINE)
+    made = ["88 pairs", "164 texts", "10 clusters", "20 batches", "20 steps", "150 steps", "2,468 queries"]
+    assert [text for text in shown if text in made] == made
+
+
+def test_clusters_are_shown_with_their_extremes(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    rows = Reader(section_of(page_in(tmp_path), "clusters")).rows
+    assert rows == [
+        ["10 clusters", "Pairs"],
+        ["cluster_size", "8"],
+        [f"Smallest, in {DOMAINS[1]}", "3"],
+        [f"Largest, in {DOMAINS[1]}", "12"],
+    ]
+
+
+def test_what_is_masked_is_told_by_reason(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    rows = {row[0]: row[1:] for row in Reader(page_in(tmp_path)).rows if row}
+    assert rows["Negatives masked"] == ["25.0%", "25.0%"]
+    assert rows["… as duplicate"] == ["5.00%", "5.00%"]
+    assert rows["… as score"] == ["20.00%", "20.00%"]
+
+
+def test_a_variants_curves_are_one_line_per_run_in_the_colour_of_its_batches(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("seed", "cde"), mined=("mined-1",))
+    make_report()
+    section = section_of(page_in(tmp_path), "curves")
+    assert re.findall("<h3>(.*?)</h3>", section) == ["seed", "cde"]
+    assert captions(section) == ["Loss", "Accuracy"] * 2
+    seed, _, cde, _ = section.split("<svg")[1:]
+    runs = {"seed": "contextual", "seed-random": "random", "seed-mined-1": "mined-1"}
+    assert 'aria-label="Curves of loss in the training of seed: seed and seed-random and seed-mined-1."' in seed
+    assert [text for text in re.findall(r">([^<>]+)</text>", seed) if text in runs] == list(runs)
+    assert "seed" not in cde
+    colours = dict.fromkeys(re.findall(r"stroke: (#\w{6}); stroke-width: 2", seed))
+    assert list(colours) == [charts.colour(batches) for batches in runs.values()]
+
+
+def test_runs_on_the_same_batches_differ_in_their_dashes(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    params = yaml.safe_load((tmp_path / "params.yaml").read_text())
+    params["runs"]["biencoder-random"]["batches"] = "contextual"
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    make_report()
+    loss = section_of(page_in(tmp_path), "curves").split("<svg")[1]
+    styles = re.findall(r'style="([^"]*stroke: #\w{6}; stroke-width: 2[^"]*)"', loss)
+    assert len(set(styles)) == 2
+
+
+def test_pretraining_is_shown_with_what_a_decoder_learnt_where_there_was_one(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("seed", "cde"), pretrained=("seed",))
+    make_report()
+    section = section_of(page_in(tmp_path), "pretraining")
+    of_decoder = ["h0 gap, nats per token", "Cosine of CLS and decoder state"]
+    assert captions(section) == [
+        "Loss on held-out text, nats per token",
+        of_decoder[0],
+        "Cosine of two random texts",
+        of_decoder[1],
+    ]
+    (tmp_path / "results/pretrain/seed-position.tsv").write_text("\n")
+    make_report()
+    others = captions(section_of(page_in(tmp_path), "pretraining"))
+    assert others == [caption for caption in captions(section) if caption not in of_decoder]
+
+
+def test_an_experiment_shows_its_settings_and_the_spread_over_seeds(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    write_trials(tmp_path / "experiments/cde/home.tsv")
+    (tmp_path / "experiments/cde/cost.tsv").write_text("kind\tseconds\nx\t1\n")
+    make_report()
+    section = section_of(page_in(tmp_path), "experiments")
+    assert captions(section) == ["cde/home (domains: a b, epochs: 4)"]
+    assert Reader(section).rows == [
+        ["model", "batches", "last loss", "nDCG@10 home"],
+        ["cde", "random", "1.250 ± .354", ".500 ± .141"],
+        ["cde", "<i>", ".125", "-"],
+        ["biencoder", "random", ".750", ".250"],
+    ]
+    assert "i" not in Reader(section).tags
+
+
+def test_costs_of_benchmarks_are_not_shown(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    write_trials(tmp_path / "benchmarks/tables/cde.tsv")
+    make_report()
+    assert "experiments" not in Reader(page_in(tmp_path)).ids
+
+
+def test_trials_whose_measures_are_no_numbers_are_refused(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    file = tmp_path / "experiments/cde/home.tsv"
+    file.parent.mkdir(parents=True)
+    file.write_text("model\tseed\tbatches\ncde\t0\trandom\n")
+    with pytest.raises(InputError, match=r"cde/home\.tsv: .*'random'; columns behind 'seed' hold numbers"):
+        make_report()
+    assert not (tmp_path / "report").exists()
+
+
+def test_retrieval_by_tokens_is_shown_for_the_runs_that_have_it(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("biencoder", "xtr"), by_tokens=("xtr", "xtr-random"))
+    make_report()
+    assert "Retrieval by tokens" not in page_in(tmp_path)
+    write_tokens(tmp_path, "xtr-random")
+    make_report()
+    section = section_of(page_in(tmp_path), "tokens")
+    assert re.findall("<h3>(.*?)</h3>", section) == ["xtr-random"]
+    assert captions(section) == [
+        "nDCG@10",
+        "Recall@100",
+        "Share of similarities that are imputed",
+        "Shares of lexical and of gold tokens by rank",
+    ]
+
+
+def test_what_training_retrieved_is_shown_where_all_runs_of_a_variant_tell_it(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, variants=("biencoder", "xtr"))
+    rows = [{"step": step, "loss": 1, "accuracy": 0, "z": 3, "missed_positives": 0.1} for step in range(1, 5)]
+    common = ["Loss", "Accuracy"]
+    for run, expected in (("xtr", common), ("xtr-random", [*common, "Z", "Missed positives"])):
+        write_tsv(tmp_path / f"results/train/{run}.tsv", rows)
+        make_report()
+        assert captions(section_of(page_in(tmp_path), "curves")) == common + expected

@@ -1,0 +1,210 @@
+"""The index of tokens, and search in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from batchwright.core.errors import InputError
+from batchwright.formats.prefixes import Prefix
+from batchwright.retrievers import ModelInfo
+from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
+from batchwright.retrievers.xtr.impute import Imputation
+from batchwright.retrievers.xtr.index import TokenIndex
+from batchwright.retrievers.xtr.model import load_token_model, save_token_model
+from batchwright.retrievers.xtr.rank import search_tokens
+from tests.tiny_models import save_bert
+from tests.train.toys import describe, retrieve
+from trainers.common.randomness import seed_start
+from trainers.xtr.start import start_from
+
+WIDTH = 128
+
+
+def texts(count: int, seed: int, longest: int = 6, width: int = WIDTH) -> TokenVectors:
+    """Texts of one token and more; the second has none."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, longest + 1, count)
+    lengths[1] = 0
+    vectors = generator.normal(size=(lengths.sum(), width)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return TokenVectors(vectors, generator.integers(0, 20, lengths.sum()), lengths)
+
+
+def mean_of_maxima(queries: TokenVectors, documents: TokenVectors) -> NDArray[np.float32]:
+    """``(Q, N)``; a document without tokens has -inf."""
+    grid = queries.vectors @ documents.vectors.T
+    columns = np.split(grid, np.cumsum(documents.lengths)[:-1], axis=1)
+    maxima = np.stack([each.max(axis=1, initial=-np.inf) for each in columns], axis=1)
+    parts = np.split(maxima, np.cumsum(queries.lengths)[:-1])
+    return np.stack([each.mean(axis=0) if len(each) else np.full(len(columns), -np.inf) for each in parts])
+
+
+def test_retrieving_all_tokens_is_exact_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, documents = texts(9, 1), texts(30, 2)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    exact = mean_of_maxima(queries, documents)
+    expected = np.argsort(-exact, axis=1, kind="stable")[:, :10]
+    for at_once in (2**23, 200):
+        monkeypatch.setattr("batchwright.retrievers.xtr.index._AT_ONCE", at_once)
+        found, scores = search_tokens(index, queries, 10, tokens=10**6)
+        rows = [row for row in range(9) if row != 1]
+        assert np.array_equal(found[rows], expected[rows])
+        assert np.allclose(scores[rows], np.take_along_axis(exact, expected, axis=1)[rows], atol=1e-5)
+        assert found.shape == scores.shape == (9, 10)
+
+
+@pytest.mark.parametrize("imputation", ["last", "none", "mean", "constant"])
+def test_every_document_is_ranked_once_however_few_tokens_are_retrieved(imputation: Imputation) -> None:
+    queries, documents = texts(5, 3), texts(12, 4)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    found, scores = search_tokens(index, queries, 50, tokens=2, imputation=imputation)
+    assert found.shape == (5, 12)
+    assert [sorted(row) for row in found.tolist()] == [list(range(12))] * 5
+    assert (np.diff(scores, axis=1) <= 1e-6).all()
+
+
+def test_an_index_is_saved_mapped_and_added_to(tmp_path: Path) -> None:
+    queries, first, second = texts(5, 5), texts(20, 6), texts(10, 7)
+    TokenIndex.build(first.vectors, first.lengths, "m").save(tmp_path / "index")
+    index = TokenIndex.open(tmp_path / "index", "m")
+    index.add(second.vectors, second.lengths)
+    index.save(tmp_path / "index")
+    both = TokenVectors(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
+    whole = search_tokens(TokenIndex.build(both.vectors, both.lengths, "m"), queries, 10, 15)
+    opened = TokenIndex.open(tmp_path / "index", "m")
+    assert (len(opened), opened.documents) == (len(both.vectors), 30)
+    for found, expected in zip(search_tokens(opened, queries, 10, 15), whole, strict=True):
+        assert np.array_equal(found, expected)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["index"]
+
+
+def test_another_models_index_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
+    documents = texts(20, 6)
+    TokenIndex.build(documents.vectors, documents.lengths, "one").save(tmp_path / "index")
+    with pytest.raises(InputError, match="made by a model with the hash one, searched with one of other"):
+        TokenIndex.open(tmp_path / "index", "other")
+    with pytest.raises(InputError, match="nowhere: no index here"):
+        TokenIndex.open(tmp_path / "nowhere", "one")
+
+
+def other_owners(folder: Path) -> None:
+    np.save(folder / "owners.npy", np.full_like(np.load(folder / "owners.npy"), 7777))
+
+
+def same_size(folder: Path) -> None:
+    file = folder / "index.faiss"
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "owners.npy").write_bytes(b""), r"owners\.npy: not what was saved"),
+        (other_owners, r"owners\.npy: not what was saved"),
+        (lambda folder: (folder / "owners.npy").unlink(), r"owners\.npy: missing"),
+        (lambda folder: (folder / "index.faiss").write_bytes(b"rubbish"), r"index\.faiss: not what was saved"),
+        (same_size, r"index\.faiss: no index that FAISS can read; build it again"),
+        (lambda folder: (folder / "index.faiss").unlink(), r"index\.faiss: missing"),
+        (lambda folder: (folder / "index.json").write_text("{}"), r"index\.json: does not describe an index"),
+        (lambda folder: (folder / "index.json").write_text("{"), r"index\.json: does not describe an index"),
+        (lambda folder: (folder / "index.json").unlink(), "no index here"),
+    ],
+)
+def test_a_damaged_index_is_refused(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    documents = texts(20, 6)
+    TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path / "index")
+    damage(tmp_path / "index")
+    with pytest.raises(InputError, match=message):
+        TokenIndex.open(tmp_path / "index", "m")
+
+
+def test_of_two_that_add_to_one_saved_index_the_second_has_to_open_it_again(tmp_path: Path) -> None:
+    documents, more = texts(20, 6), texts(10, 7)
+    TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path / "index")
+    first, second, third = (TokenIndex.open(tmp_path / "index", "m") for _ in range(3))
+    second.add(more.vectors, more.lengths)
+    first.add(more.vectors, more.lengths)
+    first.save(tmp_path / "index")
+    first.add(more.vectors, more.lengths)
+    first.save(tmp_path / "index")
+    with pytest.raises(InputError, match="index: saved anew since it was opened; open it again and add to that"):
+        second.save(tmp_path / "index")
+    with pytest.raises(InputError, match="saved anew since it was opened"):
+        third.add(more.vectors, more.lengths)
+    assert third.documents == 20
+    assert TokenIndex.open(tmp_path / "index", "m").documents == 40
+
+
+def test_an_index_replaces_nothing_but_an_index(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    documents = texts(20, 6)
+    with pytest.raises(InputError, match="holds other files than an index"):
+        TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_vectors_that_do_not_fit_are_refused() -> None:
+    documents = texts(20, 6)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    with pytest.raises(InputError, match="vectors of documents that have 1 tokens in all"):
+        index.add(documents.vectors, np.array([1]))
+    with pytest.raises(InputError, match="this index holds those of 128 dimensions"):
+        index.add(documents.vectors[:, :5], documents.lengths)
+    with pytest.raises(InputError, match="this index holds those of 128 dimensions"):
+        search_tokens(index, documents._replace(vectors=documents.vectors[:, :5]), 10)
+    assert (len(index), index.documents) == (len(documents.vectors), 20)
+
+
+def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batchwright.retrievers.xtr.index._CODES", 4)
+    monkeypatch.setattr("batchwright.retrievers.xtr.index._ROTATIONS", 1)
+    monkeypatch.setattr("batchwright.retrievers.xtr.index._LEARNED_FROM", 3000)
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(100, 8))[generator.integers(0, 100, 3000)]
+    vectors = (vectors + 0.4 * generator.normal(size=vectors.shape)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths = np.full(300, 10)
+    TokenIndex.build(vectors, lengths, "m", "compressed").save(tmp_path / "index")
+    assert (tmp_path / "index" / "index.faiss").stat().st_size < vectors.nbytes / 2
+    opened = TokenIndex.open(tmp_path / "index", "m")
+    queries = TokenVectors(vectors[::60], np.zeros(50, np.int64), np.full(10, 5))
+    found, _ = search_tokens(opened, queries, 10, 50)
+    exact, _ = search_tokens(TokenIndex.build(vectors, lengths, "m"), queries, 10, 50)
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) > 5
+    opened.add(vectors[:10], lengths[:1])
+    assert (len(opened), opened.documents) == (3010, 301)
+    with pytest.raises(InputError, match="a compressed index needs 3000; build an exact one"):
+        TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("xtr")
+    seed_start(0)
+    plain = ModelInfo(variant="biencoder", max_length=16)
+    save_token_model(start_from(save_bert(folder / "made"), plain, "cpu"), folder / "model", Prefix())
+    return describe(folder / "model")
+
+
+def test_a_trained_folder_retrieves_as_its_vectors_say(model: Path) -> None:
+    queries, documents = ["one two", "three", ""], ["one two three", "", "three four", "topic1"]
+    encoder = load_token_model(model, 16)
+    sides = encode_tokens(encoder, queries, "query"), encode_tokens(encoder, documents, "document")
+    exact = mean_of_maxima(*sides)
+    found, scores = retrieve(model, queries, documents, 3, 16)
+    assert np.allclose(scores, -np.sort(-exact, axis=1)[:, :3], atol=1e-5)
+    assert np.allclose(np.take_along_axis(exact, found, axis=1), scores, atol=1e-5)
+    theirs = encoder.similarity(encoder.encode(queries), encoder.encode(documents)).numpy()
+    assert np.allclose(exact, theirs, atol=1e-5)
+
+
+def test_queries_longer_than_the_limit_are_cut(model: Path) -> None:
+    long, documents = "one two three four five six seven", ["one two", "six seven", "three four"]
+    scores = [retrieve(model, [query], documents, 3, 6)[1] for query in (long, "one two three four")]
+    assert np.array_equal(*scores)
+    assert encode_tokens(load_token_model(model, 6), [long], "query").lengths.tolist() == [6]

@@ -1,0 +1,78 @@
+"""Training batches as one rank reads them: its own rows' texts, and of all rows what the loss needs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from batchwright.core.errors import InputError
+from batchwright.formats.prefixes import Prefixes, Side
+from batchwright.formats.shards import ShardSet, unpack_mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainBatch:
+    """``queries``, ``documents`` and ``negatives`` (row after row) belong to the rank's own ``rows``, prefixed.
+
+    ``masked`` ``(B, B)`` bool takes document ``j`` out of query ``i``'s negatives; ``negative_counts`` ``(B,)``
+    int64 is how many hard negatives each row has. Both are of the whole batch, on every rank. ``index`` is the
+    batch's number among all that are packed.
+    """
+
+    index: int
+    rows: slice
+    queries: list[str]
+    documents: list[str]
+    negatives: list[str]
+    negative_counts: NDArray[np.int64]
+    masked: NDArray[np.bool_]
+
+    @property
+    def size(self) -> int:
+        """Rows of the whole batch, B."""
+        return len(self.masked)
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Reads training batches out of memory-mapped shards; ``hard_negatives`` is the most taken of a row."""
+
+    shards: ShardSet
+    prefixes: Prefixes
+    hard_negatives: int
+
+    def read(self, index: int, rows: slice) -> TrainBatch:
+        """Training batch ``index`` as the rank with ``rows`` sees it.
+
+        Raises:
+            InputError: the shards are damaged.
+        """
+        batch = self.shards.batch(index)
+        try:
+            return self._convert(batch, index, rows)
+        except ValueError as error:  # Arrow's own errors are ValueErrors, too
+            raise InputError(
+                f"{self.shards.folder}: batch {index} is damaged ({error}); run the stage 'pack' again"
+            ) from None
+
+    def _convert(self, batch: pa.RecordBatch, index: int, rows: slice) -> TrainBatch:
+        size = self.shards.manifest.batch_size
+        if batch.num_rows != size:
+            raise ValueError(f"{batch.num_rows} rows, the manifest says {size}")
+        own = batch.take(np.arange(size)[rows])
+        domains = own["domain"].to_pylist()
+        negatives = [texts[: self.hard_negatives] for texts in own["negatives"].to_pylist()]
+        owners = [domain for domain, texts in zip(domains, negatives, strict=True) for _ in texts]
+        return TrainBatch(
+            index=index,
+            rows=rows,
+            queries=self._prefixed(domains, own["query"].to_pylist(), "query"),
+            documents=self._prefixed(domains, own["document"].to_pylist(), "document"),
+            negatives=self._prefixed(owners, [text for texts in negatives for text in texts], "document"),
+            negative_counts=np.minimum(batch["negatives"].value_lengths().to_numpy(), self.hard_negatives),
+            masked=unpack_mask(batch["mask"].to_pylist(), size),
+        )
+
+    def _prefixed(self, domains: list[str], texts: list[str], side: Side) -> list[str]:
+        return [self.prefixes.of(domain, side) + text for domain, text in zip(domains, texts, strict=True)]

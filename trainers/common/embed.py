@@ -1,0 +1,18 @@
+"""Texts to vectors with gradient."""
+
+from typing import Any, cast
+
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+from torch.nn import functional
+
+
+def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
+    """Model inputs of a few texts, which come with their prefix."""
+    return cast(dict[str, Any], model.preprocess(texts))
+
+
+def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
+    """Unit vectors ``(n, d)``, with gradient."""
+    placed = {key: value.to(model.device) if isinstance(value, Tensor) else value for key, value in features.items()}
+    return functional.normalize(model(placed)["sentence_embedding"], dim=-1)

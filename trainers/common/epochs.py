@@ -1,0 +1,32 @@
+"""How many steps a training has; step ``i`` reads training batch ``i``."""
+
+from batchwright.core.errors import InputError
+from batchwright.formats.shards import Manifest
+from trainers.common.params import Common
+
+
+def planned_steps(manifest: Manifest, common: Common) -> int:
+    """Steps of the packed epochs that ``train.common`` asks for.
+
+    Raises:
+        InputError: the shards hold fewer epochs or batches than that.
+    """
+    packed = len(manifest.epochs)
+    if common.epochs > packed:
+        raise InputError(
+            f"train.common.epochs is {common.epochs}, the shards hold {packed}; lower it, or raise pack.epochs"
+        )
+    available = sum(epoch.batches for epoch in manifest.epochs[: common.epochs])
+    if common.steps is not None and common.steps > available:
+        raise InputError(
+            f"train.common.steps is {common.steps}, {common.epochs} epoch(s) of the shards hold {available} batches; "
+            "lower it, or raise train.common.epochs and pack.epochs"
+        )
+    if available == 0:
+        raise InputError("the shards hold no batches; give more pairs or lower pack.batch_size, then pack again")
+    return common.steps or available
+
+
+def epoch_of(manifest: Manifest, step: int) -> int:
+    """The epoch, counted from 1, that batch ``step`` belongs to."""
+    return sum(epoch.first_batch <= step for epoch in manifest.epochs)

@@ -1,0 +1,57 @@
+"""Training on shards, as variants share it."""
+
+from pathlib import Path
+from typing import Protocol
+
+from torch import nn
+
+from batchwright.core.atomic import atomic_dir
+from batchwright.core.results import write_tsv
+from batchwright.formats.shards import Manifest, ShardSet
+from trainers.common.batches import BatchReader, TrainBatch
+from trainers.common.checkpoint import Row
+from trainers.common.distributed import own_rows, rank
+from trainers.common.epochs import epoch_of, planned_steps
+from trainers.common.losses import Outcome
+from trainers.common.step_loop import checkpoint_file, run_steps
+from trainers.common.train_job import TrainJob
+
+
+class Learner(Protocol):
+    """What a variant brings: a model, its gradient on a batch and its form on disk."""
+
+    @property
+    def model(self) -> nn.Module:
+        """What is trained."""
+
+    def backward(self, batch: TrainBatch) -> Outcome:
+        """Add the gradient of the whole batch's loss at this rank's rows to the parameters' gradients."""
+
+    def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
+        """Write the trained model into ``folder``."""
+
+
+def run_training(job: TrainJob, learner: Learner) -> None:
+    """Train on the job's shards; rank 0 publishes curve and model when all steps are done.
+
+    Raises:
+        InputError: the shards are damaged or too few, or the loss is not finite.
+    """
+    shards = ShardSet.open(job.shards)
+    steps = planned_steps(shards.manifest, job.common)
+    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
+
+    def backward(step: int) -> Row:
+        outcome = learner.backward(reader.read(step, own_rows()))
+        epoch = epoch_of(shards.manifest, step)
+        loss, accuracy, measures = outcome
+        return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
+
+    advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
+    curve = run_steps(job, learner.model, job.common, steps, backward, task="train", advice=advice)
+    if rank() == 0:
+        write_tsv(job.curve, curve)
+        with atomic_dir(job.model) as folder:
+            learner.save(folder, shards.manifest, steps)
+            job.info.model_copy(update={"variant": job.variant}).write(folder)
+        checkpoint_file(job).unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""The steps of any training. It knows nothing of Ray: a process group is used where there is one."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from torch import nn
+from tqdm import tqdm
+
+from batchwright.core.errors import InputError
+from trainers.common.checkpoint import Row, load_checkpoint, save_checkpoint
+from trainers.common.distributed import rank, sum_gradients
+from trainers.common.job import Job
+from trainers.common.optimiser import build_optimiser
+from trainers.common.params import Optimisation
+from trainers.common.randomness import seed_step
+
+SAVE_EVERY_SECONDS = 120.0
+
+Backward = Callable[[int], Mapping[str, float | int]]
+"""Adds the gradient of a step's loss at this rank's rows to the parameters' gradients; returns what to write into the
+curve, the loss under ``loss``."""
+
+
+def run_steps(
+    job: Job,
+    model: nn.Module,
+    params: Optimisation,
+    steps: int,
+    backward: Backward,
+    *,
+    task: str,
+    advice: str,
+    before: int = 0,
+) -> list[Row]:
+    """Train ``model``; a row of the curve a step. An unfinished run of the same job is gone on with.
+
+    ``before`` counts the steps of jobs before this one, which drew other numbers.
+
+    Raises:
+        InputError: the loss or its gradient is not finite; ``advice`` says what to change.
+    """
+    optimiser, schedule = build_optimiser(model.train(), params, steps)
+    curve = load_checkpoint(checkpoint_file(job), model, optimiser, schedule)
+    saved = time.monotonic()
+    progress = tqdm(
+        total=steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", mininterval=2, disable=rank() > 0
+    )
+    with progress:
+        for step in range(len(curve), steps):
+            seed_step(job.seed, before + step)
+            row: Row = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
+            sum_gradients(model.parameters())
+            norm = float(nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm))
+            if not (math.isfinite(row["loss"]) and math.isfinite(norm)):
+                raise InputError(
+                    f"{task} {job.name}: at step {step + 1} the loss is {row['loss']:g}, its gradient's norm "
+                    f"{norm:g}; {advice}"
+                )
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+            schedule.step()
+            curve.append(row)
+            progress.set_postfix(loss=f"{row['loss']:.4f}", refresh=False)
+            progress.update()
+            if rank() == 0 and time.monotonic() - saved >= SAVE_EVERY_SECONDS:
+                save_checkpoint(checkpoint_file(job), model, optimiser, schedule, curve)
+                saved = time.monotonic()
+    return curve
+
+
+def checkpoint_file(job: Job) -> Path:
+    """Where an unfinished run's state is."""
+    return job.scratch / "checkpoint.pt"

@@ -1,0 +1,66 @@
+"""Jobs that train on shards."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from batchwright.core.fingerprint import fingerprint
+from batchwright.core.runtime import scratch
+from batchwright.formats.models import model_hash
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers.common.info import ModelInfo
+from trainers.common.epochs import planned_steps
+from trainers.common.job import Job, training_code, training_device
+from trainers.common.params import Common, VariantParams
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob(Job):
+    """Training a ``variant`` on shards, from a start model that ``info`` describes."""
+
+    variant: str
+    common: Common
+    params: VariantParams
+    info: ModelInfo
+    start_model: Path
+    shards: Path
+    curve: Path
+
+
+def plan_job(
+    *,
+    name: str,
+    variant: str,
+    seed: int,
+    common: Common,
+    params: VariantParams,
+    start: Path,
+    shards: Path,
+    model: Path,
+    curve: Path,
+) -> TrainJob:
+    """Check the inputs; name the scratch folder after everything that decides the result.
+
+    Raises:
+        InputError: the start model is missing, or the shards are missing, damaged or too few.
+    """
+    info = ModelInfo.read(start)
+    shard_set = ShardSet.open(shards)
+    planned_steps(shard_set.manifest, common)
+    shard_set.verify()
+    settings = [common.model_dump(), params.model_dump(), info.model_dump()]
+    decides = [variant, seed, settings, shard_set.manifest.model_dump(), model_hash(start), training_code()]
+    return TrainJob(
+        name=name,
+        variant=variant,
+        seed=seed,
+        batch_size=shard_set.manifest.batch_size,
+        common=common,
+        params=params,
+        info=info,
+        start_model=start.resolve(),
+        shards=shards.resolve(),
+        model=model.resolve(),
+        curve=curve.resolve(),
+        scratch=scratch("train", fingerprint(name, *decides)).resolve(),
+        device=training_device(),
+    )

@@ -1,0 +1,70 @@
+"""What an encoder's CLS state is worth, without any labels."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from trainers.pretraining.model import Pretrained, Sequences
+
+SHORTEST = 8
+
+
+@torch.no_grad()
+def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
+    """Summed losses ``(3,)`` of all chunks: the encoder's, the decoder's, and the decoder's when each sequence gets
+    another's h0.
+
+    The *h0 gap* is the difference of the decoder's means: how much the decoder learns from h0. The other sequence is
+    half of all away, since neighbours are often parts of one text; what a decoder draws is the same both times.
+    """
+    sums, firsts = [], []
+    for chunk in chunks:
+        states = model.encode(chunk.read, chunk.present)
+        firsts.append(states[:, 0])
+        sums.append(model.encoder_sum(states, chunk))
+    own = torch.cat(firsts)
+    total = [torch.stack(sums).sum()]
+    for given in (own, own.roll(len(own) // 2, dims=0)):
+        torch.manual_seed(0)
+        parts = torch.split(given, [len(first) for first in firsts])
+        total.append(torch.stack([model.decoder_sum(*each) for each in zip(parts, chunks, strict=True)]).sum())
+    return torch.stack(total)
+
+
+@torch.no_grad()
+def cosine_by_length(model: Pretrained, tokens: Tensor, sep: int, chunk: int) -> list[dict[str, float]]:
+    """Mean cosine of the CLS states of any two of the unpadded sequences ``(n, l)``, cut to 8, 16, ... tokens.
+
+    ``chunk`` sequences go through the model at once.
+    """
+    rows = []
+    length = SHORTEST
+    while length < 2 * tokens.shape[1]:
+        cut = tokens[:, : min(length, tokens.shape[1])].clone()
+        cut[:, -1] = sep
+        firsts = [_first_states(model, part) for part in torch.split(cut, chunk)]
+        states = functional.normalize(torch.cat(firsts), dim=-1)
+        count = len(states)
+        mean = (states.sum(dim=0).square().sum() - count) / max(count * (count - 1), 1)
+        rows.append({"length": cut.shape[1], "cosine": float(mean)})
+        length *= 2
+    return rows
+
+
+@torch.no_grad()
+def cosine_by_position(model: Pretrained, tokens: Tensor, chunk: int) -> list[dict[str, float]]:
+    """Mean cosine of h0 with the decoder's state at each position, over unpadded sequences ``(n, l)``."""
+    torch.manual_seed(0)
+    found = []
+    for part in torch.split(tokens, chunk):
+        h0 = _first_states(model, part)
+        states = model.decode(h0, part, torch.ones_like(part, dtype=torch.bool))
+        found.append(functional.cosine_similarity(states, h0[:, None], dim=-1))
+    return [{"position": place, "cosine": float(value)} for place, value in enumerate(torch.cat(found).mean(dim=0))]
+
+
+def _first_states(model: Pretrained, tokens: Tensor) -> Tensor:
+    """h0 ``(n, d)`` of unpadded sequences."""
+    return model.encode(tokens, torch.ones_like(tokens, dtype=torch.bool))[:, 0]

@@ -1,0 +1,116 @@
+"""Pre-trained models on disk: a plain encoder, which sentence-transformers reads as well, and beside it what only
+pre-training needs."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from batchwright.core.errors import InputError
+from batchwright.retrievers.common.info import ModelInfo
+from trainers.pretraining.decoders import Shape
+from trainers.pretraining.encoder import check_embeddings, load_encoder, new_encoder
+from trainers.pretraining.model import Pretrained
+from trainers.pretraining.params import NewEncoder, PretrainParams
+
+BESIDE = "pretraining"
+_WEIGHTS = "decoder_and_head.safetensors"
+_CONFIG = "decoder.json"
+
+
+def build_model(
+    params: PretrainParams, start: Path | None, tokenizer: PreTrainedTokenizerBase
+) -> tuple[Pretrained, int]:
+    """A model to begin with: weights drawn anew, or those of the folder ``start``; and how many steps pre-training
+    has already gone, over all runs that led to that folder.
+
+    Raises:
+        InputError: no such encoder can be made, it reads fewer tokens, or ``start`` has a decoder of another shape or
+            one that is damaged.
+    """
+    if isinstance(params.encoder, NewEncoder):
+        encoder = new_encoder(params.encoder, tokenizer)
+    else:
+        encoder = load_encoder(cast(Path, start))
+    shape = Shape.of(encoder, params.max_length)
+    if shape.positions < params.max_length:
+        raise InputError(
+            f"pretrain.seed_encoder.max_length is {params.max_length}, the encoder reads {shape.positions} tokens; lower it"
+        )
+    check_embeddings(encoder, shape, tokenizer)
+    model = Pretrained(encoder, shape, params.decoder)
+    steps = _load_beside(start / BESIDE, model, params) if start and (start / BESIDE).is_dir() else 0
+    return model, steps
+
+
+def save_pretrained(
+    model: Pretrained, tokenizer: PreTrainedTokenizerBase, params: PretrainParams, steps: int, folder: Path
+) -> None:
+    """Write the encoder, to be read by ``AutoModel`` or as a sentence-transformers model that takes the state at CLS,
+    and in ``folder/pretraining`` decoder, head and the ``steps`` done, those of earlier runs among them."""
+    with tempfile.TemporaryDirectory() as plain:
+        model.encoder.save_pretrained(plain)
+        tokenizer.save_pretrained(plain)
+        transformer = Transformer(plain, max_seq_length=params.max_length)
+        pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="cls")
+        SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
+    ModelInfo(variant="seed_encoder", max_length=params.max_length).write(folder)
+    (folder / BESIDE).mkdir()
+    save_file(_beside(model), folder / BESIDE / _WEIGHTS)
+    config = {"decoder": _decoder(params), "steps": steps}
+    (folder / BESIDE / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _decoder(params: PretrainParams) -> dict[str, Any] | None:
+    return params.decoder.model_dump() if params.decoder else None
+
+
+def _beside(model: Pretrained) -> dict[str, Tensor]:
+    return {name: value for name, value in model.state_dict().items() if not name.startswith("encoder.")}
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """``decoder`` and ``steps``."""
+    with _reading(folder):
+        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+        if not isinstance(config, dict) or config.keys() != {"decoder", "steps"} or type(config["steps"]) is not int:
+            raise ValueError(f"{_CONFIG} does not say decoder and steps")
+    return config
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(f"{folder}: cannot be read ({str(error).splitlines()[0]}); pre-train again") from None
+
+
+def _load_beside(folder: Path, model: Pretrained, params: PretrainParams) -> int:
+    config = _read_config(folder)
+    with _reading(folder):
+        weights = load_file(folder / _WEIGHTS)
+    remedy = f"remove '{folder}' to begin with a new decoder and head"
+    if config["decoder"] != _decoder(params):
+        raise InputError(
+            f"{folder}: holds the decoder {json.dumps(config['decoder'])}; "
+            f"set pretrain.seed_encoder.decoder to that, or {remedy}"
+        )
+    wanted = {name: tuple(value.shape) for name, value in _beside(model).items()}
+    found = {name: tuple(value.shape) for name, value in weights.items()}
+    for name in sorted(wanted.items() ^ found.items()):
+        raise InputError(
+            f"{folder}: '{name[0]}' has the shape {found.get(name[0])}, the model needs {wanted.get(name[0])}; {remedy}"
+        )
+    model.load_state_dict(weights, strict=False)
+    return int(config["steps"])

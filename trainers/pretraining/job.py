@@ -1,0 +1,72 @@
+"""A pre-training job, and what is made ready for it."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from batchwright.core.atomic import atomic_dir
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.runtime import scratch
+from batchwright.formats.models import loading, locate_model, model_hash
+from trainers.common.job import Job, training_code, training_device
+from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
+from trainers.pretraining.params import NewEncoder, PretrainParams
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainJob(Job):
+    """``corpus`` holds tokenizer and tokens; ``start_model`` is None where the encoder is new. Curves go to
+    ``results``, ``NAME-CURVE.tsv``."""
+
+    params: PretrainParams
+    start_model: Path | None
+    corpus: Path
+    results: Path
+
+
+def plan_pretraining(
+    *, name: str, seed: int, params: PretrainParams, pairs: Path, model: Path, results: Path
+) -> PretrainJob:
+    """Make vocabulary and tokens of the texts of ``pairs``, in a scratch folder named after all that decides the
+    result.
+
+    Raises:
+        InputError: there are no texts, no such start model, or its tokenizer or the vocabulary will not do.
+    """
+    encoder = params.encoder
+    start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder.revision).resolve()
+    content = fingerprint(
+        name, seed, params.model_dump(), files_fingerprint([pairs]), model_hash(start) if start else "", training_code()
+    )
+    folder = scratch("pretrain", content).resolve()
+    if not (folder / "corpus").exists():
+        _prepare(folder / "corpus", params, start, pairs)
+    return PretrainJob(
+        name=name,
+        seed=seed,
+        batch_size=params.batch_size,
+        model=model.resolve(),
+        scratch=folder,
+        device=training_device(),
+        params=params,
+        start_model=start,
+        corpus=folder / "corpus",
+        results=results.resolve(),
+    )
+
+
+def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Path) -> None:
+    if isinstance(params.encoder, NewEncoder):
+        texts = partial(read_texts, pairs, params.held_out, validation=False)
+        tokenizer = train_vocabulary(texts, params.encoder.vocab_size)
+    else:
+        assert start
+        with loading(f"model '{start}': its tokenizer"):
+            tokenizer = load_tokenizer(start)
+        pieces = tokenizer.get_vocab().keys() - tokenizer.all_special_tokens
+        if not any(letter.isalnum() for piece in pieces for letter in piece):  # transformers made it up
+            raise InputError(f"model '{start}': its tokenizer knows no words; is tokenizer.json missing?")
+        special_tokens(tokenizer, f"model '{start}'")
+    with atomic_dir(corpus) as folder:
+        write_corpus(folder, pairs, params.held_out, tokenizer)

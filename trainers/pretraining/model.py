@@ -1,0 +1,108 @@
+"""The model that is pre-trained: an encoder, its masked-language head and a decoder that reads h0."""
+
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from trainers.pretraining.decoders import Decoder, EnhancedDecoder, Shape, WeakDecoder
+from trainers.pretraining.params import Enhanced, Weak
+
+INITIAL_DEVIATION = 0.02
+
+
+class Head(nn.Module):
+    """BERT's masked-language head: dense, gelu, norm, then the token embeddings and a bias."""
+
+    def __init__(self, width: int, vocabulary: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, states: Tensor, embeddings: Tensor) -> Tensor:
+        """Logits ``(n, V)`` of states ``(n, d)``."""
+        return functional.linear(self.norm(functional.gelu(self.dense(states))), embeddings, self.bias)
+
+
+class Sequences(NamedTuple):
+    """``tokens`` ``(n, l)``, and how the encoder gets to ``read`` them; bool are ``chosen``, what it has to guess, and
+    ``present``, what is no padding."""
+
+    tokens: Tensor
+    read: Tensor
+    chosen: Tensor
+    present: Tensor
+
+
+class Sums(NamedTuple):
+    """Summed cross-entropies in nats: of the chosen tokens by the encoder, of all but the first by the decoder."""
+
+    encoder: Tensor
+    decoder: Tensor
+
+
+class Pretrained(nn.Module):
+    """Encoder, head and decoder, which share the encoder's token embeddings."""
+
+    def __init__(self, encoder: PreTrainedModel, shape: Shape, decoder: Weak | Enhanced | None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = Head(shape.width, len(self.embeddings))
+        self.decoder = _build_decoder(shape, decoder)
+        for part in (self.head, self.decoder):
+            if part is not None:
+                part.apply(_initialise)
+
+    @property
+    def embeddings(self) -> Tensor:
+        """The token embeddings ``(V, d)``."""
+        return cast(Tensor, self.encoder.get_input_embeddings().weight)
+
+    def encode(self, read: Tensor, present: Tensor) -> Tensor:
+        """The encoder's last states ``(n, l, d)``."""
+        states: Tensor = self.encoder(input_ids=read, attention_mask=present.long()).last_hidden_state
+        return states
+
+    def decode(self, h0: Tensor, tokens: Tensor, present: Tensor) -> Tensor:
+        """The decoder's states ``(n, l - 1, d)``."""
+        assert self.decoder is not None
+        return cast(Tensor, self.decoder(h0, functional.embedding(tokens, self.embeddings), present))
+
+    def forward(self, batch: Sequences) -> Sums:
+        """Both losses from one pass of the encoder (*Less is More*, section 4.1)."""
+        states = self.encode(batch.read, batch.present)
+        return Sums(self.encoder_sum(states, batch), self.decoder_sum(states[:, 0], batch))
+
+    def encoder_sum(self, states: Tensor, batch: Sequences) -> Tensor:
+        """The encoder's summed cross-entropy, given its last states ``(n, l, d)``."""
+        logits = self.head(states[batch.chosen], self.embeddings)
+        return functional.cross_entropy(logits, batch.tokens[batch.chosen], reduction="sum")
+
+    def decoder_sum(self, h0: Tensor, batch: Sequences) -> Tensor:
+        """The decoder's summed cross-entropy, given any h0 ``(n, d)``; 0 without a decoder."""
+        if self.decoder is None:
+            return h0.new_zeros(())
+        wanted = batch.present[:, 1:]
+        states = self.decode(h0, batch.tokens, batch.present)[wanted]
+        by_head = self.decoder.takes_head
+        logits = self.head(states, self.embeddings) if by_head else functional.linear(states, self.embeddings)
+        return functional.cross_entropy(logits, batch.tokens[:, 1:][wanted], reduction="sum")
+
+
+def _build_decoder(shape: Shape, params: Weak | Enhanced | None) -> Decoder | None:
+    if isinstance(params, Weak):
+        return WeakDecoder(shape, layers=params.layers, window=params.window)
+    return EnhancedDecoder(shape, masked=params.mask_ratio) if params else None
+
+
+def _initialise(module: nn.Module) -> None:
+    """As BERT does."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
+    if isinstance(module, nn.MultiheadAttention):
+        nn.init.normal_(module.in_proj_weight, std=INITIAL_DEVIATION)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)

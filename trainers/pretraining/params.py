@@ -1,0 +1,74 @@
+"""Parameters of pre-training."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from batchwright.core.params import Params
+from trainers.common.params import Optimisation
+
+
+class NewEncoder(Params):
+    """An encoder with random weights and a vocabulary learned from the texts."""
+
+    kind: Literal["new"]
+    model_type: str = "bert"
+    """A model type of transformers that has a masked language model."""
+    config: dict[str, Any] = {}
+    """Settings of that model type's configuration in transformers."""
+    vocab_size: int = Field(default=32768, ge=1)
+    """The most WordPieces in the vocabulary."""
+
+
+class StartEncoder(Params):
+    """Continues from a model: any encoder, or one that was pre-trained here.
+
+    The latter keeps its decoder and head, and continues with the batches that follow its last one.
+    """
+
+    kind: Literal["start"]
+    model: str
+    """A folder, ``package:NAME`` or a name on the Hugging Face hub."""
+    revision: str | None = None
+    """Commit, tag or branch on the hub."""
+
+
+class Weak(Params):
+    """SEED-Encoder's decoder: too weak to do without the encoder's vector."""
+
+    kind: Literal["seed"]
+    layers: int = Field(default=3, ge=1)
+    """Transformer layers."""
+    window: int | None = Field(default=2, ge=1)
+    """Tokens that attention sees, its own included; null sees all that came before."""
+
+
+class Enhanced(Params):
+    """RetroMAE's decoder: one layer that predicts every token, each from its own selection of the others."""
+
+    kind: Literal["retromae"]
+    mask_ratio: float = Field(default=0.5, ge=0, lt=1)
+    """Share of the tokens that the decoder does not see."""
+
+
+class PretrainParams(Optimisation):
+    """Group ``pretrain.NAME``: pre-trains the encoder ``models/start/NAME`` on the texts of all training pairs."""
+
+    encoder: Annotated[NewEncoder | StartEncoder, Field(discriminator="kind")]
+    """Where the encoder comes from: ``new`` or ``start``."""
+    decoder: Annotated[Weak | Enhanced, Field(discriminator="kind")] | None = None
+    """``seed`` or ``retromae``; null trains the masked language model alone."""
+    max_length: int = Field(ge=8)
+    """Tokens of a sequence, including CLS and SEP."""
+    batch_size: int = Field(ge=1)
+    """Sequences in a batch, over all workers."""
+    mini_batch_size: int = Field(ge=1)
+    """Sequences that go through the model at once; memory grows with it."""
+    steps: int = Field(ge=1)
+    """Optimiser steps."""
+    mlm_probability: float = Field(default=0.15, gt=0, lt=1)
+    """Share of the tokens that the encoder has to predict."""
+    held_out: float = Field(default=0.02, gt=0, lt=1)
+    """Share of the texts kept for validation."""
+    validations: int = Field(default=10, ge=1)
+    """How often to validate during training; once more before the first step."""

@@ -1,0 +1,45 @@
+"""Training XTR."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from sentence_transformers import MultiVectorEncoder
+
+from batchwright.formats.shards import Manifest
+from batchwright.retrievers.xtr.model import Task, save_token_model
+from trainers.common.batches import TrainBatch
+from trainers.common.card import write_card
+from trainers.common.gradient_cache import CachedForward
+from trainers.common.losses import Outcome
+from trainers.common.train_job import TrainJob
+from trainers.xtr.contrast import contrast_tokens
+from trainers.xtr.embed import embed_tokens
+from trainers.xtr.params import Params
+from trainers.xtr.start import start_from
+
+
+class TokenLearner:
+    """A ``trainers.common.run.Learner`` around a MultiVectorEncoder."""
+
+    def __init__(self, job: TrainJob) -> None:
+        self._job = job
+        self._params = cast(Params, job.params)
+        self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device)
+
+    def backward(self, batch: TrainBatch) -> Outcome:
+        """Two-pass gradient over the whole batch, whose tokens are all in one pool."""
+        queries = self._forward(batch.queries, "query")
+        documents = self._forward(batch.documents + batch.negatives, "document")
+        k = self._params.k if self._params.score == "xtr" else None
+        return contrast_tokens(queries, documents, batch, k, self._params.temperature)
+
+    def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
+        """Write a MultiVectorEncoder folder with a model card."""
+        save_token_model(self.model, folder, self._job.info.prefixes.default)
+        write_card(folder, Path(__file__).with_name("card.md"), self._job, manifest, steps)
+
+    def _forward(self, texts: list[str], task: Task) -> CachedForward[dict[str, Any]]:
+        size = self._job.common.mini_batch_size
+        chunks = [self.model.preprocess(texts[start : start + size], task=task) for start in range(0, len(texts), size)]
+        length = max(chunk["input_ids"].shape[1] for chunk in chunks)
+        return CachedForward(lambda features: embed_tokens(self.model, features, task, length), chunks)
