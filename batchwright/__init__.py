@@ -1,1 +1,1 @@
-"""Training batches, and the retrieval models trained on them: what other programs import."""
+"""Training batches and the retrieval models trained on them: the importable library."""

@@ -1,4 +1,4 @@
-"""Cost and speed; each prints what it measured, and writes its table to ``benchmarks/tables`` when asked."""
+"""Benchmarks of cost and speed. ``--output`` writes the tables in ``benchmarks/tables``."""
 
 from batchwright.core.command import keep_quiet
 

@@ -1,16 +1,16 @@
-"""Batches of several methods compared: hardness, and what it costs.
+"""Batches of several methods compared by hardness and cost.
 
 ``python -m benchmarks.batches DATA... [--domains ...] [--methods ...] [--batch-sizes ...] [--output FILE]``
 
-``DATA`` are folders as ``dvc repro filter`` leaves them in ``data``; each of their domains is a data set. Prints a
-table a data set.
+``DATA`` are folders like the ``data`` that ``dvc repro filter`` makes. Each of their domains is a data set. Prints one
+table per data set.
 """
 
-import argparse
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, read_pairs
@@ -22,9 +22,9 @@ from benchmarks.methods import ALL, DEFAULT
 
 def main() -> None:
     """Print the tables, and write them as one TSV file."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.batches")
+    parser = new_parser("benchmarks.batches", str(__doc__), "python -m benchmarks.batches data --batch-sizes 64 128")
     parser.add_argument("data", nargs="+", type=Path)
-    parser.add_argument("--domains", nargs="+", help="some of the data's domains only")
+    parser.add_argument("--domains", nargs="+", help="only these domains of the data")
     parser.add_argument("--methods", nargs="+", choices=sorted(ALL), default=DEFAULT)
     parser.add_argument("--batch-sizes", nargs="+", type=int, default=[64, 128, 512])
     parser.add_argument("--output", type=Path)

@@ -1,11 +1,10 @@
-"""What CDE costs: step time against the biencoder's, memory against chunk size, and encoding a corpus.
+"""What CDE costs: time per step compared with the biencoder's, memory by mini-batch size, and encoding a corpus.
 
-``python -m benchmarks.cde [--steps N] [--chunks 8 16 32 64] [--output FILE]`` takes the packed default corpus
-(``dvc repro pack fetch`` first) and the parameters in ``params.yaml``. Every line is measured in a process of its own, so
-that its peak memory is its own, too.
+``python -m benchmarks.cde [--steps N] [--chunks 8 16 32 64] [--output FILE]`` takes the packed default corpus (run
+``dvc repro pack fetch`` first) and the parameters in ``params.yaml``. Every line is measured in a separate process, so
+that its peak memory is its own.
 """
 
-import argparse
 import multiprocessing
 import resource
 import statistics
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 
+from batchwright.core.command import new_parser
 from batchwright.core.params import Base, load_params
 from batchwright.core.results import write_tsv
 from batchwright.formats.shards import ShardSet
@@ -37,11 +37,11 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Print a line for each kind of model and chunk size; ``encode`` is texts a second, context fitted."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cde")
+    """Print one line per kind of model and chunk size; ``encode`` is texts per second, with the context fitted."""
+    parser = new_parser("benchmarks.cde", str(__doc__), "python -m benchmarks.cde --steps 3")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--chunks", nargs="+", type=int, default=[8, 16, 32, 64])
-    parser.add_argument("--documents", type=int, help="context documents; those of params.yaml unless given")
+    parser.add_argument("--documents", type=int, help="context documents; by default as in params.yaml")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     rows: list[Row] = []
@@ -51,7 +51,7 @@ def main() -> None:
                 rows.append(pool.apply(_measure, (kind, chunk, arguments.steps, arguments.documents)))
             first = next(row for row in rows if row["chunk"] == chunk)
             ratio = rows[-1]["step_seconds"] / first["step_seconds"]
-            line = "{kind:20} chunk {chunk:4} {step_seconds:7.2f} s a step, {mib:6} MiB, {encode:6.0f} texts/s"
+            line = "{kind:20} chunk {chunk:4} {step_seconds:7.2f} s per step, {mib:6} MiB, {encode:6.0f} texts/s"
             print(f"{line.format(**rows[-1])}, {ratio:.2f} x the biencoder", flush=True)
     if arguments.output:
         write_tsv(arguments.output, rows)

@@ -1,4 +1,4 @@
-"""Ways to make batches measured in the same way: what the comparisons share."""
+"""Measures methods that make batches, all in the same way."""
 
 import multiprocessing
 import resource
@@ -35,13 +35,13 @@ class Row:
 
 
 Open = Callable[[], tuple[PairVectors, Negatives]]
-"""Opens a data set; goes to another process."""
+"""Opens a data set; must be picklable, since another process calls it."""
 
 
 def compare(data: str, opening: Open, jobs: Sequence[tuple[int, str]]) -> list[Row]:
-    """Rows of ``jobs``, batch sizes and methods; where there are not two batches there is none.
+    """One row per job, a batch size and a method; none if the data does not fill two batches.
 
-    Every job runs in a process of its own, so that its peak memory is its own, too.
+    Every job runs in a separate process, so that its peak memory is its own.
     """
     work = [(data, opening, *job) for job in jobs]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
@@ -50,7 +50,7 @@ def compare(data: str, opening: Open, jobs: Sequence[tuple[int, str]]) -> list[R
 
 
 def measure(job: tuple[str, Open, int, str]) -> Row | None:
-    """Run one method, and judge its batches."""
+    """Run one method and measure its batches; None if the data does not fill two."""
     data, opening, batch, method = job
     vectors, negatives = opening()
     if len(vectors) < 2 * batch:

@@ -1,10 +1,9 @@
-"""What Beam costs: the embedding pipeline against the same encoder called directly, side by side.
+"""What Beam costs: the embedding pipeline compared with the same encoder called directly.
 
-``python -m benchmarks.embed [--pairs N] [--repeats N]`` takes the default corpus (``dvc repro ingest``
-first), encodes the same texts in turns, and prints medians and their ratio; the bar is 1.10.
+``python -m benchmarks.embed [--pairs N] [--repeats N]`` takes the default corpus (run ``dvc repro ingest`` first),
+encodes the same texts both ways in turn, and prints the medians and their ratio; the bar is 1.10.
 """
 
-import argparse
 import os
 import statistics
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from batchwright.core.command import new_parser
 from batchwright.core.params import load_params
 from batchwright.formats.pairs import PAIRS_SCHEMA, domains, pairs_file, read_pairs, write_table
 from pipelines.embed.chunks import cut_chunks
@@ -25,8 +25,8 @@ SOURCE = Path("data/pairs")
 
 
 def main() -> None:
-    """Print one line a turn and the ratio of the medians."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.embed")
+    """Print one line per measurement, and the ratio of the medians."""
+    parser = new_parser("benchmarks.embed", str(__doc__), "python -m benchmarks.embed --pairs 1000")
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
@@ -53,7 +53,7 @@ def _take(folder: Path, count: int) -> Path:
 
 
 def _direct(pairs: Path, encoder: EncoderParams, folder: Path) -> int:
-    """The encoder on the same chunks, each saved: all of the work without Beam."""
+    """Encode and save the same chunks: all of the work, without Beam."""
     domain = domains(pairs)[0]
     table = read_pairs(pairs, domain)
     texts = [encoder.prefixes.of(domain, "query") + text for text in table["query"].to_pylist()] + [

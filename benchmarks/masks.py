@@ -1,11 +1,10 @@
 """What masks cost, and how many planted false negatives they find.
 
-``python -m benchmarks.masks [--repeats N] [--groups N]`` builds the masks of generated batches and, in turns, the
-bare matrix product of the same vectors; the bar is 0.60 of its speed, medians. Then it plants false negatives of
+``python -m benchmarks.masks [--repeats N] [--groups N]`` times the masks of generated batches and, in turn, the bare
+matrix product of the same vectors; the bar is 0.60 of the product's speed (medians). Then it plants false negatives of
 known kinds and prints recall and precision of the masks; the bar is a recall of 0.99.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.command import new_parser
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives
 from batchwright.formats.shards import pack_mask
@@ -28,7 +28,7 @@ RULE = FilterParams(vectors="planted", margin=0.05)
 
 def main() -> None:
     """Print speeds, then recall and precision."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.masks")
+    parser = new_parser("benchmarks.masks", str(__doc__), "python -m benchmarks.masks --repeats 5")
     parser.add_argument("--repeats", type=int, default=31)
     parser.add_argument("--groups", type=int, default=20_000)
     arguments = parser.parse_args()
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _print_speed(batch: int, width: int, classes: str, repeats: int) -> None:
-    """``classes``: texts are unique, every tenth is a duplicate, or all are one."""
+    """``classes``: texts are unique, every tenth is a duplicate, or all are the same."""
     rng = np.random.default_rng(batch)
     queries, documents = rng.normal(size=(2, batch, width)).astype(np.float32) / np.float32(np.sqrt(width))
     names = {"unique": batch, "tenth": batch * 9 // 10, "one": 1}[classes]
@@ -80,16 +80,16 @@ def _print_recall(groups: int) -> None:
 
 
 def judge(planted: Planted) -> Negatives:
-    """What the filter makes of the planted pairs."""
+    """Scores, thresholds and classes of the planted pairs, as the filter computes them."""
     scores = np.einsum("nd,nd->n", planted.query_vectors, planted.document_vectors)
     texts = planted.queries, planted.documents
     return _negatives(scores, *(duplicate_classes(side, RULE.near_duplicates) for side in texts))
 
 
 def compare(planted: Planted, negatives: Negatives) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """Planted cells found and all of them by kind, and cells masked beside them, by identity and by score.
+    """Count by kind the planted cells that are found and all of them, and by reason the other cells that are masked.
 
-    A topic's pairs are a batch: each is as hard as batches get.
+    The pairs of a topic are a batch, which is as hard as batches get.
     """
     known = KnownPositives(negatives)
     found, cells = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
@@ -112,7 +112,7 @@ def compare(planted: Planted, negatives: Negatives) -> tuple[dict[str, int], dic
 def _mask(
     queries: NDArray[np.float32], documents: NDArray[np.float32], negatives: Negatives, known: KnownPositives
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The mask of a batch, as packing makes it, and its known positives."""
+    """The mask of a batch, as packing makes it, and the known positives."""
     positives = known.among(negatives.query_class, negatives.document_class)
     mask = false_negatives(queries @ documents.T, negatives.thresholds, positives)
     masked_by(mask, positives, negatives.document_class)

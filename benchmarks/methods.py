@@ -1,4 +1,4 @@
-"""Ways to make batches: ours, the paper's reference, and others that are known."""
+"""Methods to make batches: ours, the paper's reference and others from the literature."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +27,7 @@ NEIGHBOURS = 64
 
 Batches = NDArray[np.int64]
 Batching = Callable[[PairVectors, int], tuple[Batches, NDArray[np.int64]]]
-"""Takes vectors and the batch size; gives batches ``(n, B)`` of row numbers and the sizes of the clusters."""
+"""Takes vectors and the batch size; returns batches ``(n, B)`` of row numbers and the sizes of the clusters."""
 
 
 def random(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
@@ -36,14 +36,14 @@ def random(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]
 
 
 def reference(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """As the reference implementation: mirrored K-Means, clusters in the order of a greedy tour over the
-    centroids of their documents, concatenated and chopped."""
+    """Batches like the reference implementation's: mirrored K-Means, the clusters concatenated along a greedy tour
+    over their document centroids and cut into batches."""
     assignment = METHODS["mirrored"](vectors, _params("mirrored", batch), SEED)
     return _along_tour(vectors, assignment, batch)
 
 
 def faiss_balanced(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """K-Means on q + d, assigned with FAISS's penalties for size (Tavenard et al., 2011), chopped along the tour."""
+    """K-Means on q + d, assigned with FAISS's size penalties (Tavenard et al., 2011), cut along the same tour."""
     points = sum_points(vectors, slice(None))
     k = math.ceil(len(points) / batch)
     centroids = train(points, k, iterations=20, seed=SEED)
@@ -52,8 +52,8 @@ def faiss_balanced(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[n
 
 
 def gcbs(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """Reverse Cuthill-McKee over the graph of the most similar queries and documents (Sachidananda et al.,
-    2023), chopped. The graph is that of the nearest neighbours above their median similarity."""
+    """The reverse Cuthill-McKee order over the graph of the most similar queries and documents (Sachidananda et al.,
+    2023), cut into batches. The graph joins nearest neighbours above their median similarity."""
     queries, documents = vectors.queries(slice(None)), vectors.documents(slice(None))
     count = len(queries)
     found, near = faiss.knn(queries, documents, min(NEIGHBOURS, count), metric=faiss.METRIC_INNER_PRODUCT)
@@ -65,21 +65,21 @@ def gcbs(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
 
 
 def clustered(method: str, vectors: PairVectors, batch: int, **changes: int) -> tuple[Batches, NDArray[np.int64]]:
-    """One of this project's clustering methods and its packing."""
+    """One of this project's clustering methods with its packing."""
     assignment = METHODS[method](vectors, _params(method, batch, **changes), SEED)
     clusters = _clusters(vectors, assignment)
-    # Another seed: the generator that clusters drew from would leave over the pairs that clusters had no room for.
+    # Another seed: with the clusters' own, packing would leave over the very pairs that clusters had no room for.
     return _chop(contextual(clusters, batch, 1.0, np.random.default_rng(SEED + 1)), batch), clusters.sizes
 
 
 def flat(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """``balanced`` without cells, all vectors in memory."""
+    """``balanced`` without cells, with all vectors in memory."""
     cells.MOST_CLUSTERS = len(vectors)
     return clustered("balanced", vectors, batch, resident_pairs=len(vectors))
 
 
 def optimum(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """``flat``, and pairs exchanged until hardly any two of 64 neighbouring clusters gain by it."""
+    """``flat``, but pairs are exchanged until hardly any two of 64 neighbouring clusters gain by it."""
     exchange.NEIGHBOURS, exchange.ROUNDS, exchange.STALL, exchange.LEAST_GAIN = 64, 10_000, 64, 1e-6
     return flat(vectors, batch)
 

@@ -1,4 +1,4 @@
-"""Pairs with false negatives that are known: every pair is joined by another whose document answers its query, too."""
+"""Pairs with known false negatives: each comes with a second pair whose document also answers its query."""
 
 import string
 import unicodedata
@@ -18,7 +18,7 @@ TOPIC, QUERY, PARAPHRASE = 0.92, 0.75, 0.97
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """Pairs of one ``group`` answer each other's queries; ``kind`` is what its second pair is to its first."""
+    """The two pairs of a ``group`` answer each other's queries; ``kind`` says how the second is made from the first."""
 
     queries: list[str]
     documents: list[str]
@@ -51,12 +51,12 @@ def small_edits(pair: Text, rng: Rng) -> Text:
 
 
 def paraphrase(_pair: Text, rng: Rng) -> Text:
-    """Another query, a document in other words that means the same: only its vector tells."""
+    """Another query, a document in other words that means the same, as only its vector shows."""
     return words(rng, 8), words(rng, 60)
 
 
 def same_query(pair: Text, rng: Rng) -> Text:
-    """The query in another form, with an answer of its own."""
+    """The same query in another form, with another answer."""
     return f" {pair[0].title()}?", words(rng, 60)
 
 
@@ -66,7 +66,7 @@ KINDS: dict[str, Callable[[Text, Rng], Text]] = {
 
 
 def plant(groups: int, topics: int, seed: int) -> Planted:
-    """``2 * groups`` pairs, the kinds in turn; pair ``2 g + 1`` is the second of group ``g``."""
+    """``2 * groups`` pairs, cycling through the kinds; pair ``2 g + 1`` is the second of group ``g``."""
     rng = np.random.default_rng(seed)
     kinds = [list(KINDS)[group % len(KINDS)] for group in range(groups)]
     first = [(words(rng, 8), words(rng, 60)) for _ in range(groups)]
@@ -76,7 +76,7 @@ def plant(groups: int, topics: int, seed: int) -> Planted:
     same = np.isin(kinds, ["exact_copy", "other_form", "small_edits"])
     right = np.where(same[:, None], left, _near(left, PARAPHRASE, rng))
     other = np.array(kinds) == "same_query"
-    right[other] = _near(left[other], QUERY, rng)  # an answer that the vectors know nothing of
+    right[other] = _near(left[other], QUERY, rng)  # the vectors alone do not show that it is an answer
     documents = np.stack([left, right], axis=1).reshape(2 * groups, WIDTH).astype(np.float32)
     pairs = [pair for both in zip(first, second, strict=True) for pair in both]
     return Planted(
@@ -98,7 +98,7 @@ def words(rng: Rng, count: int) -> str:
 
 
 def _near(vectors: NDArray[np.float64], cosine: float, rng: Rng) -> NDArray[np.float64]:
-    """Unit vectors at this cosine from ``vectors``, in a random direction."""
+    """Unit vectors that have this cosine with ``vectors``, in random directions."""
     noise = rng.normal(size=vectors.shape)
     noise -= np.einsum("nd,nd->n", noise, vectors)[:, None] * vectors
     return _unit(cosine * vectors + np.sqrt(1 - cosine**2) * _unit(noise))

@@ -1,12 +1,11 @@
-"""How the cost of making batches grows with the number of pairs, on generated vectors.
+"""How the cost of making batches grows with the number of pairs, measured on generated vectors.
 
 ``python -m benchmarks.scale [--pairs 10000 100000 1000000] [--batch 128] [--methods ...] [--output FILE]``
 
-Prints the table of ``benchmarks.batches`` for each size, and how many times as long each method took as for the size
-before.
+Prints the table of ``benchmarks.batches`` for each size, and how many times longer each method took than for the
+previous size.
 """
 
-import argparse
 import itertools
 import tempfile
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.vectors import PairVectors, blocks
@@ -33,7 +33,7 @@ SEED = 17
 
 def main() -> None:
     """Print the tables, and write them as one TSV file."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
+    parser = new_parser("benchmarks.scale", str(__doc__), "python -m benchmarks.scale --pairs 10000 100000")
     parser.add_argument("--pairs", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--methods", nargs="+", choices=sorted(ALL), default=["random", "balanced"])
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def generate(file: Path, pairs: int) -> None:
-    """Unit vectors, queries first: fields of topics of pairs, and noise, float16."""
+    """Write unit vectors in float16, queries first: pairs in topics, topics in fields, and noise."""
     rng = np.random.default_rng(SEED)
     topics = max(1, pairs // PAIRS_A_TOPIC)
     fields = _units(rng, max(1, topics // TOPICS_A_FIELD))
@@ -81,7 +81,7 @@ def _units(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
 
 
 def open_generated(file: Path) -> tuple[PairVectors, Negatives]:
-    """Pairs whose texts are all different; what scores too high is a false negative."""
+    """Pairs of which no two texts are the same, so that only the score makes false negatives."""
     both = np.load(file, mmap_mode="r")
     pairs = len(both) // 2
     vectors = PairVectors(vectors=both, rows=np.arange(2 * pairs).reshape(2, pairs))

@@ -1,10 +1,9 @@
-"""What the mask costs a training step: stored masks, the same loss without one, and one found anew by a guide model.
+"""What the mask costs a training step: a stored mask, no mask, and a mask computed in each step by a guide model.
 
-``python -m benchmarks.step [--steps N]`` takes the packed default corpus (``dvc repro pack fetch`` first), takes the same
-batches through the three in turns, and prints medians and their ratios; the bar for stored masks is 1.05.
+``python -m benchmarks.step [--steps N]`` takes the packed default corpus (run ``dvc repro pack fetch`` first), runs the
+same batches through the three in turn, and prints medians and their ratios; the bar for stored masks is 1.05.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from sentence_transformers.sentence_transformer.losses import GISTEmbedLoss
 from torch import Tensor
 from torch.nn import functional
 
+from batchwright.core.command import new_parser
 from batchwright.core.params import Base, load_params
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.sentence_model import load_model
@@ -36,8 +36,8 @@ Step = Callable[[TrainBatch], object]
 
 
 def main() -> None:
-    """Print the medians of a step, and their ratios to that without a mask."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.step")
+    """Print the median time per step of each, and its ratio to the step without a mask."""
+    parser = new_parser("benchmarks.step", str(__doc__), "python -m benchmarks.step --steps 15")
     parser.add_argument("--steps", type=int, default=15)
     arguments = parser.parse_args()
     job = _job()
@@ -54,7 +54,7 @@ def main() -> None:
     without = statistics.median(seconds["without"])
     for name, found in seconds.items():
         middle = statistics.median(found)
-        print(f"{name:8} {1000 * middle:8.1f} ms a step, ratio {middle / without:.3f}")
+        print(f"{name:8} {1000 * middle:8.1f} ms per step, ratio {middle / without:.3f}")
     print(f"bar for stored: {BAR}")
 
 
@@ -73,7 +73,7 @@ def _job() -> TrainJob:
 
 
 def _unmasked(job: TrainJob) -> Step:
-    """The biencoder's step with a loss that knows no mask."""
+    """The biencoder's step with a loss that ignores the mask."""
     learner = build_learner(job)
 
     def step(batch: TrainBatch) -> object:
@@ -92,7 +92,7 @@ def _without_mask(
 
 
 def _guided(job: TrainJob) -> Step:
-    """sentence-transformers' GIST loss, which runs a guide model in every step; here a copy of the start model."""
+    """A step with sentence-transformers' GIST loss, which runs a guide model; here a copy of the start model."""
     model, guide = (load_model(job.start_model, job.info.max_length, job.device) for _ in range(2))
     loss = GISTEmbedLoss(model, guide, temperature=load_params("train.biencoder", Params).temperature)
 

@@ -1,12 +1,11 @@
-"""The short tour against the greedy one and a random order, on generated centroids: length and cost.
+"""Length and cost of the short tour, compared with the greedy one and a random order, on generated centroids.
 
 ``python -m benchmarks.tour [--sizes 10000 100000] [--repeats N] [--greedy-up-to K] [--output FILE]``
 
-Lengths are sums of 1 - cosine. The greedy tour takes O(K^2): minutes at 100,000 centroids. Every line is
-measured in a process of its own, so that its peak memory is its own, too; the centroids are part of it.
+Lengths are sums of 1 - cosine. The greedy tour takes O(K^2) time: minutes at 100,000 centroids. Every line is measured
+in a separate process, so that its peak memory, which includes the centroids, is its own.
 """
 
-import argparse
 import multiprocessing
 import resource
 import statistics
@@ -19,6 +18,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from stages.pack.tour import short_tour, tour_length
 from stages.pack.tour.greedy import greedy_tour
@@ -32,10 +32,10 @@ BARS = {10_000: 2, 100_000: 60, 1_000_000: 900}
 
 
 def main() -> None:
-    """Print one line for each kind and number of centroids, and write them as a TSV file."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tour")
+    """Print one line per kind and number of centroids, and write them as a TSV file."""
+    parser = new_parser("benchmarks.tour", str(__doc__), "python -m benchmarks.tour --sizes 10000")
     parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000])
-    parser.add_argument("--repeats", type=int, default=3, help="seconds are their median")
+    parser.add_argument("--repeats", type=int, default=3, help="measurements; their median is reported")
     parser.add_argument("--greedy-up-to", type=int, default=10_000)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def topics(count: int) -> NDArray[np.float32]:
-    """Centroids of topics, which lie in fields: within a topic, the cosine is about .7."""
+    """Centroids grouped in topics, and topics in fields; within a topic, the cosine is about .7."""
     rng = np.random.default_rng(SEED)
     number = max(1, count // CENTROIDS_A_TOPIC)
     fields = rng.standard_normal((max(1, number // TOPICS_A_FIELD), WIDTH), dtype=np.float32)
@@ -64,7 +64,7 @@ def topics(count: int) -> NDArray[np.float32]:
 
 
 def unstructured(count: int) -> NDArray[np.float32]:
-    """Random directions: no neighbour is much nearer than others, the worst case of a search."""
+    """Random directions: no neighbour is much nearer than the others, which is the worst case for a search."""
     centroids: NDArray[np.float32] = np.random.default_rng(SEED).standard_normal((count, WIDTH), dtype=np.float32)
     return centroids
 

@@ -1,18 +1,17 @@
-"""What XTR's scores cost: memory and time of training with all similarities held, and of search with vectors gathered.
+"""What XTR's scores cost in training, compared with holding all similarities, and in search, compared with ColBERT.
 
 ``python -m benchmarks.xtr [--batches ...] [--lengths Q D] [--k K] [--repeats N] [--output FILE]``
 
-``streaming`` is this project's score; ``dense`` the definition, all similarities at once; ``library`` sentence-
-transformers' ``xtr_scores``; ``pylate`` PyLate's, where ``pip install --no-deps pylate`` was run. Each scores random
-unit vectors of 128 dimensions with a cross-entropy on top, forward and backward, in a process of its own, whose peak
-memory above its start is printed. The bar: streaming holds a batch at which dense needs 8 times the memory, at no more
-than 1.3 times its time.
+``streaming`` is this project's score, ``dense`` its definition with all similarities at once, ``library``
+``xtr_scores`` of sentence-transformers, and ``pylate`` PyLate's score, if it is installed (``pip install --no-deps
+pylate``). Each scores random unit vectors of 128 dimensions with a cross-entropy on top, forward and backward, in a
+separate process, whose peak memory above its start is printed. The bar: streaming handles a batch for which dense
+needs 8 times the memory, in at most 1.3 times its time.
 
-``python -m benchmarks.xtr --search`` times scoring the documents that a query's tokens retrieve by imputation, and by
-gathering their vectors.
+``python -m benchmarks.xtr --search`` times two ways to score the documents that a query's tokens retrieve: by
+imputation, and by gathering their vectors.
 """
 
-import argparse
 import importlib.util
 import multiprocessing
 import resource
@@ -28,6 +27,7 @@ from sentence_transformers.multi_vector_encoder.scoring.xtr import xtr_scores
 from torch import Tensor
 from torch.nn import functional
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.retrievers.xtr.impute import colbert_operations, collect, xtr_operations
 from experiments.common.workspace import Row
@@ -55,8 +55,8 @@ INSTALLED = [way for way in WAYS if way != "pylate" or importlib.util.find_spec(
 
 
 def main() -> None:
-    """Print a line for each batch size and way."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.xtr")
+    """Print one line per batch size and way."""
+    parser = new_parser("benchmarks.xtr", str(__doc__), "python -m benchmarks.xtr --batches 32 64")
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128])
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=INSTALLED)
     parser.add_argument("--lengths", nargs=2, type=int, default=[32, 64])
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: int) -> Row:
-    """Median of processor seconds, since wall time knows of other programs, too."""
+    """Memory and median processor time; wall time would include other programs."""
     generator = torch.Generator().manual_seed(0)
 
     def texts(length: int) -> Tokens:
@@ -105,7 +105,7 @@ def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: in
 
 
 def _search(tokens: int = 16, k: int = 100, length: int = 55, documents: int = 20_000) -> None:
-    """The paper's table 1, measured: 16 query tokens retrieve 100 tokens each; documents have 55 of 128 dimensions."""
+    """The paper's table 1, measured: 16 query tokens retrieve 100 tokens each; documents have 55 tokens, width 128."""
     generator = np.random.default_rng(0)
     corpus = generator.normal(size=(documents, length, WIDTH)).astype(np.float32)
     query = generator.normal(size=(tokens, WIDTH)).astype(np.float32)
@@ -125,7 +125,7 @@ def _search(tokens: int = 16, k: int = 100, length: int = 55, documents: int = 2
             run()
             spent.append(time.process_time() - start)
         times[name] = statistics.median(spent)
-        print(f"{name:10} {1000 * times[name]:8.2f} ms a query, {len(candidates)} candidates")
+        print(f"{name:10} {1000 * times[name]:8.2f} ms per query, {len(candidates)} candidates")
     counted = colbert_operations(tokens, k, length, WIDTH) / xtr_operations(tokens, k, 2.5)
     print(f"imputing is {times['gathering'] / times['imputing']:.0f} times as fast; by the paper's count {counted:.1f}")
 

@@ -1,4 +1,4 @@
-"""Kinds of tables that tell what something costs."""
+"""Tables of costs."""
 
 import statistics
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from stages.report.table import share
 
 _REFERENCE = "reference"
 _BATCHES = 20
-"""So many batches a data set must give for its hardness to count."""
+"""Data sets with fewer batches are left out of the medians."""
 
 
 def batches_table(files: Sequence[Path]) -> Lines:
@@ -22,7 +22,7 @@ def batches_table(files: Sequence[Path]) -> Lines:
 
 
 def rows_table(files: Sequence[Path]) -> Lines:
-    """Every row of the file."""
+    """All rows of the files, with long numbers rounded."""
     rows = read_files(files)
     return [list(rows[0]), *([_plain(cell) for cell in row.values()] for row in rows)]
 
@@ -39,7 +39,7 @@ def scores_table(files: Sequence[Path]) -> Lines:
 
 
 def _compare(rows: Sequence[Row], method: str, size: str) -> str:
-    """Hardness and time of a method by the reference's."""
+    """Hardness and time of a method relative to the reference."""
     references = {row["data"]: row for row in rows if (row["method"], row["batch"]) == (_REFERENCE, size)}
     own = [row for row in rows if (row["method"], row["batch"]) == (method, size) and int(row["batches"]) >= _BATCHES]
     harder, slower = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from batchwright.core.command import run
+from batchwright.core.command import command
 from batchwright.core.params import Base, Params
 from batchwright.formats.runs import Run
 from docs.schema_tables import tables
@@ -37,7 +37,7 @@ with which editors complete and check it. Parameters that are not listed here ar
 
 
 class TrainParams(Params):
-    """Group ``train``; each variant that ``runs`` name needs its group."""
+    """Group ``train``; every variant that ``runs`` names needs its group."""
 
     common: Common
     """What all runs share, unless their entry in ``runs`` says otherwise."""
@@ -73,9 +73,9 @@ class AllParams(Params):
     train: TrainParams
     """How models are trained, by variant."""
     runs: dict[str, Run]
-    """What to train: each run gives a model ``models/NAME`` and its results."""
+    """What to train: each run produces ``models/NAME`` and its results."""
     mine: dict[str, Mining]
-    """Copies of the contextual batches with hard negatives that a trained model finds, in ``data/shards/NAME``."""
+    """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
     tokens: list[str]
     """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
     evaluate: EvaluateParams
@@ -83,7 +83,7 @@ class AllParams(Params):
 
 
 class _Untitled(GenerateJsonSchema):
-    """Leaves out titles of fields, which repeat their names."""
+    """Leaves out the titles of fields, which only repeat their names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -94,24 +94,28 @@ def schema() -> dict[str, Any]:
     found = AllParams.model_json_schema(schema_generator=_Untitled)
     for model in [found, *found["$defs"].values()]:
         del model["title"]
-        if "kind" in model["properties"]:  # says which model this is, so the model's docstring says what it means
+        if "kind" in model["properties"]:  # its value selects the model, so the model's docstring describes it
             model["properties"]["kind"].setdefault("description", model["description"])
     plain: dict[str, Any] = json.loads(json.dumps(found).replace("``", "`"))
     return {"$schema": GenerateJsonSchema.schema_dialect, **plain}
 
 
 def contents() -> dict[Path, str]:
-    """What each generated file holds."""
+    """The content of each generated file."""
     found = schema()
     return {SCHEMA: json.dumps(found, indent=2) + "\n", REFERENCE: _INTRODUCTION + tables(found)}
 
 
 def main() -> str:
-    """Write schema and reference."""
+    """Write the schema and the reference."""
     for file, text in contents().items():
         file.write_text(text, encoding="utf-8")
     return f"{SCHEMA.name} and {REFERENCE.name} written"
 
 
 if __name__ == "__main__":
-    run("docs.parameters", main)
+    command(
+        "docs.parameters",
+        "Writes the parameter reference, docs/parameters.md, and the JSON schema of params.yaml.",
+        "python -m docs.parameters",
+    )

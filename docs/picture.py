@@ -1,39 +1,50 @@
-"""``python -m docs.picture``: draws README's picture of the newest results, ``docs/results.svg``."""
+"""``python -m docs.picture``: draws README's picture, ``docs/results.svg``."""
 
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from batchwright.core.atomic import atomic_file
-from batchwright.core.command import run
-from batchwright.core.params import load_params
-from batchwright.formats.runs import Runs
-from stages.report.evaluation import HELD_OUT, evaluation_files, read_evaluation
-from stages.report.sections.hardness import draw_hardness, read_batches
-from stages.report.sections.results import bars_height, draw_bars
+from batchwright.core.command import command
+from docs.schedule import Length, read_lengths
+from stages.report.charts import colour
 from stages.report.svg import STYLE, standalone
 
+EXPERIMENTS = Path("experiments/batches")
+FILES = [EXPERIMENTS / "quality.tsv", EXPERIMENTS / "quality_longer.tsv"]
 PICTURE = Path("docs/results.svg")
 
 
 def main() -> str:
-    """Write hardness of the batches and nDCG@10 of the systems, side by side."""
-    runs = load_params("runs", Runs).root
-    scores = read_evaluation(evaluation_files(runs)).ndcg(HELD_OUT)
-    batches = read_batches()
+    """Write nDCG@10 by epochs for both kinds of batches."""
     with mpl.rc_context(STYLE):
-        figure = Figure((10.0, max(3.0, bars_height(scores))), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        draw_hardness(left, batches)
-        left.set_title("How hard the batches are")
-        draw_bars(right, scores, {name: run.batches for name, run in runs.items()})
-        right.set_title("How well the models retrieve")
+        figure = Figure((6.4, 3.2), layout="constrained")
+        _draw(figure.add_subplot(), read_lengths(FILES))
         picture = standalone(figure)
     with atomic_file(PICTURE) as temporary:
         temporary.write_text(picture, encoding="utf-8")
     return f"{PICTURE} written"
 
 
+def _draw(axes: Axes, lengths: Sequence[Length]) -> None:
+    epochs = [length.epochs for length in lengths]
+    for label, batches in (("Batchwright's schedule", "contextual"), ("random batches", "random")):
+        values = [length.schedule if batches == "contextual" else length.random for length in lengths]
+        means, spreads = [statistics.mean(each) for each in values], [statistics.stdev(each) for each in values]
+        axes.errorbar(epochs, means, spreads, color=colour(batches), linewidth=2, marker="o", capsize=3, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(epochs, [str(each) for each in epochs])
+    axes.set(xlabel="epochs of training", ylabel="nDCG@10, held-out queries")
+    axes.legend(loc="lower right")
+
+
 if __name__ == "__main__":
-    run("docs.picture", main)
+    command(
+        "docs.picture",
+        "Draws README's picture, docs/results.svg, from the experiments.",
+        "python -m docs.picture",
+    )

@@ -1,4 +1,4 @@
-"""Kinds of tables that tell how well something retrieves."""
+"""Tables of retrieval quality."""
 
 import statistics
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from stages.report.table import share
 
 
 def results_table(files: Sequence[Path]) -> Lines:
-    """One row per system of all files, as in the report."""
+    """One row per system in the files, as in the report."""
     evaluation = read_evaluation(files, need_tables=False)
     table = results.results_table(evaluation)
     collections = [name.replace("_", "-") for name in evaluation.collections for _ in results.MEASURES]
@@ -26,9 +26,9 @@ def runs_table(files: Sequence[Path]) -> Lines:
 
 
 def quality_table(files: Sequence[Path]) -> Lines:
-    """One row per setting: mean and spread of nDCG@10 on the domains trained on and on others.
+    """One row per setting: mean and spread of nDCG@10 on the domains trained on and on all others.
 
-    Columns are by domains trained on, and by epochs where these differ.
+    There are two columns for each set of training domains, and for each number of epochs if these differ.
     """
     rows = read_files(files)
     kinds = list(dict.fromkeys((row["domains"], row["epochs"]) for row in rows))
@@ -48,7 +48,7 @@ def quality_table(files: Sequence[Path]) -> Lines:
 
 
 def tokens_table(files: Sequence[Path]) -> Lines:
-    """One row per collection and kind of training: nDCG@10 by number of tokens retrieved, and the cost of search."""
+    """One row per training score and collection: nDCG@10 by number of tokens retrieved, and the cost of search."""
     rows = read_files(files)
     ways = [key for key in rows[0] if key.startswith("ndcg@10 ")]
     costs = {"candidates 100": "candidates, 100", "imputed 100": "imputed, 100"}

@@ -1,4 +1,4 @@
-"""Rows of TSV files, and numbers as the tables show them."""
+"""Rows of TSV files, and how tables show numbers."""
 
 import csv
 import statistics
@@ -20,7 +20,7 @@ def read_files(files: Sequence[Path]) -> list[Row]:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean, and the standard deviation of several."""
+    """Mean, and the standard deviation if there is more than one value."""
     if not values:
         return ""
     return share(statistics.mean(values)) + (f" ± {share(statistics.stdev(values))}" if len(values) > 1 else "")

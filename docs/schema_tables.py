@@ -1,4 +1,4 @@
-"""Markdown tables of what a JSON schema, made by pydantic, describes: one per model."""
+"""Markdown tables for a JSON schema made by pydantic, one per model."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _LIMITS = {
 
 
 class Section(NamedTuple):
-    """Where a model has its table; another place that takes the same model links to it."""
+    """The section with a model's table; other fields that take the same model link to it."""
 
     path: str
     kind: str
@@ -38,7 +38,7 @@ class Section(NamedTuple):
 
 
 def tables(schema: Schema) -> str:
-    """The table of the whole schema, then a section for each model in it."""
+    """The table of the top level, then a section for each model in the schema."""
     models = {f"#/$defs/{name}": model for name, model in schema["$defs"].items()}
     sections: dict[str, Section] = {}
     _collect(schema, "", models, sections)
@@ -59,7 +59,7 @@ def _collect(model: Schema, path: str, models: Mapping[str, Schema], sections: d
 
 
 def _references(field: Schema, path: str) -> Iterator[tuple[str, str, str]]:
-    """Path, kind (where there are several) and reference of each model that ``field`` may hold."""
+    """Path, kind (if there are several) and reference of each model that ``field`` may hold."""
     if "$ref" in field:
         yield path, "", field["$ref"]
     kinds = {reference: kind for kind, reference in field.get("discriminator", {}).get("mapping", {}).items()}
@@ -82,7 +82,7 @@ def _table(model: Schema, sections: Mapping[str, Section]) -> str:
 
 
 def _values(field: Schema, sections: Mapping[str, Section]) -> str:
-    """What a field may hold; that it may be null is left to its default."""
+    """The values of a field, except null, which only the default shows."""
     if "anyOf" in field:
         return _either([_values(choice, sections) for choice in field["anyOf"] if choice.get("type") != "null"])
     if field.get("type") == "array":
@@ -107,7 +107,7 @@ def _either(choices: list[str]) -> str:
 
 
 def _default(value: Any) -> str:
-    """A default as YAML has it; that of a whole model stands in the model's own table."""
+    """A default as written in YAML; the defaults of a model are in the model's own table."""
     if isinstance(value, dict) and value:
         return "its defaults"
     if isinstance(value, str):

@@ -1,13 +1,14 @@
-"""``python -m docs.tables``: puts figures into README and docs, behind each ``<!-- KIND: FILE... -->``."""
+"""``python -m docs.tables``: fills the tables of README and docs, each below its ``<!-- KIND: FILE... -->``."""
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from batchwright.core.command import run
+from batchwright.core.command import command
 from docs.cost_tables import batches_table, rows_table, scores_table
 from docs.quality_tables import quality_table, results_table, runs_table, tokens_table
 from docs.rows import Lines
+from docs.schedule import schedule_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,6 +20,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "rows": rows_table,
     "tokens": tokens_table,
     "scores": scores_table,
+    "schedule": schedule_table,
 }
 _TABLE = re.compile(rf"<!-- ({'|'.join(KINDS)}): (.*) -->\n(?:\|.*\n)*")
 
@@ -31,7 +33,7 @@ def main() -> str:
 
 
 def fill(text: str) -> str:
-    """``text`` with every marked table made anew from its files; without a file, the table is left out."""
+    """``text`` with every marked table rebuilt from its files, or left out if a file is missing."""
     return _TABLE.sub(lambda found: f"{found[0].splitlines()[0]}\n{_table(found[1], found[2].split())}", text)
 
 
@@ -45,4 +47,8 @@ def _table(kind: str, names: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    run("docs.tables", main)
+    command(
+        "docs.tables",
+        "Fills the tables of README and docs from results and experiments.",
+        "python -m docs.tables",
+    )

@@ -1,4 +1,4 @@
-"""Quality: the code of every experiment beside the tables that it wrote."""
+"""Experiments on quality: the code of each beside the tables that it wrote."""
 
 from batchwright.core.command import keep_quiet
 

@@ -1,4 +1,4 @@
-"""Apache Beam as the pipelines use it: record batches as elements, user errors as data, no noise."""
+"""Apache Beam for the pipelines: record batches as elements, user errors as data, quiet output."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ _bar: "tqdm[Any] | None" = None
 
 
 class RecordBatchCoder(beam.coders.Coder):  # type: ignore[misc]
-    """Record batches as Arrow IPC streams; pickling a slice would carry the whole batch along."""
+    """Encodes record batches as Arrow IPC streams; pickling a slice would pickle the whole batch."""
 
     def encode(self, value: pa.RecordBatch) -> bytes:
         sink = pa.BufferOutputStream()
@@ -48,10 +48,10 @@ beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
 
 @contextlib.contextmanager
 def pipeline() -> Iterator[beam.Pipeline]:
-    """A pipeline on the runner that ``BEAM_OPTIONS`` asks for; it runs where the block ends.
+    """Yield a pipeline with the options in ``BEAM_OPTIONS``; it runs at the end of the block.
 
     Raises:
-        InputError: the options are not Beam's.
+        InputError: Beam does not accept the options.
         OSError: a worker raised one.
     """
     graph = _new_pipeline()
@@ -59,7 +59,7 @@ def pipeline() -> Iterator[beam.Pipeline]:
         with graph:
             yield graph
     except RuntimeError as error:
-        # All that Beam keeps of a worker's exception is its text.
+        # Beam keeps only the text of a worker's exception.
         if found := _WORKER_OS_ERROR.search(str(error)):
             raise OSError(*([int(found[1])] if found[1] else []), found[2]) from None
         raise
@@ -80,9 +80,9 @@ def _new_pipeline() -> beam.Pipeline:
 
 
 def guarded(work: Callable[..., Iterator[Element]], errors: Path) -> Callable[..., Iterator[Element]]:
-    """Make a ``FlatMap`` function leave an InputError in the folder ``errors``, for ``raise_errors``.
+    """Wrap a ``FlatMap`` function so that an InputError is saved in the folder ``errors``, for ``raise_errors``.
 
-    Raised in a worker it would reach the user as a traceback inside a RuntimeError.
+    An InputError raised in a worker would reach the user as a traceback inside a RuntimeError.
     """
 
     def call(*arguments: Any) -> Iterator[Element]:
@@ -95,25 +95,25 @@ def guarded(work: Callable[..., Iterator[Element]], errors: Path) -> Callable[..
 
 
 def save(element: object, folder: Path) -> None:
-    """Leave a JSON-serialisable element in ``folder`` for the driver; doing so twice is doing so once."""
+    """Save a JSON-serialisable element in ``folder`` for the driver; saving it again changes nothing."""
     with atomic_file(folder / f"{fingerprint(element)}.json", durable=False) as temporary:
         temporary.write_text(json.dumps(element), encoding="utf-8")
 
 
 def saved(folder: Path) -> list[Any]:
-    """The elements that workers left in ``folder``, in an order that depends on nothing but them."""
+    """The elements that workers saved in ``folder``, in an order that depends only on their content."""
     return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
 
 
 def raise_errors(folder: Path) -> None:
-    """Raise the user errors that workers left in ``folder``, as one InputError."""
+    """Raise the user errors that workers saved in ``folder``, if any, as one InputError."""
     if messages := sorted(saved(folder)):
         raise InputError("\n".join(messages))
 
 
 @contextlib.contextmanager
 def progress(total: int, label: str, unit: str) -> Iterator[None]:
-    """Show a bar on stderr that ``advance`` moves; workers in other processes move nothing."""
+    """Show a progress bar on stderr for ``advance`` to move; workers in other processes cannot move it."""
     global _bar
     with tqdm(total=total, desc=label, unit=unit, mininterval=2, delay=2) as _bar:
         try:
@@ -123,6 +123,6 @@ def progress(total: int, label: str, unit: str) -> Iterator[None]:
 
 
 def advance(done: int = 1) -> None:
-    """Move the bar of this process, if it shows one."""
+    """Move this process's progress bar, if there is one."""
     if _bar is not None:
         _bar.update(done)

@@ -1,4 +1,4 @@
-"""Finding files by pattern, and errors that name the file that could not be read."""
+"""Finds files by pattern, and turns read errors into messages that name the file."""
 
 import glob
 from collections.abc import Iterator
@@ -11,7 +11,11 @@ from batchwright.core.errors import InputError
 
 
 def find_files(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted; raises InputError where there are none."""
+    """List the files that match a path or glob pattern, sorted.
+
+    Raises:
+        InputError: there are none.
+    """
     found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
     files = [name for name in found if Path(name).is_file()]
     if files:
@@ -24,9 +28,9 @@ def find_files(pattern: str) -> list[str]:
 
 @contextmanager
 def readable(file: str) -> Iterator[None]:
-    """Turn what reading a damaged file raises into an InputError that names it."""
+    """Turn the exceptions of reading a damaged file into an InputError that names it."""
     try:
         yield
     except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{file}: cannot be read ({reason}); the file is damaged or of another format") from None
+        raise InputError(f"{file}: cannot be read ({reason}); the file is damaged or in another format") from None

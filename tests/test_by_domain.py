@@ -1,4 +1,4 @@
-"""Stages that work domain by domain: killed, they go on."""
+"""Stages that work domain by domain resume after they are killed."""
 
 import time
 from pathlib import Path
@@ -35,7 +35,7 @@ def kill_after_one_domain(stage: str, folder: Path) -> None:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The domains that are worked on from now on."""
+    """Record the domains that are processed from now on."""
     worked: list[str] = []
     real = by_domain.sync_files
 
@@ -48,7 +48,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_one_goes_on_and_gives_the_same_bytes(stage: str, corpus: Path, monkeypatch) -> None:
+def test_a_killed_run_resumes_and_gives_the_same_bytes(stage: str, corpus: Path, monkeypatch) -> None:
     module, output, changes = STAGES[stage]
     module.main()
     uninterrupted = tree(Path(output)), tree(Path("results"))
@@ -58,16 +58,16 @@ def test_a_killed_one_goes_on_and_gives_the_same_bytes(stage: str, corpus: Path,
     assert old != uninterrupted[0]
     write_params(corpus)
     kill_after_one_domain(stage, corpus)
-    assert tree(Path(output)) == old, "a killed stage must leave what was there as it was"
+    assert tree(Path(output)) == old, "a killed stage must leave its old output unchanged"
     worked = watch(monkeypatch)
     module.main()
     assert worked == ["ants.json", "bees%2Fwild"]
     assert (tree(Path(output)), tree(Path("results"))) == uninterrupted
-    assert not list(Path(".scratch", stage).iterdir()), "nothing of a finished run is left for a later one"
+    assert not list(Path(".scratch", stage).iterdir()), "a finished run must leave nothing in scratch"
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_a_killed_one_left_is_not_used_with_other_parameters(stage: str, corpus: Path, monkeypatch) -> None:
+def test_a_killed_run_is_not_resumed_with_other_parameters(stage: str, corpus: Path, monkeypatch) -> None:
     module, _, changes = STAGES[stage]
     kill_after_one_domain(stage, corpus)
     write_params(corpus, changes)
@@ -76,7 +76,7 @@ def test_what_a_killed_one_left_is_not_used_with_other_parameters(stage: str, co
     assert worked == ["ants", "ants.json", "bees%2Fwild"]
 
 
-def test_a_new_model_makes_all_negatives_anew(corpus: Path, monkeypatch) -> None:
+def test_a_new_model_recomputes_all_negatives(corpus: Path, monkeypatch) -> None:
     kill_after_one_domain("filter", corpus)
     file = Path("data/vectors/planted/encoder.json")
     assert read_json(file, made_by="embed")["weights"]

@@ -1,1 +1,1 @@
-"""Training: what all variants share lies here, a variant is a folder; only ``launch`` knows of Ray."""
+"""Training: each variant is a folder, ``common`` is what they share, and only ``launch`` imports Ray."""

@@ -1,4 +1,4 @@
-"""Ray Train around a training job: the only module here that imports Ray."""
+"""Runs a training job with Ray Train. No other module of this package imports Ray."""
 
 import logging
 import os
@@ -22,10 +22,13 @@ J = TypeVar("J", bound=Job)
 
 
 def launch(job: J, work: Callable[[J], None]) -> None:
-    """Do ``work``, a module's function, with as many workers as ``BATCHWRIGHT_TRAIN_WORKERS`` says; 0 is this process.
+    """Run ``work`` on as many workers as ``BATCHWRIGHT_TRAIN_WORKERS`` says; 0 runs it in this process.
+
+    ``work`` must be a module-level function.
 
     Raises:
-        InputError: the cluster or the batch is too small for so many, a worker raised one, or Ray gave up.
+        InputError: the batch or the cluster is too small for that many workers, the cluster does not answer, a worker
+            raised an InputError, or training failed on every attempt.
     """
     workers = train_workers()
     logging.getLogger("ray.train").setLevel(logging.ERROR)
@@ -81,13 +84,13 @@ def _train(config: dict[str, Any]) -> None:
 
 
 def _train_on_worker(config: dict[str, Any]) -> None:
-    """Train; leave an InputError as a message for ``launch``, since Ray would print it and try again."""
+    """Train. Leave the message of an InputError for ``launch``: if it were raised, Ray would print it and retry."""
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     try:
         _train(config)
     except InputError as error:
         _message_file(config["job"]).write_text(str(error), encoding="utf-8")
-        dist.destroy_process_group()  # ranks that did not fail would wait for this one
+        dist.destroy_process_group()  # or the ranks that did not fail would wait for this one
 
 
 def _message_file(job: Job) -> Path:
@@ -103,7 +106,8 @@ def _raise_message(job: Job) -> None:
 def _check_batch(job: Job, workers: int) -> None:
     if workers > job.batch_size:
         raise InputError(
-            f"BATCHWRIGHT_TRAIN_WORKERS={workers}: a batch has only {job.batch_size} rows; lower it to that"
+            f"BATCHWRIGHT_TRAIN_WORKERS={workers}: a batch has only {job.batch_size} rows; lower it to "
+            f"{job.batch_size} at most"
         )
 
 

@@ -1,4 +1,4 @@
-"""The variants by name: the packages in this folder with a model card."""
+"""The variants by name. A variant is a package in this folder that has a ``card.md``."""
 
 import importlib
 from pathlib import Path
@@ -18,10 +18,10 @@ class Variant(Protocol):
     """What a variant's package provides."""
 
     Params: type[VariantParams]
-    """Group ``train.VARIANT``."""
+    """The parameter group ``train.VARIANT``."""
 
     def build_learner(self, job: TrainJob) -> Learner:
-        """The start model, ready to be trained."""
+        """Load the start model, ready for training."""
 
 
 def load_variant(name: str) -> Variant:

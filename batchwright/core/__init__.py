@@ -1,1 +1,1 @@
-"""What every part needs: errors, parameters, atomic files, fingerprints, results, paths, the command line's frame."""
+"""Shared foundations: errors, parameters, atomic files, fingerprints, results, paths and the command-line frame."""

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Atomic writes: files and folders appear complete or not at all."""
 
 import glob
 import os
@@ -11,9 +11,9 @@ from pathlib import Path
 
 @contextmanager
 def atomic_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; it takes the name ``path`` when the block succeeds.
+    """Yield a temporary path next to ``path`` and rename it to ``path`` if the block succeeds.
 
-    What is not ``durable`` may not outlive a power failure, and costs no wait for the disk.
+    With ``durable=False`` the file is not fsynced: faster, but a power failure may lose it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -31,9 +31,9 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path``; it replaces the folder ``path`` when the block succeeds.
+    """Yield a temporary folder next to ``path`` that replaces the folder ``path`` if the block succeeds.
 
-    One writer at a time: what a killed one left is removed.
+    Only one writer may use it at a time: it first removes whatever a killed writer left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
@@ -48,7 +48,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def publish_dir(finished: Path, path: Path) -> None:
-    """Move the folder ``finished`` to ``path``, in place of whatever is there."""
+    """Move the folder ``finished`` to ``path``, replacing whatever is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if finished.stat().st_dev != path.parent.stat().st_dev:  # a scratch folder on another disk
         with atomic_dir(path) as copy:
@@ -61,7 +61,7 @@ def publish_dir(finished: Path, path: Path) -> None:
 
 
 def sync_files(folder: Path) -> None:
-    """Have all files of ``folder`` outlive a power failure."""
+    """Fsync every file in ``folder``, at any depth, and make it readable to all users."""
     for file in folder.rglob("*"):
         if file.is_file():
             file.chmod(0o644)

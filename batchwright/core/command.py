@@ -1,4 +1,4 @@
-"""The command of every stage: its arguments and help, then one summary line, or one error message and exit status 1."""
+"""The frame of every command: arguments and help, then one summary line, or one error message and exit status 1."""
 
 import argparse
 import errno
@@ -12,27 +12,33 @@ from collections.abc import Callable
 from batchwright.core.errors import InputError
 
 
-def command(package: str, about: str, example: str, **arguments: str) -> None:
-    """Parse the command line of a stage's package, then call ``main`` of its module ``stage``.
+def command(module: str, about: str, example: str, **arguments: str) -> None:
+    """Parse the command line, then call ``main`` of ``module``: ``stages.NAME.stage``, or any other module.
 
-    ``arguments`` maps the names of positional arguments, which ``main`` takes, to their help. The stage is imported
-    after parsing, so that help appears at once, and after libraries have been told to keep quiet.
+    ``arguments`` maps each positional argument, which is passed on to ``main``, to its help text. The module is
+    imported after parsing, so that ``--help`` is instant, and after third-party output has been silenced.
     """
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {package}",
-        description=about,
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    program = module.removesuffix(".stage")
+    parser = new_parser(program, about, example)
     for name, description in arguments.items():
         parser.add_argument(name, help=description)
     given = vars(parser.parse_args())
     keep_quiet()
-    run(package.rpartition(".")[2], lambda: importlib.import_module(f"{package}.stage").main(**given))
+    run(program.rpartition(".")[2], lambda: importlib.import_module(module).main(**given))
+
+
+def new_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
+    """A parser for ``python -m PROGRAM`` whose help ends with an example."""
+    return argparse.ArgumentParser(
+        prog=f"python -m {program}",
+        description=about,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def keep_quiet() -> None:
-    """Silence third-party warnings and progress bars; call it before those libraries are imported."""
+    """Silence third-party warnings and progress bars; call it before importing those libraries."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -44,7 +50,7 @@ def keep_quiet() -> None:
 
 
 def run(stage: str, main: Callable[[], str]) -> None:
-    """Call ``main`` and print the summary it returns, or the reason why it failed."""
+    """Call ``main`` and print the summary it returns; if it fails, print the reason and exit with status 1."""
     try:
         summary = main()
     except InputError as error:
@@ -61,7 +67,7 @@ def _fail(stage: str, message: str) -> None:
 
 
 def _explain(error: OSError) -> str:
-    # The text, not the number: NumPy says "N requested and M written", shutil lists many errors in one.
+    # Match the text, not errno: NumPy says "N requested and M written", and shutil lists many errors in one.
     signs = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), " requested and ")
     if any(sign in str(error) for sign in signs):
         return "the disk is full; free space or point BATCHWRIGHT_SCRATCH to another disk, then run the stage again"

@@ -1,9 +1,9 @@
-"""The one exception that a user is meant to read."""
+"""The one exception meant for the user to read."""
 
 
 class InputError(Exception):
-    """Something the user gave is wrong.
+    """The user's input is wrong.
 
-    The message names the file, row or key, says what is wrong and what to change;
-    a stage that raises it ends with exit status 1, without traceback and without output.
+    The message names the file, row or key, what is wrong with it and what to change.
+    A stage that raises it exits with status 1, prints no traceback and writes no output.
     """

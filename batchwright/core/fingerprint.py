@@ -1,4 +1,4 @@
-"""Content hashes: of files, of texts, of parameters."""
+"""Content hashes of files, texts and parameters."""
 
 import hashlib
 import json
@@ -18,19 +18,24 @@ def file_sha256(path: Path) -> str:
 
 
 def fingerprint(*parts: object) -> str:
-    """16 hex digits that change whenever one of the JSON-serialisable ``parts`` does."""
+    """Hash JSON-serialisable ``parts`` into 16 hex digits, which change whenever a part does."""
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def files_fingerprint(paths: Iterable[Path]) -> str:
-    """Fingerprint of the content of files, and of all files in folders, compiled Python aside."""
+    """Fingerprint of the names and contents of files; folders are read recursively, without ``.pyc`` files."""
     files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
     return fingerprint([(file.name, file_sha256(file)) for file in files if file.is_file() and file.suffix != ".pyc"])
 
 
+def code_fingerprint(package: Path) -> str:
+    """Fingerprint of the code in a package's folder and of this library: work in progress must not survive either."""
+    return files_fingerprint([Path(__file__).parents[1], package])
+
+
 def content_id(*texts: str) -> str:
-    """32 hex digits for a sequence of texts; lengths are part of it, so texts cannot run together."""
+    """Hash a sequence of texts into 32 hex digits; lengths are hashed too, so that texts cannot run together."""
     digest = hashlib.blake2b(digest_size=16)
     for text in texts:
         encoded = text.encode()
@@ -40,6 +45,6 @@ def content_id(*texts: str) -> str:
 
 
 def text_keys(texts: Iterable[str]) -> NDArray[np.void]:
-    """Keys of texts, ``(N,)`` of 16 bytes each; they sort as bytes do."""
+    """Hash texts into 16-byte keys ``(N,)``, in the order of the texts."""
     digests = b"".join(hashlib.blake2b(text.encode(), digest_size=TEXT_KEY_BYTES).digest() for text in texts)
     return np.frombuffer(digests, dtype=f"V{TEXT_KEY_BYTES}")

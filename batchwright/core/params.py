@@ -1,4 +1,4 @@
-"""Reading ``params.yaml``: typed groups, unknown keys refused with the nearest known one."""
+"""Reads ``params.yaml`` into typed groups; an unknown key is an error that suggests the closest known one."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,23 +16,23 @@ P = TypeVar("P", bound=BaseModel)
 
 
 class Params(BaseModel):
-    """Base of every parameter group: frozen, unknown keys refused; literals under the fields describe them."""
+    """Base of every parameter group: frozen, without unknown keys, and documented by the literals under its fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Base(Params):
-    """Group ``base``: what all stages share."""
+    """Group ``base``: settings that all stages share."""
 
     seed: int
-    """Seed of all random numbers; another seed gives other clusters, batches and initial weights."""
+    """Seed of all random numbers; it determines clusters, batches and initial weights."""
 
 
 def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
-    """Read the group ``a.b`` of ``file`` as ``model``.
+    """Read the group ``group`` of ``file``, such as ``train.cde``, as ``model``.
 
     Raises:
-        InputError: the file, the group or a key is missing, unknown or of the wrong form.
+        InputError: the file, the group or a key is missing, a key is unknown, or a value is invalid.
     """
     values = _group(_read(file), group, file)
     try:
@@ -46,7 +46,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{file}: no such file in {Path.cwd()}; run from the project's folder") from None
+        raise InputError(f"{file}: no such file in {Path.cwd()}; run from the project folder") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: not valid YAML: {error}") from None
     if not isinstance(values, dict):
@@ -76,19 +76,19 @@ def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
     if detail["type"] == "union_tag_invalid":
         tags = [tag.strip(" '") for tag in detail["ctx"]["expected_tags"].split(",")]
         tag = detail["ctx"]["tag"]
-        return f"parameter '{key}.{_tag_name(detail)}': there is no '{tag}'{hint(tag, tags)}"
+        return f"parameter '{key}.{_tag_name(detail)}': unknown value '{tag}'{hint(tag, tags)}"
     return f"parameter '{key}': {detail['msg'].removeprefix('Value error, ')} (found {detail['input']!r})"
 
 
 def _tag_name(detail: ErrorDetails) -> str:
-    """The key that chooses between the forms of a parameter."""
+    """The key that selects one of a parameter's alternative forms."""
     return str(detail["ctx"]["discriminator"]).strip("'")
 
 
 def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], list[str]]:
-    """Keys that lead to a parameter, and the names that the last of them may have there.
+    """The keys that lead to a parameter, and the names that are valid for the last key.
 
-    Pydantic's ``location`` also holds the tags of unions, which are no keys of the file.
+    Pydantic's ``location`` also contains the tags of unions, which are not keys in the file.
     """
     schema = model.model_json_schema()
     definitions = schema.get("$defs", {})
@@ -107,7 +107,7 @@ def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[lis
 
 
 def _group_of(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a group that is referred to, that has several forms, or that may be there or not."""
+    """Resolve the schema of a group that is a reference, has alternative forms, or is optional."""
     for choice in [schema, *schema.get("anyOf", [])]:
         if "discriminator" in choice:
             tagged: dict[str, Any] = choice

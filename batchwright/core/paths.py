@@ -1,4 +1,4 @@
-"""Where the artifacts lie, relative to the project's folder."""
+"""Paths of the artifacts, relative to the project folder."""
 
 from pathlib import Path
 

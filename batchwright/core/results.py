@@ -1,4 +1,4 @@
-"""Results: JSON metrics and TSV curves, in one canonical form so that equal content is equal bytes."""
+"""Results as JSON metrics and TSV curves, in a canonical form: equal content is equal bytes."""
 
 import csv
 import json
@@ -11,13 +11,17 @@ from batchwright.core.errors import InputError
 
 
 def write_json(file: Path, values: Mapping[str, Any]) -> None:
-    """Write ``values`` with sorted keys, atomically."""
+    """Write ``values`` atomically, with sorted keys."""
     with atomic_file(file) as temporary:
         temporary.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_json(file: Path, made_by: str) -> dict[str, Any]:
-    """Read what ``write_json`` wrote; ``made_by`` is the stage to name when the file is not there."""
+    """Read a file that ``write_json`` wrote.
+
+    Raises:
+        InputError: the file is missing or damaged; the message says to run the stage ``made_by``.
+    """
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -30,7 +34,7 @@ def read_json(file: Path, made_by: str) -> dict[str, Any]:
 
 
 def write_tsv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of the same keys as a table with a header, atomically; floats to six digits."""
+    """Write rows that share their keys as a table with a header, atomically; floats get six significant digits."""
     with atomic_file(file) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, fieldnames=list(rows[0]) if rows else [], delimiter="\t", lineterminator="\n")
         writer.writeheader()
@@ -39,7 +43,11 @@ def write_tsv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_tsv(file: Path, made_by: str) -> list[dict[str, str]]:
-    """Read what ``write_tsv`` wrote, every value a string."""
+    """Read a file that ``write_tsv`` wrote; every value is a string.
+
+    Raises:
+        InputError: the file is missing; the message says to run the stage ``made_by``.
+    """
     try:
         with file.open(newline="", encoding="utf-8") as handle:
             return list(csv.DictReader(handle, delimiter="\t"))

@@ -1,4 +1,4 @@
-"""Execution knobs: how and where a stage runs, never what comes out. All are environment variables."""
+"""Execution settings, all environment variables: how and where a stage runs, never what it produces."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,10 @@ from batchwright.core.errors import InputError
 
 
 def scratch(stage: str, fingerprint: str) -> Path:
-    """Folder for a stage's unfinished work, made if need be.
+    """Return the folder for a stage's unfinished work, creating it if necessary.
 
-    It lies under ``BATCHWRIGHT_SCRATCH`` (default ``.scratch``, ignored by git and DVC), named by the
-    fingerprint of all that decides its content, so that stale parts are never found.
+    It is in ``BATCHWRIGHT_SCRATCH`` (default ``.scratch``, ignored by git and DVC). Its name is the
+    fingerprint of everything that determines its content, so stale work is never reused.
     """
     folder = Path(os.environ.get("BATCHWRIGHT_SCRATCH", ".scratch")) / stage / fingerprint
     folder.mkdir(parents=True, exist_ok=True)
@@ -18,7 +18,7 @@ def scratch(stage: str, fingerprint: str) -> Path:
 
 
 def workers() -> int:
-    """Threads of a stage's own parallel loops: ``BATCHWRIGHT_WORKERS``, by default one a CPU."""
+    """Threads for a stage's own parallel loops: ``BATCHWRIGHT_WORKERS``, by default one per CPU."""
     return _count("BATCHWRIGHT_WORKERS", os.cpu_count() or 1, least=1)
 
 
@@ -28,11 +28,11 @@ def train_workers() -> int:
 
 
 def train_gpus(default: int) -> int:
-    """GPUs a training process uses, 0 or 1: ``BATCHWRIGHT_TRAIN_GPUS``; ``default`` is what the machine offers."""
+    """GPUs per training process, 0 or 1: ``BATCHWRIGHT_TRAIN_GPUS`` or, if unset, ``default``."""
     gpus = _count("BATCHWRIGHT_TRAIN_GPUS", default)
     if gpus > 1:
         raise InputError(
-            f"BATCHWRIGHT_TRAIN_GPUS={gpus}: a worker uses one GPU; raise BATCHWRIGHT_TRAIN_WORKERS instead"
+            f"BATCHWRIGHT_TRAIN_GPUS={gpus}: each worker uses one GPU; raise BATCHWRIGHT_TRAIN_WORKERS instead"
         )
     return gpus
 
@@ -45,5 +45,5 @@ def beam_options() -> list[str]:
 def _count(variable: str, default: int, least: int = 0) -> int:
     value = os.environ.get(variable, str(default))
     if not value.isdecimal() or int(value) < least:
-        raise InputError(f"environment variable {variable}: expected a number of {least} or more, found {value!r}")
+        raise InputError(f"environment variable {variable}: expected an integer of at least {least}, found {value!r}")
     return int(value)

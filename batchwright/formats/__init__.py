@@ -1,1 +1,1 @@
-"""The contracts between the packages: each artifact's schema, reader and atomic writer, once."""
+"""The artifacts' formats: one schema, reader and writer for each."""

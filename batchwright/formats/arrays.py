@@ -1,4 +1,4 @@
-"""Reading ``.npy`` arrays, checked against the shape and dtype that their contract gives."""
+"""Reads ``.npy`` arrays and checks their shape and dtype."""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from batchwright.core.errors import InputError
 def read_array(
     file: Path, dtype: DTypeLike, shape: tuple[int | None, ...], made_by: str, *, mapped: bool = False
 ) -> NDArray[Any]:
-    """Read ``file``, or memory-map it, which keeps it open; ``None`` in ``shape`` fits any length, ``made_by`` is the
-    stage that writes it.
+    """Read ``file``; with ``mapped``, memory-map it instead, which keeps the file open.
+
+    ``None`` in ``shape`` matches any length; ``made_by`` is the stage that writes the file.
 
     Raises:
-        InputError: the file is missing, damaged or of another form.
+        InputError: the file is missing or damaged, or has another dtype or shape.
     """
     try:
         array: NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None)

@@ -13,22 +13,22 @@ from batchwright.core.errors import InputError
 
 @dataclass(frozen=True)
 class BeirFolder:
-    """A retrieval collection on disk; every reader raises InputError naming file and line of what is wrong."""
+    """A retrieval collection on disk; if a file is faulty, its reader raises InputError naming the file and line."""
 
     folder: Path
 
     def documents(self) -> Iterator[tuple[str, str]]:
-        """Ids and texts; a title stands before its text."""
+        """Document ids and texts, each text preceded by its title."""
         for record_id, record in self._records("corpus.jsonl"):
             yield record_id, f"{record.get('title') or ''} {record['text']}".strip()
 
     def queries(self) -> Iterator[tuple[str, str]]:
-        """Ids and texts."""
+        """Query ids and texts."""
         for record_id, record in self._records("queries.jsonl"):
             yield record_id, record["text"]
 
     def judgments(self, split: str = "test") -> Iterator[tuple[str, str, int]]:
-        """Query id, document id and relevance; 0 and less is not relevant."""
+        """Query id, document id and relevance of each judgment; 0 or less means not relevant."""
         file = self.folder / "qrels" / f"{split}.tsv"
         with self._open(file) as handle:
             for number, row in enumerate(csv.reader(handle, delimiter="\t"), start=1):

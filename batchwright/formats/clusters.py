@@ -1,4 +1,4 @@
-"""Clusters: which cluster each training pair of a domain is in, and the clusters' centroids."""
+"""Clusters: the cluster of each training pair of a domain, and the clusters' centroids."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ NONE = -1
 class Clusters:
     """One clustering of a domain.
 
-    ``assignment`` is ``(N,)`` int32, a row a training pair, ``NONE`` where the filter dropped it;
-    ``centroids`` is ``(K, 2, d)`` float32: the mean query vector and the mean document vector of each cluster.
+    ``assignment`` ``(N,)`` int32 is the cluster of each training pair, or ``NONE`` if the filter dropped the pair.
+    ``centroids`` ``(K, 2, d)`` float32 are the mean query vector and the mean document vector of each cluster.
     """
 
     assignment: NDArray[np.int32]
@@ -26,11 +26,11 @@ class Clusters:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Members of each cluster, ``(K,)``."""
+        """Number of members of each cluster, ``(K,)``."""
         return np.bincount(self.assignment[self.assignment != NONE], minlength=len(self.centroids))
 
     def write(self, folder: Path, domain: str, draw: int) -> None:
-        """Write a domain's clustering number ``draw`` into the artifact's folder."""
+        """Write clustering number ``draw`` of a domain into the artifact's folder."""
         target = _place(folder, domain, draw)
         target.mkdir(parents=True, exist_ok=True)
         np.save(target / "assignment.npy", self.assignment.astype(np.int32))
@@ -38,12 +38,15 @@ class Clusters:
 
     @classmethod
     def read(cls, folder: Path, domain: str, draw: int, pairs: int) -> "Clusters":
-        """Read a domain's clustering number ``draw``; ``pairs`` is the number of its training pairs."""
+        """Read clustering number ``draw`` of a domain that has ``pairs`` training pairs."""
         target = _place(folder, domain, draw)
         assignment = read_array(target / "assignment.npy", np.int32, (pairs,), made_by="cluster")
         centroids = read_array(target / "centroids.npy", np.float32, (None, 2, None), made_by="cluster")
         if pairs and not NONE <= assignment.min() <= assignment.max() < len(centroids):
-            raise InputError(f"{target}/assignment.npy: names a cluster that is not among {len(centroids)}")
+            raise InputError(
+                f"{target}/assignment.npy: refers to a cluster outside the {len(centroids)} that exist; "
+                "run the stage 'cluster' again"
+            )
         return cls(assignment=assignment, centroids=centroids)
 
 

@@ -1,4 +1,4 @@
-"""Models: where one lies on disk, and the hash of what decides its output."""
+"""Models: where one is on disk, and a hash of everything that determines its output."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ _CONFIGURATION = ("*.json", "*.txt", "*.model")
 
 
 def locate_model(name: str, revision: str | None = None) -> Path:
-    """Folder of a model given as a folder, as ``package:NAME`` or as a name on the Hugging Face hub.
+    """Return the folder of a model named by a folder, by ``package:NAME`` or by its name on the Hugging Face hub.
 
-    A package must hold its model in a folder ``model``; a hub model is downloaded, or taken from the
-    local cache where ``HF_HUB_OFFLINE=1``.
+    A package must contain its model in a folder ``model``. A hub model is downloaded, or read from the
+    local cache if ``HF_HUB_OFFLINE=1``.
 
     Raises:
         InputError: there is no such model.
@@ -33,7 +33,11 @@ def locate_model(name: str, revision: str | None = None) -> Path:
 
 
 def model_hash(folder: Path) -> str:
-    """SHA-256 over a model's weights and configuration; moving or renaming its folder does not change it."""
+    """Hash of a model's weights and configuration; moving or renaming its folder does not change it.
+
+    Raises:
+        InputError: the folder has no weights.
+    """
     weights = sorted(file for pattern in _WEIGHTS for file in folder.rglob(pattern))
     if not weights:
         raise InputError(f"model '{folder}': no weights (*.safetensors) in this folder")
@@ -43,7 +47,7 @@ def model_hash(folder: Path) -> str:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Turn what libraries raise of a missing or damaged folder into an ``InputError`` about ``what``."""
+    """Turn library errors about a missing or damaged folder into an ``InputError`` about ``what``."""
     try:
         yield
     except (OSError, ValueError, KeyError, SafetensorError) as error:
@@ -51,24 +55,24 @@ def loading(what: str) -> Iterator[None]:
     except RuntimeError as error:
         if not _of_shapes(str(error)):
             raise
-        raise InputError(f"{what}: its weights do not have the shapes that its config.json says") from None
+        raise InputError(f"{what}: the shapes of its weights do not match its config.json") from None
 
 
 def _of_shapes(message: str) -> bool:
-    """Whether transformers or torch complains of shapes: they have no exception of their own for it."""
+    """Whether transformers or torch reports mismatched shapes; neither has an exception class for it."""
     return "ignore_mismatched_sizes" in message or ("loading state_dict" in message and "size mismatch" in message)
 
 
 def _in_package(package: str) -> Path:
     try:
         spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):  # the parent of a dotted name is not there, or there is no name
+    except (ImportError, ValueError):  # the parent of a dotted name is missing, or the name is empty
         spec = None
     if spec is None or spec.origin is None:
         raise InputError(f"model 'package:{package}': that package is not installed")
     folder = Path(spec.origin).parent / "model"
     if not folder.is_dir():
-        raise InputError(f"model 'package:{package}': the package holds no folder 'model'")
+        raise InputError(f"model 'package:{package}': the package has no folder 'model'")
     return folder
 
 
@@ -81,6 +85,6 @@ def _on_hub(name: str, revision: str | None) -> Path:
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"model '{name}': neither a folder here nor a model that the hub gives ({reason}); "
+            f"model '{name}': neither a local folder nor available from the hub ({reason}); "
             "check the name, the network and HF_TOKEN, or give the folder of a downloaded model"
         ) from None

@@ -1,5 +1,5 @@
-"""Negatives: what decides, for any two training pairs of a domain, whether one's document is a false
-negative of the other's query; which pairs to leave out; which documents to add as hard negatives."""
+"""Negatives: the scores and classes that determine false negatives among a domain's training pairs, the pairs that
+the filter kept, and the mined hard negatives."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,16 @@ from batchwright.formats.pairs import file_stem
 
 @dataclass(frozen=True, kw_only=True)
 class Negatives:
-    """A row a training pair.
+    """The arrays of one domain, one row per training pair.
 
-    ``scores`` ``(N,)`` float32: the surrogate's f(q, d) of the pair itself.
-    ``thresholds`` ``(N,)`` float32: a document that the surrogate scores this high for the query is a
-    false negative. ``query_class``, ``document_class`` ``(N,)`` int32: equal where texts are duplicates.
+    ``scores`` ``(N,)`` float32: the surrogate's score f(q, d) of the pair itself.
+    ``thresholds`` ``(N,)`` float32: a document that the surrogate scores at or above this for the query is
+    a false negative.
+    ``query_class``, ``document_class`` ``(N,)`` int32: duplicate texts have the same class.
     ``kept`` ``(N,)`` bool: whether the pair passed the consistency filter.
-    ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 is none.
+    ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 means none.
 
-    The known positives of a query are the document classes that stand beside its query class in any row.
+    The known positives of a query are the document classes paired with its query class in any row.
     """
 
     scores: NDArray[np.float32]
@@ -48,11 +49,13 @@ class Negatives:
 
     @classmethod
     def read(cls, folder: Path, domain: str, pairs: int) -> "Negatives":
-        """Read a domain's arrays; ``pairs`` is the number of its training pairs."""
+        """Read the arrays of a domain that has ``pairs`` training pairs."""
         target = folder / file_stem(domain)
         mined = read_array(target / "mined.npy", np.int32, (pairs, None), made_by="filter")
         if mined.size and not -1 <= mined.min() <= mined.max() < pairs:
-            raise InputError(f"{target}/mined.npy: names a row that is not among {pairs}; run the stage 'filter' again")
+            raise InputError(
+                f"{target}/mined.npy: refers to a row outside the {pairs} training pairs; run the stage 'filter' again"
+            )
         return cls(
             scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
             thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),

@@ -1,4 +1,4 @@
-"""Pairs: one Parquet file a domain, sorted by id, each id once. Rejects: what did not become a pair."""
+"""Pairs: one Parquet file per domain, sorted by unique id. Rejects: the rows that did not become pairs."""
 
 from pathlib import Path
 from typing import Literal
@@ -35,7 +35,7 @@ REJECTS_SCHEMA = pa.schema(
 
 
 def file_stem(domain: str) -> str:
-    """A domain's name as a file name; ``domain_of`` turns it back."""
+    """Encode a domain's name as a file name; ``domain_of`` decodes it."""
     return quote(domain, safe=" ")
 
 
@@ -45,12 +45,16 @@ def domain_of(stem: str) -> str:
 
 
 def pairs_file(folder: Path, domain: str) -> Path:
-    """Where the pairs of a domain lie."""
+    """The file that holds a domain's pairs."""
     return folder / f"{file_stem(domain)}.parquet"
 
 
 def domains(folder: Path) -> list[str]:
-    """All domains of a pairs folder, sorted."""
+    """All domains in a pairs folder, sorted.
+
+    Raises:
+        InputError: there are none.
+    """
     found = sorted(domain_of(file.stem) for file in folder.glob("*.parquet"))
     if not found:
         raise InputError(f"{folder}: no pairs here; run the stage 'ingest' first")
@@ -58,15 +62,18 @@ def domains(folder: Path) -> list[str]:
 
 
 def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Write ``table`` as Parquet, atomically; its columns must be those of ``schema``."""
+    """Write the columns of ``schema`` from ``table`` as Parquet, atomically."""
     with atomic_file(path) as temporary:
         pq.write_table(table.select(schema.names).cast(schema), temporary, compression="zstd")
 
 
 def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Table:
-    """The pairs of a domain, in id order: all, or those of one split.
+    """Read a domain's pairs, or those of one split, in id order.
 
-    The row numbers of the ``train`` split are what clusters, scores and classes refer to.
+    Clusters and negatives refer to pairs by their row number in the ``train`` split.
+
+    Raises:
+        InputError: the file is missing, damaged, unsorted or has other columns.
     """
     file = pairs_file(folder, domain)
     table = _read(file, PAIRS_SCHEMA)
@@ -77,7 +84,7 @@ def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Tabl
 
 
 def read_rejects(file: Path) -> pa.Table:
-    """The rejected rows of all sources."""
+    """Read the rejected rows of all sources."""
     return _read(file, REJECTS_SCHEMA)
 
 

@@ -1,4 +1,4 @@
-"""Known positives: which documents stand beside a query, or one like it, in any training pair of a domain."""
+"""Known positives: the documents of all training pairs that have the same query, or a duplicate of it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,25 +7,25 @@ from batchwright.formats.negatives import Negatives
 
 
 class KnownPositives:
-    """The document classes of each query class, and the query classes of each document class."""
+    """Looks up the document classes of a query class, and the query classes of a document class."""
 
     def __init__(self, negatives: Negatives) -> None:
         self._documents = _Edges(negatives.query_class, negatives.document_class)
         self._queries = _Edges(negatives.document_class, negatives.query_class)
 
     def count(self, query_class: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Document classes of each query class, ``(n,)``."""
+        """Number of document classes of each query class, ``(n,)``."""
         return self._documents.count(query_class)
 
     def contains(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether a document is a known positive of a query, by broadcasting."""
+        """Whether each document is a known positive of its query; the arguments are broadcast."""
         return self._documents.contains(query_class, document_class)
 
     def among(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """``(B, B)``: whether document j is a known positive of query i.
+        """Matrix ``(B, B)``: whether document j is a known positive of query i.
 
-        Looks up what each row has instead of each cell, from the side that has less: a query may have a
-        million documents.
+        Enumerates known positives instead of testing every cell, and does so from the side that has fewer of
+        them: a single query may have a million documents.
         """
         queries, row = np.unique(query_class, return_inverse=True)
         documents, column = np.unique(document_class, return_inverse=True)
@@ -35,7 +35,7 @@ class KnownPositives:
 
 
 class _Edges:
-    """Pairs of classes, sorted: the ``right`` ones of each ``left`` one lie together."""
+    """Sorted pairs of classes, in which the ``right`` classes of a ``left`` class are contiguous."""
 
     def __init__(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> None:
         self._edges = np.unique(_join(left, right))
@@ -52,7 +52,7 @@ class _Edges:
         return found
 
     def among(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """``(len(left), len(right))``: where there is an edge."""
+        """Matrix ``(len(left), len(right))``: whether there is an edge."""
         counts = self.count(left)
         ends = self._edges[_ranges(self._starts[left], counts)].astype(np.int32)
         order = np.argsort(right, kind="stable")
@@ -69,7 +69,7 @@ def _join(left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int64
 
 
 def _ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``counts[i]`` numbers from ``starts[i]`` on, for all i one after another."""
+    """Concatenate the ranges that start at ``starts[i]`` and have ``counts[i]`` numbers."""
     ends = np.cumsum(counts)
     ranges: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
     return ranges

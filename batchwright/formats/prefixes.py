@@ -1,4 +1,4 @@
-"""Task prefixes: put before a text when a model reads it, never stored in the pairs."""
+"""Task prefixes, which are put before a text when a model reads it and are never stored in the pairs."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,28 +11,28 @@ Side = Literal["query", "document"]
 
 
 class Prefix(Params):
-    """What stands before a text."""
+    """The text put before queries and documents."""
 
     query: str = ""
-    """Before a query, such as ``search_query: ``."""
+    """Put before each query, such as ``search_query: ``."""
     document: str = ""
-    """Before a document, such as ``search_document: ``."""
+    """Put before each document, such as ``search_document: ``."""
 
 
 class Prefixes(Params):
     """The prefixes that a model was trained with."""
 
     default: Prefix = Prefix()
-    """For every domain that is not named below."""
+    """For every domain that has no entry in ``domains``."""
     domains: dict[str, Prefix] = Field(default={})
-    """Prefixes of single domains."""
+    """For individual domains, by name."""
 
     def of(self, domain: str | None, side: Side) -> str:
-        """The prefix for one side of a domain."""
+        """The prefix for one side of a domain; None means the default."""
         prefix = self.default if domain is None else self.domains.get(domain, self.default)
         return prefix.query if side == "query" else prefix.document
 
     def put_before(self, texts: Sequence[str], side: Side, domains: Sequence[str] | None = None) -> list[str]:
-        """The texts as the model reads them; ``domains`` names the domain of each."""
+        """Prepend the prefix to each text; ``domains`` gives the domain of each text."""
         owners = domains if domains is not None else [None] * len(texts)
         return [self.of(domain, side) + text for domain, text in zip(owners, texts, strict=True)]

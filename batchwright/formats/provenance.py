@@ -1,4 +1,4 @@
-"""Provenance: the pairs and vectors that clusters or negatives were made from, stored beside them."""
+"""Provenance: the pairs and vectors that clusters or negatives were computed from, stored next to them."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ _FILE = "provenance.json"
 
 
 class Provenance(Params):
-    """What an artifact was made from."""
+    """What an artifact was computed from."""
 
     vectors: str
-    """A name among ``embed.models``."""
+    """The entry of ``embed.models`` that was used."""
     weights: str
-    """Hash of the model that made the vectors."""
+    """Hash of the model that produced the vectors."""
     pairs: str
     """Hash of the pairs."""
 

@@ -1,4 +1,4 @@
-"""Runs: what is trained, the list ``runs`` in ``params.yaml``."""
+"""Runs: the models to train, listed under ``runs`` in ``params.yaml``."""
 
 from pydantic import Field, RootModel
 
@@ -6,7 +6,7 @@ from batchwright.core.params import Params
 
 
 class Run(Params):
-    """One training, by the name under which ``models/NAME`` and its results appear."""
+    """One training run; its key in ``runs`` is the NAME of ``models/NAME`` and of its results."""
 
     variant: str
     """A folder in ``trainers/``: biencoder, cde, seed_encoder or xtr."""
@@ -15,13 +15,13 @@ class Run(Params):
     start: str
     """The model to start from: ``models/start/NAME``, fetched or pre-trained, or another run's ``models/NAME``."""
     epochs: int | None = Field(default=None, ge=1)
-    """Instead of ``train.common.epochs``."""
+    """Overrides ``train.common.epochs``."""
     steps: int | None = Field(default=None, ge=1)
-    """Instead of ``train.common.steps``."""
+    """Overrides ``train.common.steps``."""
     learning_rate: float | None = Field(default=None, gt=0)
-    """Instead of ``train.common.learning_rate``."""
+    """Overrides ``train.common.learning_rate``."""
     hard_negatives: int | None = Field(default=None, ge=0)
-    """Instead of ``train.common.hard_negatives``."""
+    """Overrides ``train.common.hard_negatives``."""
 
 
 class Runs(RootModel[dict[str, Run]]):

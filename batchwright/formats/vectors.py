@@ -1,4 +1,4 @@
-"""Vectors: one float16 row a unique text of a domain, memory-mapped, keyed by what the model read."""
+"""Vectors: one float16 row per unique text of a domain, memory-mapped and keyed by the text with its prefix."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _BLOCK_ROWS = 16384
 
 @dataclass(frozen=True, kw_only=True)
 class VectorStore:
-    """The vectors of one encoder: a folder with ``encoder.json`` and a folder a domain."""
+    """The vectors of one encoder: a folder with ``encoder.json`` and one folder per domain."""
 
     folder: Path
     weights: str
@@ -33,20 +33,20 @@ class VectorStore:
         """Open the vectors in ``data/vectors/NAME``."""
         if folder.parent.is_dir() and not folder.is_dir():
             known = ", ".join(sorted(other.name for other in folder.parent.iterdir()))
-            raise InputError(f"{folder}: no vectors of that name; 'embed.models' made: {known}")
+            raise InputError(f"{folder}: no vectors of that name; available: {known}")
         encoder = read_json(folder / _ENCODER, made_by="embed")
         return cls(folder=folder, weights=encoder["weights"], prefixes=Prefixes.model_validate(encoder["prefixes"]))
 
     @property
     def description(self) -> Path:
-        """The file that changes with everything that decides a text's vector."""
+        """A file that changes whenever anything that determines the vectors does."""
         return self.folder / _ENCODER
 
     def of(self, domain: str) -> "DomainVectors":
         """Memory-map one domain.
 
         Raises:
-            InputError: files are missing, or vectors are of the wrong form or not finite.
+            InputError: a file is missing or malformed, or a vector is not finite.
         """
         folder = self.folder / file_stem(domain)
         vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed", mapped=True)
@@ -59,7 +59,7 @@ class VectorStore:
 
 @dataclass(frozen=True, kw_only=True)
 class DomainVectors:
-    """``vectors`` is ``(N, d)`` float16 on disk; ``words`` are its text keys ``(N,)``, sorted."""
+    """One domain: ``vectors`` ``(N, d)`` float16, memory-mapped, and ``words`` ``(N,)``, their sorted text keys."""
 
     folder: Path
     domain: str
@@ -68,16 +68,20 @@ class DomainVectors:
     vectors: NDArray[np.float16]
 
     def of(self, side: Side, texts: list[str]) -> NDArray[np.float32]:
-        """Unit vectors ``(len(texts), d)`` of texts as they stand in the pairs, on one side.
+        """Unit vectors ``(len(texts), d)`` of texts from one side of the pairs, given without their prefix.
 
         Raises:
-            InputError: a text was not there when the vectors were made.
+            InputError: a text has no vector.
         """
         found: NDArray[np.float32] = self.vectors[self._rows(side, texts)].astype(np.float32)
         return found
 
     def of_pairs(self, pairs: pa.Table) -> "PairVectors":
-        """Both sides of ``pairs``; raises as ``of`` does."""
+        """The vectors of both sides of ``pairs``.
+
+        Raises:
+            InputError: a text has no vector.
+        """
         rows = [
             self._rows("query", pairs["query"].to_pylist()),
             self._rows("document", pairs["document"].to_pylist()),
@@ -98,7 +102,7 @@ Rows = slice | NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class PairVectors:
-    """The vectors of N pairs, read from disk as they are asked for; ``rows`` ``(2, N)`` says where they lie."""
+    """The vectors of N pairs, read from disk on demand; ``rows`` ``(2, N)`` holds each query's and document's row."""
 
     vectors: NDArray[np.float16]
     rows: NDArray[np.int64]
@@ -108,40 +112,40 @@ class PairVectors:
 
     @property
     def width(self) -> int:
-        """Dimensions d of a vector."""
+        """Number of dimensions d."""
         return int(self.vectors.shape[1])
 
     def take(self, pairs: Rows) -> "PairVectors":
-        """Some of the pairs."""
+        """Select some of the pairs."""
         return PairVectors(vectors=self.vectors, rows=self.rows[:, pairs])
 
     def queries(self, pairs: Rows) -> NDArray[np.float32]:
-        """Query vectors ``(n, d)`` of some pairs."""
+        """Query vectors ``(n, d)`` of the selected pairs."""
         found: NDArray[np.float32] = self.vectors[self.rows[0, pairs]].astype(np.float32)
         return found
 
     def scores(self) -> NDArray[np.float32]:
-        """q.d of every pair, ``(N,)``."""
+        """Inner product of query and document of every pair, ``(N,)``."""
         found = [np.einsum("nd,nd->n", self.queries(block), self.documents(block)) for block in blocks(len(self))]
         return np.concatenate([np.empty(0, np.float32), *found])
 
     def documents(self, pairs: Rows) -> NDArray[np.float32]:
-        """Document vectors ``(n, d)`` of some pairs."""
+        """Document vectors ``(n, d)`` of the selected pairs."""
         found: NDArray[np.float32] = self.vectors[self.rows[1, pairs]].astype(np.float32)
         return found
 
 
 def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:
-    """Slices through ``rows`` rows, each small enough to be in memory, and scored against many others, at once.
+    """Cut ``rows`` rows into slices, each small enough to hold in memory and to score against many other vectors.
 
-    ``rows_each`` is how many vectors are read for a row.
+    ``rows_each`` is the number of vectors read per row.
     """
     size = max(_BLOCK_ROWS // max(rows_each, 1), 1)
     return (slice(start, start + size) for start in range(0, rows, size))
 
 
 def write_domain_vectors(folder: Path, keys: NDArray[np.void], vectors: NDArray[np.float16]) -> None:
-    """Write a domain's rows, in key order whatever order they come in."""
+    """Sort a domain's rows by key and write them."""
     order = np.argsort(key_words(keys))
     in_order = (vectors[order[block]] for block in blocks(len(order)))
     write_sorted_vectors(folder, keys[order], vectors.shape[1], in_order)
@@ -150,7 +154,7 @@ def write_domain_vectors(folder: Path, keys: NDArray[np.void], vectors: NDArray[
 def write_sorted_vectors(
     folder: Path, keys: NDArray[np.void], width: int, vectors: Iterable[NDArray[np.float16]]
 ) -> None:
-    """Write a domain's rows, which come in key order, in blocks of ``width`` columns."""
+    """Write a domain's rows, given in key order as blocks with ``width`` columns."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "keys.npy", keys)
     header = {"descr": "<f2", "fortran_order": False, "shape": (len(keys), width)}
@@ -161,12 +165,12 @@ def write_sorted_vectors(
 
 
 def write_encoder(folder: Path, encoder: dict[str, Any]) -> None:
-    """Describe the encoder that a vector store belongs to; ``weights`` and ``prefixes`` must be there."""
+    """Write the description of a vector store's encoder, which must contain ``weights`` and ``prefixes``."""
     write_json(folder / _ENCODER, encoder)
 
 
 def _check_finite(file: Path, vectors: NDArray[np.float16]) -> None:
-    """Raise InputError naming the first row with a NaN or infinity."""
+    """Raise InputError naming the first row that contains NaN or infinity."""
     for block in blocks(len(vectors)):
         finite = np.isfinite(vectors[block]).all(axis=1)
         if not finite.all():
@@ -175,7 +179,7 @@ def _check_finite(file: Path, vectors: NDArray[np.float16]) -> None:
 
 
 def find_keys(words: NDArray[np.void], keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Row of each key in ``words``, which are sorted ``key_words``; -1 where it is not among them."""
+    """Row of each key in ``words``, which are sorted ``key_words``; -1 if it is absent."""
     wanted = key_words(keys)
     rows = np.searchsorted(words, wanted)
     known = rows < len(words)
@@ -184,6 +188,6 @@ def find_keys(words: NDArray[np.void], keys: NDArray[np.void]) -> NDArray[np.int
 
 
 def key_words(keys: NDArray[np.void]) -> NDArray[np.void]:
-    """Keys as two big-endian words: NumPy orders neither void nor bytes with trailing zeros."""
+    """Convert keys to pairs of 64-bit words: NumPy cannot sort void, and ignores trailing zeros in bytes."""
     words = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
     return words.astype(np.uint64).view([("high", np.uint64), ("low", np.uint64)]).reshape(-1)

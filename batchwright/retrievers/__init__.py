@@ -1,4 +1,4 @@
-"""Trained models as their users need them: load one, index documents, search."""
+"""Retrieval with trained models: load one, index documents, search."""
 
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.retriever import Index, Ranking, Retriever, load_retriever

@@ -1,1 +1,1 @@
-"""experiments/batches"""
+"""Which batches make better models."""

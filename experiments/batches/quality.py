@@ -3,10 +3,10 @@
 ``python -m experiments.batches.quality DATA --domains ... [--settings ...] [--kind static] [--seeds N]
 [--epochs N] [--share S] [--output FILE]``
 
-``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. Only ``--domains`` are trained on, or the ``--share``
-of their training pairs; the model is evaluated on their held-out queries (home) and on those of all other domains
-(elsewhere). Every setting is the stages' own work, filter to train, with some parameters changed; seeds change
-batches and weights alike.
+``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. The model is trained on the ``--domains``, or on
+a ``--share`` of their training pairs. It is evaluated on their held-out queries (home) and on those of all other
+domains (elsewhere). Every setting runs the real stages from filter to train with some parameters changed. A seed
+changes the batches and the weights.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, write_tsv
 from experiments.common.small_models import BASE, LEARNING_RATES, ndcg, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace, summary
@@ -21,7 +22,7 @@ from experiments.common.workspace import START, Row, Workspace, summary
 Changes = dict[str, Any]
 
 NO_SCORES: Changes = {"filter.margin": None, "filter.threshold": 9.0}
-# A schedule's values are stretched over the epochs.
+# The values of a schedule are stretched over the epochs.
 SCHEDULE: Changes = {"pack.cluster_share": [0.0, 1.0]}
 SETTINGS: dict[str, Changes] = {
     "random": {"policy": "random"},
@@ -49,7 +50,7 @@ SETTINGS: dict[str, Changes] = {
 
 
 def main() -> None:
-    """Print a line a setting: hardness, last loss, nDCG@10 at home and elsewhere, mean and spread over seeds."""
+    """Print one line per setting: mean and spread of hardness, last loss and nDCG@10 over seeds."""
     arguments = _parse()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +67,11 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m experiments.batches.quality")
+    parser = new_parser(
+        "experiments.batches.quality",
+        str(__doc__),
+        "python -m experiments.batches.quality data --domains medquad --kind static --seeds 3",
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--vectors", default="minilm")
     parser.add_argument("--domains", nargs="+", required=True)

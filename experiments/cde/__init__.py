@@ -1,1 +1,1 @@
-"""experiments/cde"""
+"""CDE against the biencoder, and which context helps it."""

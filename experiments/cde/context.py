@@ -1,11 +1,11 @@
 """Which context helps a trained CDE, and how much of it (*Contextual Document Embeddings*, figures 7 and 16).
 
-``python -m experiments.cde.context DATA --models FOLDER ... --trained DOMAIN ... [--asked DOMAIN ...] [--beir FOLDER ...]
---other DOMAIN [--sizes N ...] [--output FILE]``
+``python -m experiments.cde.context DATA --models FOLDER ... --trained DOMAIN ... [--asked DOMAIN ...]
+[--beir FOLDER ...] --other DOMAIN [--sizes N ...] [--output FILE]``
 
-``DATA`` is a folder as ``dvc repro ingest`` leaves it in ``data``. The models are one kind of model, trained on the
-domains ``--trained`` from several seeds (``experiments.cde.table1 --keep``). nDCG@10 on held-out queries of each domain in
-``--asked`` and on BEIR folders, by where the context comes from and how many documents it has.
+``DATA`` is a folder like the ``data`` that ``dvc repro ingest`` makes. The models are of one kind, trained on the
+domains ``--trained`` from several seeds (``experiments.cde.table1 --keep``). Measures nDCG@10 on held-out queries of
+each domain in ``--asked`` and on BEIR folders, by where the context comes from and how many documents it has.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.formats.pairs import read_pairs
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
@@ -36,7 +37,7 @@ TOP = "top of BM25"
 
 
 def main() -> None:
-    """Print how alike each model's context vectors are, and a line for each strategy and size, the mean over models."""
+    """Print how similar each model's context vectors are, and one line per strategy and size: means over the models."""
     arguments = _parse()
     seen = [text for name in arguments.trained for text in _documents(arguments.data, name)]
     for model in arguments.models:
@@ -64,15 +65,17 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m experiments.cde.context")
+    parser = new_parser(
+        "experiments.cde.context",
+        str(__doc__),
+        "python -m experiments.cde.context data --models kept/* --trained medquad --other squad",
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--models", nargs="+", type=Path, required=True)
     parser.add_argument("--trained", nargs="+", required=True)
-    parser.add_argument(
-        "--asked", nargs="+", default=[], help="domains to retrieve from; those trained on unless given"
-    )
+    parser.add_argument("--asked", nargs="+", default=[], help="domains to retrieve from; by default those trained on")
     parser.add_argument("--beir", nargs="+", type=Path, default=[])
-    parser.add_argument("--other", required=True, help="the domain that stands for another one")
+    parser.add_argument("--other", required=True, help="domain of the foreign context")
     parser.add_argument("--sizes", nargs="+", type=int, default=[1, 4, 16])
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
@@ -88,7 +91,7 @@ def _collections(arguments: argparse.Namespace) -> dict[str, Collection]:
 
 
 def _contexts(collection: Collection, seen: list[str], foreign: list[str]) -> dict[str, list[str]]:
-    """Documents to take a context from: the first ones of ``TOP``, any of the others."""
+    """Documents to take a context from: the first ones of ``TOP``, a sample of the others."""
     corpus = [document.text for document in collection.documents]
     return {
         "corpus": corpus,
@@ -108,7 +111,7 @@ def _documents(data: Path, name: str) -> list[str]:
 
 
 def _ranked(collection: Collection, corpus: list[str]) -> list[str]:
-    """The corpus by what BM25 finds for all queries: the sum of reciprocal ranks."""
+    """The corpus, best first, by the sum of its reciprocal BM25 ranks over all queries."""
     indices, _ = bm25.retrieve([query.text for query in collection.queries], corpus, DEPTH)
     worth = np.zeros(len(corpus))
     np.add.at(worth, indices, 1 / np.arange(1, indices.shape[1] + 1))
@@ -117,7 +120,7 @@ def _ranked(collection: Collection, corpus: list[str]) -> list[str]:
 
 @torch.no_grad()
 def _alike(folder: Path, texts: list[str]) -> float:
-    """Mean cosine of what stage 1 makes of different texts: at 1 the context tells nothing."""
+    """Mean cosine of the context vectors of different texts; at 1 the context carries no information."""
     encoder = cast(ContextualEncoder, load_contextual(folder)[0].eval())
     vectors = functional.normalize(encoder.embed_context(encoder.preprocess(texts)), dim=-1)
     return float((vectors @ vectors.T)[~torch.eye(len(texts), dtype=torch.bool)].mean())

@@ -1,12 +1,13 @@
-"""Table 1 of *Contextual Document Embeddings* in the small: biencoder and CDE, random and contextual batches.
+"""Table 1 of *Contextual Document Embeddings* on a small scale: biencoder and CDE, random and contextual batches.
 
 ``python -m experiments.cde.table1 DATA --domains ... [--start MODEL] [--models ...] [--batches ...] [--documents J]
 [--batch B] [--epochs N] [--steps N] [--schedule S ...] [--seeds N] [--output FILE] [--keep FOLDER]``
 
-``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All train on the same pairs for as many steps;
-``home`` are the held-out queries of ``--domains``, ``elsewhere`` those of all other domains. Without ``--start`` they
-begin as a small encoder with random weights. ``--schedule`` is ``pack.cluster_share``, stretched over the epochs: 1
-makes contextual batches of clusters, 0 of random pairs. ``--keep`` is where the trained models go.
+``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. All models train on the same pairs for the same
+number of steps. ``home`` are the held-out queries of ``--domains``, ``elsewhere`` those of all other domains. Without
+``--start``, training starts from a small encoder with random weights. ``--schedule`` is ``pack.cluster_share``,
+stretched over the epochs: 1 makes contextual batches from clusters, 0 from random pairs. ``--keep`` names a folder for
+the trained models.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, write_tsv
 from experiments.common.small_models import BASE, ndcg, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace, summary
@@ -35,7 +37,7 @@ PAPER = {
 
 
 def main() -> None:
-    """Print a line for each kind of model and batches, and write one for each run."""
+    """Print one line per kind of model and batches, and write one row per run."""
     arguments = _parse()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +55,9 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m experiments.cde.table1")
+    parser = new_parser(
+        "experiments.cde.table1", str(__doc__), "python -m experiments.cde.table1 data --domains medquad --documents 16"
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--vectors", default="minilm")
     parser.add_argument("--domains", nargs="+", required=True)

@@ -1,1 +1,1 @@
-"""What experiments share: small models, and a folder to run stages in."""
+"""Shared by the experiments: small models, and a folder to run stages in."""

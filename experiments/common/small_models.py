@@ -1,4 +1,4 @@
-"""The small encoder that benchmarks train from scratch, and how."""
+"""The small encoders that experiments train from scratch, and the parameters of that training."""
 
 import tempfile
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ BASE: dict[str, Any] = {
 
 
 def save_start_model(folder: Path, kind: str, seed: int) -> None:
-    """A two-layer BERT with mean pooling, or a static model (a vector a token); weights drawn by ``seed``."""
+    """Write a two-layer BERT with mean pooling, or a static model (one vector per token); ``seed`` draws weights."""
     torch.manual_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(locate_model(VOCABULARY_OF))
     with tempfile.TemporaryDirectory() as plain:
@@ -71,7 +71,7 @@ def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:
 
 
 def stretch(schedule: Sequence[float], epochs: int) -> list[float]:
-    """A value for each of ``epochs``: those of ``schedule``, for equally many epochs where that divides."""
+    """One value per epoch: each value of ``schedule`` holds for the same number of epochs, if that divides evenly."""
     return [schedule[epoch * len(schedule) // epochs] for epoch in range(epochs)]
 
 

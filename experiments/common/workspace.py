@@ -1,4 +1,4 @@
-"""A folder to run stages in, with parameters of its own: what the benchmarks that train models share."""
+"""A folder to run stages in, with its own parameters."""
 
 import os
 import statistics
@@ -15,7 +15,7 @@ from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from stages.scoring.collection import Collection, held_out
 from stages.scoring.params import HeldOutParams
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ASKED = HeldOutParams(queries=2000, documents=10_000)
 
 Row = dict[str, Any]
@@ -23,10 +23,10 @@ START = "models/start/model"
 
 
 class Workspace:
-    """Pairs of some domains, or a share of each, and the vectors that ``data`` has of them.
+    """Pairs of some domains of ``data``, or a share of each, with their vectors.
 
-    ``training_pairs`` counts those of the training split.
-    ``home`` are the held-out queries of these domains, ``elsewhere`` those of all others, if there are others.
+    ``training_pairs`` counts those in the training split. ``collections`` are ``home``, with the held-out queries of
+    these domains, and ``elsewhere``, with those of all other domains, if there are any.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Workspace:
         self._filtered: Any = None
 
     def set_params(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-        """Write ``params.yaml``: ``base``, but for the dotted keys in ``changes``."""
+        """Write ``params.yaml``: ``base``, overridden by the dotted keys in ``changes``."""
         params = yaml.safe_load(yaml.safe_dump(dict(base)))
         for key, value in changes.items():
             *groups, last = key.split(".")
@@ -53,9 +53,9 @@ class Workspace:
         (self.folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
 
     def train(self, variant: str, batches: str) -> Path:
-        """Train ``variant`` from ``START`` on ``batches`` with the parameters that are set; returns the model's folder.
+        """Train ``variant`` from ``START`` on ``batches`` with the present parameters; returns the model's folder.
 
-        Curve and metrics are ``results/train/trained.{tsv,json}``.
+        The curve and the metrics are in ``results/train/trained.{tsv,json}``.
         """
         file = self.folder / "params.yaml"
         params = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -65,14 +65,14 @@ class Workspace:
         return self.folder / "models/trained"
 
     def filter(self) -> None:
-        """Run the stage ``filter`` if its parameters are not those of the last time."""
+        """Run the stage ``filter`` if its parameters have changed since the last time."""
         params = yaml.safe_load((self.folder / "params.yaml").read_text(encoding="utf-8"))["filter"]
         if params != self._filtered:
             self.run("filter")
         self._filtered = params
 
     def run(self, command: str) -> None:
-        """Run ``python -m stages.COMMAND``; end the program with its message if it fails."""
+        """Run ``python -m stages.COMMAND``; if it fails, exit with its message."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
         arguments = [sys.executable, "-m", *f"stages.{command}".split()]
         done = subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
@@ -81,13 +81,13 @@ class Workspace:
 
 
 def held_out_of(folder: Path, data: Path, names: Sequence[str], asked: HeldOutParams = ASKED) -> Collection:
-    """Held-out queries of some domains of ``data``, by way of ``folder``."""
+    """Held-out queries of some domains of ``data``, whose pairs are copied to ``folder``."""
     _take(folder, data, names, 1.0)
     return held_out(folder, asked)
 
 
 def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:
-    """Pairs are sorted by hash, so the first ones are a sample."""
+    """Copy a share of each domain's pairs. They are sorted by hash, so the first ones are a random sample."""
     folder.mkdir(parents=True)
     for name in names:
         table = read_pairs(data / "pairs", name)

@@ -1,1 +1,1 @@
-"""experiments/seed_encoder"""
+"""Ways to pre-train an encoder, compared after fine-tuning."""

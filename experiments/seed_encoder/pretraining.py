@@ -3,10 +3,10 @@
 ``python -m experiments.seed_encoder.pretraining DATA --domains ... [--kinds ...] [--seeds N] [--steps N] [--tuning N]
 [--shares S ...] [--output FILE]``
 
-``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. All kinds read the same texts, those of
-``--domains``, in the same order for as many steps, with the same masks (RetroMAE's are twice as many). They are
-fine-tuned on the same random batches for ``--tuning`` steps: of each of the ``--shares`` of the training pairs,
-and evaluated on these domains' held-out queries.
+``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. All kinds read the same texts of ``--domains`` in
+the same order for the same number of steps, with the same masks (twice as many for RetroMAE). For each of the
+``--shares`` of the training pairs, they are fine-tuned on the same random batches for ``--tuning`` steps. They are
+evaluated on the held-out queries of these domains.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, read_tsv, write_tsv
 from experiments.common.small_models import BASE, ndcg
 from experiments.common.workspace import START, Row, Workspace, held_out_of, summary
@@ -44,19 +45,19 @@ PRETRAIN = {
     "weight_decay": 0.01,
     "max_grad_norm": 1.0,
 }
-# The first is what all begin with: its only step is warm-up, at a learning rate of 0.
+# The first kind is what all the others start from: its only step is warm-up, at a learning rate of 0.
 KINDS: dict[str, dict[str, Any]] = {
     "not pre-trained": {"decoder": None, "steps": 1, "warmup_ratio": 0.9},
     "MLM": {"decoder": None},
-    "SEED, 3 layers, window 2": {"decoder": {"kind": "seed", "layers": 3, "window": 2}},
-    "SEED, 1 layer, window 8": {"decoder": {"kind": "seed", "layers": 1, "window": 8}},
-    "SEED, 5 layers, all": {"decoder": {"kind": "seed", "layers": 5, "window": None}},
+    "SEED, 3 layers, window 2": {"decoder": {"kind": "weak", "layers": 3, "window": 2}},
+    "SEED, 1 layer, window 8": {"decoder": {"kind": "weak", "layers": 1, "window": 8}},
+    "SEED, 5 layers, all": {"decoder": {"kind": "weak", "layers": 5, "window": None}},
     "RetroMAE": {"decoder": {"kind": "retromae"}, "mlm_probability": 0.3},
 }
 
 
 def main() -> None:
-    """Print a line a kind, mean and spread over seeds, and write a row a run."""
+    """Print one line per kind, mean and spread over seeds, and write one row per run."""
     arguments = _parse()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +83,11 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m experiments.seed_encoder.pretraining")
+    parser = new_parser(
+        "experiments.seed_encoder.pretraining",
+        str(__doc__),
+        "python -m experiments.seed_encoder.pretraining data --domains medquad nl2bash",
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
@@ -102,7 +107,7 @@ def _pack(space: Workspace, seed: int, arguments: argparse.Namespace) -> None:
 
 
 def _changes(space: Workspace, kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    # Half as many again, since what does not fill a batch is left out.
+    # Half as many again, since pairs that do not fill a batch are left out.
     epochs = 2 + 3 * arguments.tuning * BATCH // (2 * space.training_pairs)
     return {
         "base.seed": seed,
@@ -121,7 +126,7 @@ def _changes(space: Workspace, kind: str, seed: int, arguments: argparse.Namespa
 def _run(
     spaces: dict[float, Workspace], collection: Collection, kind: str, seed: int, arguments: argparse.Namespace
 ) -> Row:
-    """Pre-train on all texts, fine-tune in each workspace."""
+    """Pre-train on all texts, then fine-tune in each workspace."""
     whole, *others = spaces.values()
     for space in spaces.values():
         space.set_params(BASE, _changes(space, kind, seed, arguments))

@@ -1,1 +1,1 @@
-"""experiments/xtr"""
+"""XTR training against ColBERT training."""

@@ -1,11 +1,12 @@
-"""XTR against ColBERT training under the same budget, searched exactly and by retrieved tokens.
+"""XTR training against ColBERT training with the same budget, searched exactly and by retrieved tokens.
 
 ``python -m experiments.xtr.quality DATA --domains ... [--start MODEL] [--share S] [--seeds N] [--steps N]
 [--output FILE]``
 
-``DATA`` is a folder as ``dvc repro embed`` leaves it in ``data``. ``home`` are the held-out queries of ``--domains``,
-``elsewhere`` those of all other domains. Without ``--start`` both begin as a small encoder with random weights. ``all``
-compares all tokens of query and document, a number retrieves that many tokens for each of the query's.
+``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. ``home`` are the held-out queries of
+``--domains``, ``elsewhere`` those of all other domains. Without ``--start``, both trainings start from a small encoder
+with random weights. ``all`` compares all tokens of query and document; a number means that each query token retrieves
+that many tokens.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
+from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, read_tsv, write_tsv
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
@@ -37,7 +39,7 @@ TOKENS = (10, 100, 1000)
 
 
 def main() -> None:
-    """Print a line for each training, and write one for each run and collection."""
+    """Print one line per training, and write one row per run and collection."""
     arguments = _parse()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +55,11 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m experiments.xtr.quality")
+    parser = new_parser(
+        "experiments.xtr.quality",
+        str(__doc__),
+        "python -m experiments.xtr.quality data --domains medquad squad --steps 200",
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--vectors", default="minilm")
     parser.add_argument("--domains", nargs="+", required=True)
@@ -125,7 +131,7 @@ def _ndcg(collection: Collection, ranked: NDArray[np.int64]) -> float:
 
 
 def _search_all(queries: TokenVectors, documents: TokenVectors) -> NDArray[np.int64]:
-    """Documents by the mean of maxima over all of their tokens."""
+    """Documents ranked by the mean of maxima over all of their tokens."""
     with torch.no_grad():
         values = score(_padded(queries), _padded(documents), None).values
     return values.argsort(dim=1, descending=True, stable=True)[:, :DEPTH].numpy()

@@ -1,1 +1,1 @@
-"""Embedding: every unique text of a domain becomes one float16 vector, encoded once."""
+"""Embedding: encodes every unique text of a domain once, as one float16 vector."""

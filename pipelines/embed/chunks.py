@@ -1,8 +1,8 @@
-"""Cutting a domain's texts into chunks that are encoded together.
+"""Cuts a domain's texts into chunks that are encoded together.
 
 A vector's last bits depend on the batch it was encoded in, so chunks must not depend on workers,
-interruptions or other domains. The cuts are decided by content: a text added or removed changes the
-chunk that it falls into and no other, and all other chunks are found again by name.
+interruptions or other domains. The cuts depend on content alone: adding or removing a text changes
+only the chunk that it falls into, and all other chunks are found again by name.
 """
 
 import hashlib
@@ -20,19 +20,22 @@ MOST_TEXTS = 4 * MEAN_TEXTS
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Texts of similar length, as the model reads them, with their keys ``(n,)``."""
+    """Texts of similar length, with their prefixes, and their keys ``(n,)``."""
 
     texts: list[str]
     keys: NDArray[np.void]
 
     @property
     def name(self) -> str:
-        """Hash of the texts in order."""
+        """Hash of the texts, in order."""
         return hashlib.blake2b(self.keys.tobytes(), digest_size=16).hexdigest()
 
 
 def cut_chunks(texts: Iterable[str]) -> list[Chunk]:
-    """Unique texts in order of length, cut after each whose key is divisible by ``MEAN_TEXTS``."""
+    """Sort unique texts by length, then cut after each text whose key is divisible by ``MEAN_TEXTS``.
+
+    No chunk has more than ``MOST_TEXTS`` texts.
+    """
     unique = list(set(texts))
     if not unique:
         return []
@@ -45,7 +48,7 @@ def cut_chunks(texts: Iterable[str]) -> list[Chunk]:
 
 
 def _ends(cuts: NDArray[np.bool_]) -> list[int]:
-    """Positions after which to cut, with further cuts where ``MOST_TEXTS`` would be passed."""
+    """Positions to cut at, with additional cuts wherever a chunk would exceed ``MOST_TEXTS``."""
     ends: list[int] = []
     start = 0
     for cut in [*np.flatnonzero(cuts) + 1, len(cuts)]:

@@ -1,4 +1,4 @@
-"""Vectors brought by the user, scaled to unit length: one pass over the files, whatever the number of domains."""
+"""Vectors provided by the user, scaled to unit length, in one pass over the files for all domains."""
 
 import tempfile
 from pathlib import Path
@@ -23,9 +23,15 @@ _CODE = ("file.py", "rows.py", "spool.py")
 
 
 def embed(pairs: Path, params: FileParams, output: Path) -> tuple[int, int]:
-    """Write the vector store into the folder ``output``; returns the number of vectors, twice: all are read now.
+    """Write the vector store to the folder ``output``.
 
-    In memory are a domain's texts, a batch of rows, and about 50 bytes for each unique text of all domains.
+    Holds in memory the texts of one domain, a batch of rows, and about 50 bytes per unique text of all domains.
+
+    Returns:
+        The number of vectors, twice, because every run reads all of them.
+
+    Raises:
+        InputError: a text has no vector, a row is invalid, or two rows differ on the vector of a text.
     """
     files = find_files(params.path)
     contents = [file_sha256(Path(file)) for file in files]
@@ -51,7 +57,7 @@ def _texts(pairs: Path, domain: str) -> tuple[list[str], NDArray[np.void]]:
 
 
 def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
-    """Put aside the vectors of the texts that ``words`` are the keys of; those of others are only checked."""
+    """Spool the vectors of the texts whose keys are ``words``; the vectors of other texts are only checked."""
     with tqdm(total=count_rows(files), desc="embed, file", unit="row", mininterval=2, delay=2) as bar:
         for batch in read_rows(files):
             found = find_keys(words, text_keys(batch.texts))
@@ -60,8 +66,8 @@ def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
             if differs.any():
                 row = int(known[np.argmax(differs)])
                 raise InputError(
-                    f"{batch.file}: row {batch.first + row}: another vector than an earlier row's "
-                    f"for the text {batch.texts[row][:60]!r}; leave one of them out"
+                    f"{batch.file}: row {batch.first + row}: differs from an earlier row's vector "
+                    f"for the text {batch.texts[row][:60]!r}; remove one of the two rows"
                 )
             bar.update(len(batch.texts))
     return spool
@@ -72,5 +78,5 @@ def _check_complete(path: str, pairs: Path, domain: str, texts: list[str], missi
         text = texts[int(np.argmax(missing))]
         raise InputError(
             f"{path}: no vector for {int(missing.sum()):,} of {len(texts):,} texts of domain '{domain}', "
-            f"such as {text[:60]!r}; bring one for every query and document, as they stand in {pairs}"
+            f"such as {text[:60]!r}; provide one for every query and document, exactly as written in {pairs}"
         )

@@ -1,4 +1,4 @@
-"""RunInference on record batches: one element is one chunk of texts, its answer one chunk of vectors."""
+"""The RunInference handler: each input record batch is one chunk of texts, each output one chunk of vectors."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -18,14 +18,14 @@ from pipelines.embed.params import EncoderParams
 
 
 class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransformer]):  # type: ignore[misc]
-    """Encodes the column ``text``; the schema's metadata, which names the chunk, is passed on."""
+    """Encodes the column ``text`` and passes on the schema's metadata, which names the chunk."""
 
     def __init__(self, encoder: EncoderParams) -> None:
         super().__init__()
         self._encoder = encoder
 
     def load_model(self) -> SentenceTransformer:
-        """Load the encoder, once a worker process."""
+        """Load the encoder, once per worker process."""
         return load_encoder(self._encoder)
 
     def run_inference(
@@ -34,7 +34,7 @@ class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransfo
         model: SentenceTransformer,
         inference_args: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Iterable[pa.RecordBatch]:
-        """One record batch of ``vector`` (float16 lists of length d) for each record batch of ``text``."""
+        """Yield one record batch of ``vector`` (float16 lists of length d) per record batch of ``text``."""
         for chunk in batch:
             vectors = encode(model, chunk["text"].to_pylist(), self._encoder.batch_size)
             flat = pa.array(vectors.ravel(), type=pa.float16())
@@ -42,19 +42,19 @@ class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransfo
             yield pa.record_batch([column], ["vector"]).replace_schema_metadata(chunk.schema.metadata)
 
     def batch_elements_kwargs(self) -> Mapping[str, Any]:
-        """A chunk is a batch already."""
+        """Pass one chunk at a time: a chunk is already a batch."""
         return {"min_batch_size": 1, "max_batch_size": 1}
 
     def get_metrics_namespace(self) -> str:
-        """Where RunInference counts batches and latencies."""
+        """Namespace of RunInference's metrics."""
         return "embed"
 
 
 def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
-    """The model, reading no more than ``max_length`` tokens and adding no prompt of its own."""
+    """Load the model so that it reads at most ``max_length`` tokens and adds no prompt of its own."""
     model = SentenceTransformer(str(locate_model(encoder.name, encoder.revision)))
     first = model[0]
-    if isinstance(first, StaticEmbedding):  # has no maximum of its own
+    if isinstance(first, StaticEmbedding):  # has no max_seq_length to set
         first.tokenizer.enable_truncation(encoder.max_length)
     else:
         model.max_seq_length = encoder.max_length
@@ -63,7 +63,7 @@ def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
 
 
 def encode(model: SentenceTransformer, texts: list[str], batch_size: int) -> NDArray[np.float16]:
-    """Unit vectors ``(N, d)`` of texts, in their order."""
+    """Encode texts as unit vectors ``(N, d)``, in the same order."""
     vectors: NDArray[np.float32] = model.encode(
         texts, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
     )
@@ -71,6 +71,6 @@ def encode(model: SentenceTransformer, texts: list[str], batch_size: int) -> NDA
 
 
 def encoding_code() -> str:
-    """Fingerprint of the code that decides a vector, beside the model: this file and the libraries it calls."""
+    """Fingerprint of the code that determines a vector: this file and the versions of the libraries it calls."""
     libraries = [version(name) for name in ("torch", "transformers", "tokenizers", "sentence-transformers")]
     return fingerprint(files_fingerprint([Path(__file__)]), libraries)

@@ -1,4 +1,4 @@
-"""The kinds of vectors; ``kind`` in an entry of ``embed.models`` chooses among them."""
+"""The kinds of vectors, which ``kind`` in an entry of ``embed.models`` selects."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,5 +12,5 @@ KINDS: dict[str, Callable[[Path, Any, Path], tuple[int, int]]] = {
     "bm25": lexical.embed,
     "file": file.embed,
 }
-"""Each takes the folder of pairs, an entry of its kind and a folder to write the vector store into, and returns
-the number of vectors and how many of them were made now."""
+"""Each function takes the folder of pairs, an entry of its kind and the folder to write the vector store to. It
+returns the number of vectors and how many of them were newly computed."""

@@ -1,12 +1,13 @@
-"""Lexical vectors: weights of words (``pipelines.embed.weights``), reduced by a truncated SVD, domain by domain.
+"""Lexical vectors: word weights (``pipelines.embed.weights``) reduced by a truncated SVD, separately for each domain.
 
-Words, weights and SVD are fitted on a random sample of both sides. Words that no sampled document has are left out:
-they score with none. Rows are scaled to unit length before the fit, lest long documents decide it, and after the
-reduction, because margins and hardness are cosines; BM25's preference for documents of many words goes with it. A text
-without known words has the zero vector, which scores 0 with every text.
+Vocabulary, weights and SVD are fitted on a random sample of both sides. The vocabulary is that of the sampled
+documents; other words cannot match any of them. Rows are scaled to unit length twice: before the fit, so that long
+documents do not dominate it, and after the reduction, because margins and hardness are defined on cosines. Scaling
+removes BM25's preference for documents with many words. A text without known words has the zero vector, which scores 0
+with every text.
 
-A fit is one computation over many texts, so nothing here is per record: one process, one thread of BLAS (whose sums
-depend on the number of threads), one block of texts at a time.
+A fit is a single computation over many texts, so there is nothing to parallelise by record: it runs in one process, on
+one BLAS thread, because sums depend on the number of threads. Texts are then encoded block by block.
 """
 
 import re
@@ -33,22 +34,22 @@ from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order
 from pipelines.embed.weights import Weighting, fit_weights
 
-WORD = r"[^\W_]+"  # letters and digits: the parts of an identifier are words
+WORD = r"[^\W_]+"  # letters and digits, so the parts of an identifier are separate words
 _CODE = ("lexical.py", "texts.py", "weights.py")
 _MOST_WORDS = 2**17
-_NEGLIGIBLE = 1e-4  # of a text's weights left after the reduction: below, float32 decides the direction
+_NEGLIGIBLE = 1e-4  # length after the reduction below which a vector's direction is only float32 rounding
 
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalModel:
-    """Fitted on one domain; ``basis`` is ``(words, dimensions)``."""
+    """A model fitted on one domain; ``basis`` is ``(words, dimensions)``."""
 
     counter: CountVectorizer
     weigh: Weighting
     basis: NDArray[np.float32]
 
     def encode(self, some: list[str]) -> NDArray[np.float16]:
-        """Vectors ``(n, dimensions)`` of unit length, or zero."""
+        """Encode texts as vectors ``(n, dimensions)`` of unit length, or zero."""
         rows = normalize(self.weigh(csr_array(self.counter.transform(some))))
         reduced: NDArray[np.float32] = rows @ self.basis
         lengths = np.linalg.norm(reduced, axis=1, keepdims=True)
@@ -57,7 +58,14 @@ class LexicalModel:
 
 
 def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[int, int]:
-    """Write the vector store into the folder ``output``; returns the number of vectors, twice: all are made now."""
+    """Write the vector store to the folder ``output``.
+
+    Returns:
+        The number of vectors, twice, because every run computes all of them.
+
+    Raises:
+        InputError: the sampled documents of a domain contain no words.
+    """
     total = 0
     for domain in tqdm(domains(pairs), desc=f"embed, {params.kind}", unit="domain", mininterval=2, delay=2):
         total += _embed_domain(pairs, domain, params, output / file_stem(domain))
@@ -76,8 +84,8 @@ def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, fo
     known = documents[: params.sample]
     if not any(re.search(WORD, text) for text in known):
         raise InputError(
-            f"domain '{domain}': no document holds a letter or a digit; "
-            f"vectors of kind '{params.kind}' are made of words, use another kind"
+            f"domain '{domain}': no document contains a letter or a digit; "
+            f"vectors of kind '{params.kind}' are computed from words, so use another kind"
         )
     model = fit(queries[: params.sample], known, params)
 
@@ -92,7 +100,7 @@ def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, fo
 
 
 def fit(queries: list[str], documents: list[str], params: TfidfParams | Bm25Params) -> LexicalModel:
-    """The words, weights and basis of a domain; where fewer are to be had, the last dimensions are zero."""
+    """Fit vocabulary, weights and basis; dimensions beyond the number of texts or words are zero."""
     counter = CountVectorizer(token_pattern=WORD, max_features=_MOST_WORDS, dtype=np.float32)
     counts = csr_array(counter.fit_transform(documents))
     asked = csr_array(counter.transform(queries))

@@ -1,4 +1,4 @@
-"""Parameters of the embedding stage."""
+"""Parameters of the stage ``embed``."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,28 +9,28 @@ from batchwright.formats.prefixes import Prefixes
 
 
 class EncoderParams(Params):
-    """Vectors by a sentence-transformers model."""
+    """Vectors computed by a sentence-transformers model."""
 
     kind: Literal["model"] = "model"
     name: str
-    """``package:NAME`` of an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
+    """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
     revision: str | None = None
     """Commit, tag or branch on the hub; null means the main branch."""
     max_length: int = Field(gt=0)
-    """Tokens that are read of each text; longer texts are cut."""
+    """Maximum number of tokens per text; longer texts are cut."""
     batch_size: int = Field(gt=0)
     """Texts per forward pass; affects speed, memory and the last bits of the vectors."""
     prefixes: Prefixes = Prefixes()
-    """What to put before texts, by domain and side."""
+    """Task prefixes to put before texts, by domain and side."""
 
 
 class LexicalParams(Params):
-    """Vectors made of words."""
+    """Vectors computed from words."""
 
     dimensions: int = Field(default=256, gt=0)
-    """Width of the vectors, after a truncated SVD."""
+    """Width of the vectors after the truncated SVD."""
     sample: int = Field(default=100_000, gt=0)
-    """The most texts per side of a domain to fit the vocabulary, its weights and the SVD on."""
+    """Maximum number of texts, per domain and side, to fit the vocabulary, its weights and the SVD on."""
 
 
 class TfidfParams(LexicalParams):
@@ -44,17 +44,17 @@ class Bm25Params(LexicalParams):
 
     kind: Literal["bm25"]
     k1: float = Field(default=1.5, ge=0)
-    """How much a word gains by being repeated in a text; at 0 only its presence counts."""
+    """How much repeating a word in a text raises its weight; at 0, only its presence counts."""
     b: float = Field(default=0.75, ge=0, le=1)
     """How strongly long texts are discounted, from 0 (not at all) to 1 (in proportion to their length)."""
 
 
 class FileParams(Params):
-    """Vectors brought by the user."""
+    """Vectors provided by the user."""
 
     kind: Literal["file"]
     path: str
-    """A Parquet file, or a glob pattern such as ``raw/vectors/*.parquet``; columns ``text`` and ``vector``."""
+    """A Parquet file with columns ``text`` and ``vector``, or a glob pattern such as ``raw/vectors/*.parquet``."""
 
 
 def _model_by_default(entry: Any) -> Any:
@@ -72,4 +72,4 @@ class EmbedParams(Params):
     """Group ``embed``."""
 
     models: dict[str, AnyVectors] = Field(min_length=1)
-    """Kinds of vectors, by the names that ``filter.vectors`` and ``cluster.vectors`` refer to."""
+    """The vectors to compute, under the names that ``filter.vectors`` and ``cluster.vectors`` refer to."""

@@ -1,4 +1,4 @@
-"""The embedding pipeline: chunks that are not on disk yet are encoded, each to a file of its own."""
+"""The embedding pipeline: encodes every chunk that is not on disk yet, each to its own file."""
 
 import tempfile
 from collections.abc import Iterator
@@ -24,10 +24,13 @@ from pipelines.embed.params import EncoderParams
 
 
 def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
-    """Write the vector store of one encoder into the folder ``output``.
+    """Write the vector store of one encoder to the folder ``output``.
 
     Returns:
         The number of vectors, and how many of them had to be encoded now.
+
+    Raises:
+        InputError: there is no such model, or it returned vectors that are not finite.
     """
     weights = model_hash(locate_model(encoder.name, encoder.revision))
     parts = scratch("embed", fingerprint(weights, encoder.max_length, encoder.batch_size, encoding_code()))
@@ -78,7 +81,7 @@ def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:
     vectors: NDArray[np.float16] = column.values.to_numpy().reshape(len(column), -1)
     metadata = {key.decode(): value.decode() for key, value in batch.schema.metadata.items()}
     if not np.isfinite(vectors).all():
-        raise InputError(f"domain '{metadata['domain']}': the encoder gave NaN or infinite vectors; check its weights")
+        raise InputError(f"domain '{metadata['domain']}': the encoder returned NaN or infinity; check its weights")
     with atomic_file(parts / f"{metadata['chunk']}.npy") as temporary, temporary.open("wb") as handle:
         np.save(handle, vectors)
 

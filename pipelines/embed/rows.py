@@ -1,4 +1,4 @@
-"""Rows of Parquet files with the columns ``text`` and ``vector``, a batch at a time."""
+"""Reads Parquet files with the columns ``text`` and ``vector``, one batch of rows at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ _BATCH_ROWS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Some rows of ``file``, from row ``first`` on, counted from 1; vectors ``(n, d)`` of unit length, or zero."""
+    """Consecutive rows of ``file``, starting at row ``first``, counted from 1.
+
+    ``vectors`` ``(n, d)`` are of unit length, or zero.
+    """
 
     file: str
     first: int
@@ -26,7 +29,7 @@ class Rows:
 
 
 def count_rows(files: list[str]) -> int:
-    """Rows of all files."""
+    """Total number of rows in ``files``."""
     total = 0
     for file in files:
         with readable(file), pq.ParquetFile(file) as table:
@@ -35,10 +38,10 @@ def count_rows(files: list[str]) -> int:
 
 
 def read_rows(files: list[str]) -> Iterator[Rows]:
-    """All rows in order.
+    """Read all rows, in order.
 
     Raises:
-        InputError: a file is damaged, lacks a column, or has a row that is no text and vector.
+        InputError: a file is damaged or lacks a column, or a row lacks a text or a valid vector.
     """
     width = None
     for file in files:
@@ -71,7 +74,7 @@ def _to_rows(file: str, first: int, batch: pa.RecordBatch, width: int | None) ->
     widths = pc.list_value_length(lists).fill_null(0)
     _check(file, first, pc.greater(widths, 0), "no vector")
     width = width or widths[0].as_py()
-    _check(file, first, pc.equal(widths, width), f"a vector of other than {width} numbers, which the first row has")
+    _check(file, first, pc.equal(widths, width), f"the vector must have {width} numbers, as in the first row")
     numbers = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64).reshape(-1, width)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
@@ -81,7 +84,7 @@ def _to_rows(file: str, first: int, batch: pa.RecordBatch, width: int | None) ->
 
 
 def _check(file: str, first: int, good: pa.BooleanArray, fault: str) -> None:
-    """Raise InputError naming the first row that is not good."""
+    """Raise InputError naming the first row that is not ``good``."""
     row = pc.index(good, False).as_py()
     if row >= 0:
-        raise InputError(f"{file}: row {first + row}: {fault}; correct it or leave the row out")
+        raise InputError(f"{file}: row {first + row}: {fault}; correct the row or remove it")

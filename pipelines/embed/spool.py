@@ -1,15 +1,15 @@
-"""Vectors put aside on disk until all are there, in the order in which they come."""
+"""Collects vectors on disk, in order of arrival, until all are there."""
 
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-_ROUNDING = 2e-3  # two of float16's steps below 1
+_ROUNDING = 2e-3  # a few float16 steps near 1
 
 
 class Spool:
-    """One vector for each of ``texts`` rows, written one after the other to an open file."""
+    """One vector for each of ``texts`` rows, written to an open file as they arrive."""
 
     def __init__(self, handle: IO[bytes], texts: int) -> None:
         self._handle = handle
@@ -19,11 +19,11 @@ class Spool:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Which rows have no vector yet, ``(texts,)``."""
+        """Whether each row still lacks a vector, ``(texts,)``."""
         return self._places < 0
 
     def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float16]) -> NDArray[np.bool_]:
-        """Keep the first vector of each row; returns which of ``vectors`` differ from the one kept, ``(n,)``."""
+        """Keep the first vector of each row; return whether each of ``vectors`` differs from the one kept, ``(n,)``."""
         if not len(rows):
             return np.zeros(0, dtype=np.bool_)
         self.width = vectors.shape[1]
@@ -36,7 +36,7 @@ class Spool:
         return ~same
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[np.float16]:
-        """Vectors ``(len(rows), width)``; none of the rows may be missing."""
+        """Read the vectors ``(len(rows), width)`` of rows, none of which may be missing."""
         self._handle.flush()
         kept: NDArray[np.float16] = np.memmap(self._handle, np.float16, "r", shape=(self._written, self.width))
         return kept[self._places[rows]]

@@ -1,4 +1,4 @@
-"""The texts of a domain as a vector store keeps them: each once, in key order."""
+"""A domain's texts in the order of a vector store: unique and sorted by key."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from batchwright.formats.vectors import key_words
 
 
 def in_key_order(texts: Iterable[str]) -> tuple[list[str], NDArray[np.void]]:
-    """Unique texts and their keys ``(n,)``; keys are hashes, so the first few are a random sample."""
+    """Sort unique texts by their keys ``(n,)``; keys are hashes, so the first texts are a random sample."""
     unique = list(set(texts))
     keys = text_keys(unique)
     order = np.argsort(key_words(keys))

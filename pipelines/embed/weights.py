@@ -1,18 +1,19 @@
-"""Weights of words in texts, from counts ``(n, words)`` to a sparse matrix of the same form. Pure functions.
+"""Word weights: pure functions from word counts ``(n, words)`` to a sparse matrix of the same shape.
 
-``tfidf``, N and df counted over both sides::
+``tfidf``, with N and df counted over both sides::
 
     x = (1 + ln tf) * (1 + ln((1 + N) / (1 + df)))
 
-``bm25``, N, df and the mean length over documents::
+``bm25``, with N, df and the mean length taken over documents::
 
     x = sqrt(idf) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))
     idf = ln(1 + (N - df + 1/2) / (df + 1/2))
 
-BM25 itself is not symmetric: a document's words have that fraction times idf, a query's only their counts. A store has
-one vector a text, whatever side it stands on, so both sides share the idf, and a query is weighted as a document is.
-Where no word stands twice in a query, its product with a document is their BM25 score times a factor of the query
-alone, so that it ranks documents as BM25 does; a word that stands twice saturates instead of counting twice.
+BM25 itself is not symmetric: it weights a document's words by that fraction times idf, and a query's words by their
+counts. A vector store has one vector per text, whichever side the text is on. So queries are weighted like documents,
+and each side gets the square root of idf. If no word is repeated in a query, its inner product with a document is their
+BM25 score times a factor that depends on the query alone, so documents are ranked as by BM25. A repeated query word
+saturates instead of counting twice.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ Weighting = Callable[[csr_array], csr_array]
 
 
 def fit_weights(params: TfidfParams | Bm25Params, queries: csr_array, documents: csr_array) -> Weighting:
-    """The weighting of a domain, from counts of a sample of its queries and documents."""
+    """Fit the weighting of a domain to the word counts of sampled queries and documents."""
     if isinstance(params, TfidfParams):
         return _tfidf(queries, documents)
     return _bm25(params, documents)
@@ -58,7 +59,7 @@ def _bm25(params: Bm25Params, documents: csr_array) -> Weighting:
 
 
 def _texts_with(counts: csr_array) -> NDArray[np.int64]:
-    """How many texts each word stands in."""
+    """Number of texts that contain each word, ``(words,)``."""
     return np.bincount(counts.indices, minlength=counts.shape[1])
 
 

@@ -1,1 +1,1 @@
-"""Raw rows of any kind of source to normalised, unique pairs, a Parquet file a domain."""
+"""Ingestion: turns raw rows from any kind of source into normalised, unique pairs, one Parquet file per domain."""

@@ -1,4 +1,4 @@
-"""Accounts: how many rows of each source became pairs, and why the others did not."""
+"""Accounts: how many rows of each source became pairs, and why the others were rejected."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ _SHOWN_REASONS = 3
 
 @dataclass
 class Account:
-    """One entry of ``ingest.sources``: ``rows`` in, ``pairs`` out, ``rejected`` by reason."""
+    """Counts for one entry of ``ingest.sources``: ``rows`` in, ``pairs`` out, ``rejected`` by reason."""
 
     rows: int = 0
     pairs: int = 0
@@ -23,18 +23,18 @@ class Account:
 
     @property
     def faults(self) -> int:
-        """Rejects other than duplicates: those say nothing against a source."""
+        """Number of rejects, not counting duplicates, which are not the source's fault."""
         return self.rejected.total() - self.rejected[DUPLICATE]
 
     def as_json(self) -> dict[str, object]:
-        """The account as the results show it."""
+        """The account as it appears in the results."""
         return {"in": self.rows, "out": self.pairs, "rejected": dict(self.rejected)}
 
 
 def take_account(
     entries: int, rows: Iterable[Mapping[str, int]], domains: Iterable[pa.Table], rejected: pa.Table
 ) -> list[Account]:
-    """The account of each entry, from its parts' row counts, all domains' pairs and all rejects."""
+    """Compute the account of each entry from its parts' row counts, all domains' pairs and all rejects."""
     accounts = [Account() for _ in range(entries)]
     for part in rows:
         accounts[part["entry"]].rows += part["rows"]
@@ -49,7 +49,7 @@ def take_account(
 
 
 def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: pa.Table, most: float) -> None:
-    """Raise InputError where more than the share ``most`` of a source's rows is faulty."""
+    """Raise InputError if more than the share ``most`` of a source's rows is faulty."""
     messages = [
         _explain(label, account, rejected.filter(pc.equal(rejected["entry"], entry)), most)
         for entry, (label, account) in enumerate(zip(labels, accounts, strict=True))
@@ -66,6 +66,6 @@ def _explain(label: str, account: Account, rejected: pa.Table, most: float) -> s
     example = faults.slice(0, 1).to_pylist()[0]
     return (
         f"{label}: {account.faults:,} of {account.rows:,} rows ({account.faults / account.rows:.1%}) are not pairs, "
-        f"more than ingest.max_reject_rate = {most:.1%}: {reasons}; such as {example['source']}, "
+        f"more than ingest.max_reject_rate = {most:.1%}: {reasons}; for example {example['source']}, "
         f"row {example['row']}: {example['text'][:80]!r}. Correct the rows or this source's settings, or raise the rate"
     )

@@ -1,4 +1,4 @@
-"""What the workers left in scratch to the stage's artifacts."""
+"""Turns the files that workers wrote to scratch into the stage's artifacts."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -13,23 +13,23 @@ from pipelines.ingest.split import held_out
 
 
 def read_candidates(folder: Path) -> dict[str, pa.Table]:
-    """Unique pairs by domain, in id order, memory-mapped."""
+    """Read the unique pairs of each domain, in id order, memory-mapped."""
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
-    for file in sorted(folder.glob("*.arrow")):  # buckets in order are ids in order
+    for file in sorted(folder.glob("*.arrow")):  # reading buckets in order yields ids in order
         for batch in _batches(file):
             found[batch["domain"][0].as_py()].append(batch)
     return {domain: pa.Table.from_batches(batches, CANDIDATES) for domain, batches in sorted(found.items())}
 
 
 def read_rejected(folder: Path) -> pa.Table:
-    """All rejects, by source, row and what else tells them apart."""
+    """Read all rejects, sorted by source, row and the remaining columns."""
     batches = [batch for file in folder.glob("*.arrow") for batch in _batches(file)]
     keys = ["source", "row", "entry", "part", "reason", "text"]
     return pa.Table.from_batches(batches, REJECTED).sort_by([(key, "ascending") for key in keys])
 
 
 def write_pairs(folder: Path, domain: str, pairs: pa.Table, share: float) -> dict[str, int]:
-    """Write a domain's pairs, held-out ones marked, and count them."""
+    """Write a domain's pairs with their split, and return counts of pairs and unique texts."""
     query_hashes = pairs["query_hash"].to_numpy()
     is_test = held_out(query_hashes, share)
     split = pc.if_else(pa.array(is_test), "test", "train")

@@ -1,4 +1,4 @@
-"""Candidates: valid pairs that may still be duplicates, with where they come from; and rejects alike."""
+"""Candidates (valid pairs that may still be duplicates) and rejects, both with their origin."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ from pipelines.ingest.normalise import Pair, RowError, excerpt, normalise
 from pipelines.ingest.sources.base import Row
 
 _ORIGIN = [
-    pa.field("entry", pa.int32()),  # of ingest.sources
-    pa.field("part", pa.int32()),  # of all entries' parts
+    pa.field("entry", pa.int32()),  # index into ingest.sources
+    pa.field("part", pa.int32()),  # index among the parts of all entries
     pa.field("source", pa.large_string()),
     pa.field("row", pa.int64()),
 ]
 
-# 64-bit offsets: a bucket of a large corpus may hold more than 2 GB of text.
+# 64-bit offsets, because a bucket of a large corpus may hold more than 2 GB of text.
 CANDIDATES = pa.schema(
     [
         pa.field("id", pa.string()),
@@ -35,7 +35,7 @@ REJECTED = pa.schema([*_ORIGIN, pa.field("reason", pa.string()), pa.field("text"
 
 
 def sift(rows: Iterable[Row], entry: int, part: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Sort raw rows of one part into ``CANDIDATES`` and ``REJECTED``."""
+    """Sort the raw rows of one part into ``CANDIDATES`` and ``REJECTED``."""
     pairs: list[tuple[Pair, Row]] = []
     rejects: list[tuple[str, Row]] = []
     for row in rows:
@@ -71,6 +71,6 @@ def _origin(rows: list[Row], entry: int, part: int) -> dict[str, object]:
 
 
 def _hashes(texts: list[str]) -> NDArray[np.uint64]:
-    """64 bits of each text's key: among a billion texts, any two are as likely as 3 % to share them."""
+    """64 bits of each text's key; the probability of any collision among a billion texts is about 3 %."""
     hashes: NDArray[np.uint64] = text_keys(texts).view("<u8")[::2]
     return hashes

@@ -1,4 +1,4 @@
-"""One pair an id: the first of its source stays. Buckets cut ids into ranges that workers take one by one."""
+"""Keeps the first pair of each id. Buckets split the ids into ranges that workers process one by one."""
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ _BUCKET_DIGITS = 2
 
 
 def buckets(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
-    """Cut candidates by the leading hex digits of their ids."""
+    """Split candidates by the leading hex digits of their ids, which name the bucket."""
     ordered = batch.sort_by("id")
     leading = pc.utf8_slice_codeunits(ordered["id"], 0, _BUCKET_DIGITS)
     runs = pc.run_end_encode(leading)
@@ -23,7 +23,7 @@ def buckets(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
 
 
 def deduplicate(candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Unique pairs sorted by domain and id, and the others as ``REJECTED``."""
+    """Return the unique pairs, sorted by domain and id, and their duplicates as ``REJECTED``."""
     order = [("domain", "ascending"), ("id", "ascending"), ("part", "ascending")]
     ordered = candidates.sort_by([*order, ("source", "ascending"), ("row", "ascending")])
     repeated = _equals_previous(ordered["id"])

@@ -1,4 +1,4 @@
-"""Raw rows to clean, valid pairs, or to the reason why not. Pure functions."""
+"""Turns raw rows into clean, valid pairs, or into the reason for rejecting them. Pure functions."""
 
 import textwrap
 import unicodedata
@@ -8,11 +8,11 @@ from batchwright.formats.pairs import file_stem
 from pipelines.ingest.sources.base import Row
 
 _SHOWN = 200
-_LONGEST_STEM = 200  # of a file name, whose limit is 255 bytes
+_LONGEST_STEM = 200  # a file name may have 255 bytes
 
 
 class RowError(ValueError):
-    """A row is not a pair; the message is the reason, worded so that equal faults have equal reasons."""
+    """A row is not a valid pair; the message is the reason, identical for all rows with the same fault."""
 
 
 class Pair(NamedTuple):
@@ -25,9 +25,9 @@ class Pair(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """Unicode NFC, ``\\n`` for line ends, no white space around the text or at the end of a line.
+    """Normalise to Unicode NFC and ``\\n`` line ends, and strip white space around the text and at ends of lines.
 
-    Indentation stays as far as it differs between lines, for code is worth nothing without it.
+    Indentation that all lines share is removed; the rest is kept, because code depends on it.
     """
     unified = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
     if "\n" not in unified:
@@ -37,10 +37,10 @@ def clean(text: str) -> str:
 
 
 def normalise(row: Row) -> Pair:
-    """The pair that a raw row holds.
+    """Turn a raw row into a pair.
 
     Raises:
-        RowError: it holds none.
+        RowError: the row is not a valid pair.
     """
     if row.fault is not None:
         raise RowError(row.fault)
@@ -57,13 +57,13 @@ def normalise(row: Row) -> Pair:
 
 
 def excerpt(row: Row) -> str:
-    """What to recognise a raw row by."""
+    """A short text by which a user can recognise a raw row."""
     shown = next((value for value in (row.query, row.document) if value is not None), "")
     return printable(str(shown))
 
 
 def printable(text: str) -> str:
-    """The beginning of a text on one line, unprintable characters escaped."""
+    """The beginning of a text, on one line, with unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_SHOWN])[:_SHOWN]
 
 

@@ -1,7 +1,7 @@
-"""The Beam pipeline: read and normalise each part, bring equal ids together, keep one of each.
+"""The Beam pipeline: reads and normalises each part, groups equal ids and keeps one pair of each.
 
-Elements are record batches. What comes out lies in the folders of ``Scratch``, under names that depend on
-the data alone, so that a worker that does its work twice does it once.
+Elements are record batches. Workers write to the folders of ``Scratch``, under file names that depend on the data
+alone, so a worker that repeats its work overwrites the same files.
 """
 
 import itertools
@@ -26,39 +26,39 @@ _PART_ROWS = 65536
 
 @dataclass(frozen=True)
 class Scratch:
-    """Where the workers leave their results; all of them must see ``folder``."""
+    """Where the workers write their results; ``folder`` must be accessible to all of them."""
 
     folder: Path
 
     @property
     def pairs(self) -> Path:
-        """Unique pairs, an Arrow file a bucket, each batch of one domain, sorted by domain and id."""
+        """Unique pairs: one Arrow file per bucket, sorted by domain and id, with one domain per record batch."""
         return self.folder / "pairs"
 
     @property
     def rejects(self) -> Path:
-        """Rejects as Arrow files."""
+        """Rejects, as Arrow files."""
         return self.folder / "rejects"
 
     @property
     def rows(self) -> Path:
-        """How many rows each part had."""
+        """Row counts of the parts."""
         return self.folder / "rows"
 
     @property
     def errors(self) -> Path:
-        """Messages of what stops the stage."""
+        """Messages of the errors that stop the stage."""
         return self.folder / "errors"
 
 
-Element = tuple[int, int, Part]  # entry, number of the part, part
+Element = tuple[int, int, Part]  # index of the entry, index of the part, part
 
 
 def ingest(params: IngestParams, scratch: Scratch) -> None:
     """Read all sources into ``scratch``.
 
     Raises:
-        InputError: a source cannot be read; all that is wrong with any of them is told at once.
+        InputError: a source cannot be read; the message reports the errors of all sources.
     """
     parts = [(entry, part) for entry, source in enumerate(params.sources) for part in source.parts()]
     elements = [(entry, number, part) for number, (entry, part) in enumerate(parts)]
@@ -99,14 +99,14 @@ def _deduplicate(scratch: Scratch, bucket: str, candidates: Iterable[pa.RecordBa
 
 
 def _by_domain(pairs: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Cut pairs that are sorted by domain into batches of one domain."""
+    """Split pairs, which must be sorted by domain, into record batches of one domain each."""
     ends = pa.compute.run_end_encode(pairs["domain"].combine_chunks()).run_ends.to_pylist()
     for start, end in itertools.pairwise([0, *ends]):
         yield from pairs.slice(start, end - start).combine_chunks().to_batches(_PART_ROWS)
 
 
 def _write(file: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write an Arrow file, uncompressed so that reading it back maps it into memory."""
+    """Write an Arrow file, uncompressed so that it can be memory-mapped."""
     batches = iter(batches)
     first = next(batches)
     with atomic_file(file, durable=False) as temporary, pa.ipc.new_file(temporary, first.schema) as writer:

@@ -1,1 +1,1 @@
-"""Stage ``baselines``: what a trained model must beat."""
+"""Stage ``baselines``: scores BM25 and the start models, which trained models must beat."""

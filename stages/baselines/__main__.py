@@ -4,7 +4,7 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.baselines",
-        "Scores what trained models must beat, BM25 and every model in models/start: results/baselines.json.",
+        "stages.baselines.stage",
+        "Scores BM25 and every model in models/start, which trained models must beat: results/baselines.json.",
         "python -m stages.baselines",
     )

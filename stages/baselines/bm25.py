@@ -1,4 +1,4 @@
-"""BM25, the baseline that reads words."""
+"""BM25, the lexical baseline."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,17 @@ from batchwright.core.errors import InputError
 
 
 def retrieve(queries: Sequence[str], documents: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Best ``min(k, N)`` documents of each query: indices and Lucene's BM25 scores, ``(Q, k)`` each."""
+    """Rank documents by Lucene's BM25.
+
+    Returns:
+        Indices and scores of each query's best documents, best first, ``(Q, min(k, N))`` each.
+
+    Raises:
+        InputError: no document contains a word that BM25 indexes.
+    """
     tokens = bm25s.tokenize(list(documents), show_progress=False)
     if not any(tokens.ids):
-        raise InputError("the documents to search hold no words, only signs and stop words; BM25 cannot rank them")
+        raise InputError("BM25 cannot rank the documents: they contain no words, only punctuation and stop words")
     index = bm25s.BM25()
     index.index(tokens, show_progress=False)
     words = bm25s.tokenize(list(queries), show_progress=False)

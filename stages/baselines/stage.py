@@ -1,4 +1,4 @@
-"""What trained models must beat: BM25 and the models that training started from."""
+"""Score the baselines: BM25 and the models that training starts from."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ OUTPUT = RESULTS / "baselines.json"
 
 
 def main() -> str:
-    """Write ``results/baselines``: scores overall (JSON) and by domain (TSV)."""
+    """Write the overall scores to ``results/baselines.json`` and those of each domain to ``results/baselines.tsv``."""
     collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
     systems = {f"{folder.name}, before training": model_system(folder) for folder in sorted(START_MODELS.glob("[!.]*"))}
     return summary(write_scores(OUTPUT, {"BM25": _rank_by_words, **systems}, collections))

@@ -1,1 +1,1 @@
-"""Stage ``cluster``: groups the training pairs of a domain so that pairs of a group are hard for each other."""
+"""Stage ``cluster``: groups each domain's training pairs so that pairs in the same cluster are hard for each other."""

@@ -15,10 +15,10 @@ class ClusterParams(Params):
     method: Literal["balanced", "sum", "joint", "swapped", "mirrored"] = "balanced"
     """``balanced`` is Batchwright's own method; the others are baselines, see docs/batches.md."""
     cluster_size: int = Field(gt=0)
-    """Pairs per cluster: exactly with ``balanced``, a few left-over pairs aside; on average with the other methods."""
+    """Pairs per cluster: exact with ``balanced``, apart from a few left-over pairs; an average with other methods."""
     iterations: int = Field(gt=0)
-    """The most iterations of K-Means."""
+    """Maximum number of K-Means iterations."""
     resident_pairs: int = Field(default=100_000, gt=0)
-    """The most pairs whose vectors are in memory at a time, at about 24 bytes per pair and dimension."""
+    """Maximum number of pairs whose vectors are in memory at once, at about 24 bytes per pair and dimension."""
     draws: int = Field(default=1, gt=0)
-    """Number of independent clusterings; epochs take turns with them, so that they do not repeat the same batches."""
+    """Number of independent clusterings. Epochs rotate through them, so that they do not repeat the same batches."""

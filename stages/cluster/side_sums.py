@@ -1,4 +1,4 @@
-"""Sums of a cluster's query vectors and of its document vectors."""
+"""Sums and means of the query vectors and of the document vectors in each cluster."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ from batchwright.formats.vectors import PairVectors, blocks
 
 
 def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int) -> NDArray[np.float32]:
-    """Sums ``(k, 2, d)`` of query and of document vectors of each cluster; empty clusters are zero."""
+    """Return the sums ``(k, 2, d)`` of each cluster's query vectors and document vectors; zero for empty clusters."""
     sums = np.zeros((k, 2, vectors.width), dtype=np.float32)
     members = np.flatnonzero(assignment != NONE)
     order = members[np.argsort(assignment[members], kind="stable")]
     for block in blocks(len(order)):
         rows = order[block]
         present, starts = np.unique(assignment[rows], return_index=True)
-        # A row a cluster, a one for each of its members: many times faster than ``np.add.reduceat``.
+        # Multiplying by a membership matrix is many times faster than ``np.add.reduceat``.
         members_of = csr_array((np.ones(len(rows), np.float32), np.arange(len(rows)), np.append(starts, len(rows))))
         for side, found in enumerate((vectors.queries(rows), vectors.documents(rows))):
             sums[present, side] += members_of @ found
@@ -24,14 +24,14 @@ def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int) -> ND
 
 
 def assign(members: NDArray[np.int64], pairs: int) -> NDArray[np.int32]:
-    """The cluster ``(pairs,)`` of each pair, by the clusters' ``members`` ``(k, size)``; ``NONE`` for all others."""
+    """Return the cluster of each pair, ``(pairs,)``, given the ``members`` ``(k, size)``; ``NONE`` for other pairs."""
     assignment = np.full(pairs, NONE, dtype=np.int32)
     assignment[members] = np.arange(len(members), dtype=np.int32)[:, None]
     return assignment
 
 
 def side_centroids(vectors: PairVectors, assignment: NDArray[np.int32]) -> NDArray[np.float32]:
-    """Mean query and mean document vector of each cluster, ``(K, 2, d)``; empty clusters are zero."""
+    """Return the mean query vector and mean document vector of each cluster, ``(K, 2, d)``; zero for empty clusters."""
     k = int(assignment.max(initial=0)) + 1
     sizes = np.maximum(np.bincount(assignment[assignment != NONE], minlength=k), 1).astype(np.float32)
     means: NDArray[np.float32] = side_sums(vectors, assignment, k) / sizes[:, None, None]

@@ -1,4 +1,4 @@
-"""Vectors to clusters, domain by domain."""
+"""Cluster the training pairs of each domain by their vectors."""
 
 from pathlib import Path
 
@@ -23,13 +23,13 @@ OUTPUT = RESULTS / "cluster.json"
 
 
 def main() -> str:
-    """Write ``data/clusters`` and the sizes' extremes to ``results/cluster.json``."""
+    """Write ``data/clusters``, and a summary of the cluster sizes to ``results/cluster.json``."""
     params = load_params("cluster", ClusterParams)
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
     pairs = files_fingerprint([PAIRS])
     if Provenance.read(NEGATIVES, "filter").pairs != pairs:
-        raise InputError(f"{NEGATIVES}: made from other pairs than are here now; run the stage 'filter' again")
+        raise InputError(f"{NEGATIVES}: the pairs it was made from have changed; run the stage 'filter' again")
 
     def work(domain: str, folder: Path) -> dict[str, int]:
         for draw in range(params.draws):

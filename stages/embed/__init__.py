@@ -1,1 +1,1 @@
-"""Stage ``embed``: vectors of all texts, from each encoder that later stages use."""
+"""Stage ``embed``: encodes all texts with each encoder that later stages use."""

@@ -4,7 +4,7 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.embed",
-        "Encodes every unique text of the pairs, with each entry of embed.models: data/vectors.",
+        "stages.embed.stage",
+        "Encodes every unique text of the pairs with each model in embed.models: data/vectors.",
         "python -m stages.embed",
     )

@@ -1,4 +1,4 @@
-"""Pairs to vectors."""
+"""Encode the texts of the pairs as vectors."""
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import load_params
@@ -9,7 +9,7 @@ from pipelines.embed.params import EmbedParams
 
 
 def main() -> str:
-    """Write ``data/vectors``, a folder for each of ``embed.models``."""
+    """Write ``data/vectors``, with one folder per entry of ``embed.models``."""
     params = load_params("embed", EmbedParams)
     counts = []
     with atomic_dir(VECTORS) as folder:

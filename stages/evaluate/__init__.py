@@ -1,1 +1,1 @@
-"""Stage ``evaluate``: how well a trained model retrieves, beside what it must beat."""
+"""Stage ``evaluate``: scores how well a trained model retrieves."""

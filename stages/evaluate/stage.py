@@ -1,4 +1,4 @@
-"""What a run's model is worth."""
+"""Score the model of a run."""
 
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS
@@ -11,6 +11,6 @@ OUTPUT = RESULTS / "evaluate"
 
 
 def main(run: str) -> str:
-    """Write ``results/evaluate/RUN``: scores overall (JSON) and by domain (TSV)."""
+    """Write the overall scores to ``results/evaluate/RUN.json`` and those of each domain to ``RUN.tsv``."""
     collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
     return summary(write_scores(OUTPUT / f"{run}.json", {run: model_system(MODELS / run)}, collections))

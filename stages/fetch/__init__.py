@@ -1,1 +1,1 @@
-"""Stage ``fetch``: start models, brought into the project."""
+"""Stage ``fetch``: copies start models into the project."""

@@ -1,4 +1,4 @@
-"""A start model to ``models/start``: what changes there trains again what started from it."""
+"""Copy a start model into ``models/start``, so that a changed model retrains the runs that start from it."""
 
 import shutil
 
@@ -13,7 +13,7 @@ _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h
 
 
 def main(name: str) -> str:
-    """Write ``models/start/NAME``, a copy of the model with ``batchwright.json`` beside it."""
+    """Write ``models/start/NAME``: a copy of the model, plus ``batchwright.json``."""
     params = load_params(f"start_models.{name}", StartModel)
     source = locate_model(params.name, params.revision)
     weights = model_hash(source)
@@ -21,7 +21,7 @@ def main(name: str) -> str:
         variant=variant_of(source), max_length=params.max_length, prefixes=params.prefixes, origin=params.name
     )
     with atomic_dir(START_MODELS / name) as folder:
-        # Contents alone: a cache of the hub holds links, a package files that nobody may write.
+        # Copy contents only: the hub's cache contains links, and a package's files may be read-only.
         shutil.copytree(source, folder, ignore=_NOT_NEEDED, copy_function=shutil.copyfile, dirs_exist_ok=True)
         info.write(folder)
     return f"'{name}' from {params.name}, {weights}"

@@ -1,4 +1,4 @@
-"""Stage ``filter``: what a false negative is, for every query, by the surrogate model and by identity.
+"""Stage ``filter``: decides what counts as a false negative of each query, by surrogate scores and duplicate classes.
 
-By request also which pairs to leave out, and which documents to add as hard negatives.
+Optionally drops inconsistent pairs and mines hard negatives.
 """

@@ -4,7 +4,7 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.filter",
-        "Decides what counts as a false negative: surrogate scores, thresholds and duplicate classes in data/negatives.",
+        "stages.filter.stage",
+        "Decides what counts as a false negative, by surrogate scores and duplicate classes: data/negatives.",
         "python -m stages.filter",
     )

@@ -1,4 +1,4 @@
-"""Duplicate texts get one class."""
+"""Group duplicate texts into classes."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from batchwright.core.fingerprint import text_keys
 from stages.filter.near import near_classes
 
-_SIGNS = "#%&*/@\\"  # Unicode's punctuation, but C# is not C, nor a rate of 5 % five
+_SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
 _MARKS = re.escape(
     "".join(
         mark
@@ -22,9 +22,9 @@ _RUN = re.compile(f"[{_MARKS}]+")
 
 
 def normal_form(text: str) -> str:
-    """What is left of a text when case, Unicode form, white space and the punctuation of words do not count.
+    """Normalise a text, ignoring case, Unicode form, white space and punctuation attached to words.
 
-    Punctuation that stands by itself does: ``cd -`` is not ``cd``, and ``!!!`` not ``???``.
+    Punctuation that stands alone is kept: ``cd -`` differs from ``cd``, and ``!!!`` from ``???``.
     """
     words: list[str] = []
     for word in unicodedata.normalize("NFKC", text).casefold().split():
@@ -33,9 +33,10 @@ def normal_form(text: str) -> str:
 
 
 def duplicate_classes(texts: list[str], near_duplicates: float) -> NDArray[np.int32]:
-    """Class ``(N,)`` of each text: equal where texts have one normal form, or nearly (``near_classes``).
+    """Return the class ``(N,)`` of each text.
 
-    Numbered independently of the texts' order.
+    Texts share a class if their normal forms are equal or, with ``near_duplicates`` below 1, nearly equal (see
+    ``near_classes``). Class numbers do not depend on the order of the texts.
     """
     forms = [normal_form(text) for text in texts]
     words = text_keys(forms).view(np.uint64).reshape(-1, 2)

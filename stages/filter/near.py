@@ -1,4 +1,4 @@
-"""Near-identical texts: candidates by MinHash in bands, each verified, joined into tight classes."""
+"""Find near-duplicate texts: MinHash bands propose candidates, each is verified, and matches form tight classes."""
 
 import math
 import re
@@ -13,22 +13,23 @@ from batchwright.core.fingerprint import text_keys
 from stages.filter.shingles import cuts, jaccard, shingles
 
 BANDS, HASHES = 8, 8
-"""A text's MinHash sketch; a band's key is of as many of its hashes as ``MISSED`` allows."""
+"""The size of a text's MinHash sketch. A band's key combines as many of the band's hashes as ``MISSED`` allows."""
 MISSED = 1e-3
-"""Pairs at the threshold that share no band, as a share."""
+"""Accepted share of pairs right at the threshold that are missed because they share no band."""
 NEIGHBOURS = 4
-"""Texts of the same band that each is compared with; those that are found alike need no second look."""
+"""How many of the next texts with the same band key each text is compared with, unless they are already joined."""
 DEVIATIONS = 3
-"""Sketches may differ by this many standard deviations more than the threshold says."""
+"""Candidates are compared exactly unless their sketches' similarity is this many deviations below the threshold."""
 ROUNDS = 8
 _NUMBER = re.compile(r"\b\d+\b")
 
 
 def near_classes(texts: Sequence[str], threshold: float) -> NDArray[np.int32]:
-    """Class ``(n,)`` of each of some different texts: equal where a chain of pairs as alike as ``threshold``
-    joins them, and each is at most two such steps from its class's first.
+    """Return the class ``(n,)`` of each of ``texts``, which are all different.
 
-    Cost is linear in the characters but for sorting; ``threshold`` is of the Jaccard similarity of shingles.
+    Two texts are alike if their shingles have a Jaccard similarity of at least ``threshold``. Texts share a class if
+    a chain of such pairs joins them and each is at most two such steps from the first text of the class. Apart from
+    sorting, the cost is linear in the number of characters.
     """
     joined = np.arange(len(texts))
     if len(texts) < 2:
@@ -40,7 +41,7 @@ def near_classes(texts: Sequence[str], threshold: float) -> NDArray[np.int32]:
     for left, right in _candidates(keys):
         apart = np.flatnonzero(joined[left] != joined[right])
         likely = apart[(sketches[left[apart]] == sketches[right[apart]]).sum(axis=1) >= least]
-        if not len(likely):  # in thousands of small domains nearly always
+        if not len(likely):  # nearly always the case in small domains, of which there may be thousands
             continue
         left, right = np.minimum(left[likely], right[likely]), np.maximum(left[likely], right[likely])
         pairs = np.setdiff1d(left * len(texts) + right, refused)
@@ -52,7 +53,7 @@ def near_classes(texts: Sequence[str], threshold: float) -> NDArray[np.int32]:
 
 
 def _sketch(texts: Sequence[str], threshold: float) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-    """Keys ``(BANDS, n)`` and the lowest bytes ``(n, BANDS * HASHES)`` of the least hashes of each text's shingles."""
+    """Return band keys ``(BANDS, n)`` and the low bytes of each text's minimum hashes, ``(n, BANDS * HASHES)``."""
     share = 1 - MISSED ** (1 / BANDS)
     width = min(max(1, math.floor(math.log(share) / math.log(threshold))), HASHES)
     generator = np.random.default_rng(0)
@@ -71,15 +72,17 @@ def _sketch(texts: Sequence[str], threshold: float) -> tuple[NDArray[np.uint64],
 
 
 def _numbers(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """A key of the numbers in each text: type 1 and type 2, 2018 and 2019 are no small edits."""
+    """Return a key of the numbers in each text: changing type 1 to type 2, or 2018 to 2019, is not a small edit."""
     listed = (" ".join(sorted(_NUMBER.findall(text))) for text in texts)
     keys: NDArray[np.uint64] = text_keys(listed).view(np.uint64)[::2].copy()
     return keys
 
 
 def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Pairs of texts that share a band's key and are close in its order, where those come together that share
-    the next bands' keys as well; nearest first."""
+    """Yield pairs of texts that share a band's key, if they are close when sorted by the keys of the next bands.
+
+    The closest pairs of a band come first.
+    """
     for band, own in enumerate(keys):
         _, bucket, sizes = np.unique(own, return_inverse=True, return_counts=True)
         crowd = np.flatnonzero(sizes[bucket] > 1)
@@ -91,7 +94,7 @@ def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], N
 
 
 def _join(joined: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Components once the pairs ``left``, ``right`` are joined, too."""
+    """Return the components after joining the pairs ``left``, ``right`` as well."""
     count = int(joined.max()) + 1
     edges = coo_matrix((np.ones(len(left), bool), (joined[left], joined[right])), (count, count))
     component: NDArray[np.int64] = connected_components(edges, directed=False)[1]
@@ -99,10 +102,11 @@ def _join(joined: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.
 
 
 def _tighten(texts: Sequence[str], joined: NDArray[np.int64], least: float) -> NDArray[np.int32]:
-    """Classes in which each text is as alike to the first as ``least``, so that chains do not grow.
+    """Split components into classes in which each text has a similarity of at least ``least`` to the first.
 
-    1 - Jaccard is a metric: two steps within the threshold are within ``least``. Those too far from the
-    first of their component make a new one, with a first of its own; after some rounds each by itself.
+    This keeps chains short. 1 - Jaccard is a metric, so two steps within the threshold stay within ``least``. Texts too
+    far from the first of their component form a new component with its own first text. Texts that remain after
+    ``ROUNDS`` rounds become classes of their own.
     """
     classes = np.full(len(texts), -1, dtype=np.int64)
     rest = np.arange(len(texts))

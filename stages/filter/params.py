@@ -13,13 +13,13 @@ class MineParams(Params):
     count: int = Field(gt=0)
     """Hard negatives per query."""
     depth: int = Field(gt=0, le=MOST_RANKS)
-    """The last rank to take them from; known positives have no rank."""
+    """Mine from the query's top ``depth`` documents, not counting known positives."""
     skip: int = Field(default=0, ge=0)
-    """Ranks at the top to skip."""
+    """Number of top ranks to skip."""
     min_score: float | None = None
-    """The lowest score of a hard negative: documents below it are too easy; null sets no limit."""
+    """Minimum score of a hard negative; documents below it are too easy. Null sets no minimum."""
     sample: bool = False
-    """Whether to draw hard negatives at random from these ranks; if not, the hardest are taken."""
+    """Draw hard negatives at random from these ranks instead of taking the hardest."""
 
     @model_validator(mode="after")
     def _enough_ranks(self) -> "MineParams":
@@ -32,7 +32,7 @@ class FilterParams(Params):
     """Group ``filter``."""
 
     vectors: str
-    """The entry of ``embed.models`` that gives the score f(q, d) of a query q and a document d."""
+    """The entry of ``embed.models`` used as the surrogate, which scores a query q and a document d as f(q, d)."""
     margin: float | None = Field(default=None, ge=0)
     """In the batch of a pair (q, d), another document d' counts as a false negative if
     ``f(q, d') >= f(q, d) - margin``. Set exactly one of ``margin``, ``factor`` and ``threshold``."""
@@ -41,12 +41,13 @@ class FilterParams(Params):
     threshold: float | None = None
     """Instead of ``margin``: a false negative if ``f(q, d') >= threshold``."""
     near_duplicates: float = Field(default=0.9, ge=0.7, le=1)
-    """Texts count as duplicates from this Jaccard similarity of their shingles on; 1 requires equal words, and ignores
-    only case, punctuation, white space and Unicode form."""
+    """Texts count as duplicates if the Jaccard similarity of their shingles is at least this. 1 requires equal words,
+    ignoring only case, punctuation, white space and Unicode form."""
     consistency: int | None = Field(default=None, gt=0, le=MOST_RANKS)
-    """Keep only pairs whose document is among this many best of its domain for the query; null keeps all pairs."""
+    """Drop pairs whose document is not in the query's top k within its domain, where k is this number; null keeps all
+    pairs."""
     mine: MineParams | None = None
-    """Mine hard negatives for each query from the documents nearest to it; null mines none."""
+    """Mine hard negatives for each query from the documents that score highest; null mines none."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> "FilterParams":

@@ -1,4 +1,4 @@
-"""What a ranking of its domain's documents says of each pair: whether to keep it, and its hard negatives."""
+"""Rank each domain's documents for its queries, to drop inconsistent pairs and to mine hard negatives."""
 
 from dataclasses import dataclass, replace
 
@@ -16,9 +16,10 @@ from stages.filter.search import nearest
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """The documents that rank highest for n queries, one a class, known positives left out of the count.
+    """The top-ranked documents of n queries, one document per duplicate class.
 
-    ``scores`` and ``rows`` are ``(n, depth)``, best first; ``rank`` counts from 0, -1 for known positives.
+    ``scores``, ``rows`` and ``rank`` are ``(n, depth)``, best first. ``rank`` counts from 0 and skips known positives,
+    which have rank -1.
     """
 
     scores: NDArray[np.float32]
@@ -29,9 +30,9 @@ class Ranking:
 def judge_by_rank(
     vectors: PairVectors, negatives: Negatives, params: FilterParams, rng: np.random.Generator
 ) -> Negatives:
-    """``negatives`` with ``kept`` and ``mined`` as ``params`` asks for them.
+    """Return ``negatives`` with ``kept`` and ``mined`` set as ``params`` requires.
 
-    Every query is compared with every document: N M d multiplications, blocks of both in memory.
+    Compares every query with every document of the domain: N M d multiplications, with one block of each in memory.
     """
     wanted = [params.consistency, params.mine and params.mine.depth]
     depth = max(ranks or 0 for ranks in wanted)
@@ -52,7 +53,10 @@ def judge_by_rank(
 
 
 def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDArray[np.bool_]:
-    """Whether fewer than ``most`` documents score higher than a pair's own ``scores`` ``(n,)``; ties do not."""
+    """Return which pairs have fewer than ``most`` documents that score higher than their own ``scores`` ``(n,)``.
+
+    Documents with the same score as the pair's own do not count.
+    """
     higher = (ranking.rank >= 0) & (ranking.scores > scores[:, None] + ROUNDING)
     kept: NDArray[np.bool_] = higher.sum(axis=1) < most
     return kept
@@ -61,10 +65,10 @@ def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDAr
 def hard_negatives(
     ranking: Ranking, thresholds: NDArray[np.float32], params: MineParams, draws: NDArray[np.float64] | None
 ) -> NDArray[np.int32]:
-    """Rows ``(n, count)``, best first, of documents whose rank and score ``params`` allows; -1 is none.
+    """Return the rows ``(n, count)`` of each query's hard negatives, best first, padded with -1.
 
-    They stay below ``thresholds`` ``(n,)``. The hardest are taken, or those that ``draws`` ``(n, depth)``, a number
-    a rank, has least for.
+    Ranks and scores are limited by ``params``, and scores stay below ``thresholds`` ``(n,)``. Takes the hardest or,
+    given ``draws`` ``(n, depth)`` with a random number for each rank, those with the lowest numbers.
     """
     fit = (ranking.rank >= params.skip) & (ranking.rank < params.depth) & (ranking.scores < thresholds[:, None])
     if params.min_score is not None:
@@ -89,7 +93,7 @@ def _rank(
     block: slice,
     depth: int,
 ) -> Ranking:
-    """Rank ``documents`` for a block of pairs: ``depth`` of them, and room for known positives above these."""
+    """Rank ``documents`` for a block of pairs: the top ``depth``, plus room for known positives among them."""
     queries = negatives.query_class[block]
     room = min(int(known.count(queries).max()), MOST_RANKS)
     scores, rows = nearest(vectors.queries(block), vectors, documents, depth + room)

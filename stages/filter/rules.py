@@ -1,4 +1,4 @@
-"""Rules that say from which score on a document is a false negative."""
+"""Rules for the score at which a document becomes a false negative."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from stages.filter.params import FilterParams
 
 ROUNDING = np.float32(2**-18)
-"""Scores of unit vectors that differ by less are equal: sums of float32 products depend on their order."""
+"""Scores of unit vectors that differ by less than this are equal, because float32 sums depend on their order."""
 
 
 def thresholds(scores: NDArray[np.float32], params: FilterParams) -> NDArray[np.float32]:
-    """Lowest score of a false negative of each query, ``(N,)``, from its own document's ``scores`` ``(N,)``."""
+    """Return each query's lowest score of a false negative, ``(N,)``, given its own document's ``scores`` ``(N,)``."""
     if params.threshold is not None:
         return np.full_like(scores, params.threshold)
     allowance = (

@@ -1,4 +1,4 @@
-"""The documents that score highest for queries, exactly, a block of each at a time."""
+"""Exact search for the highest-scoring documents, one block of documents at a time."""
 
 import faiss
 import numpy as np
@@ -10,9 +10,9 @@ from batchwright.formats.vectors import PairVectors, blocks
 def nearest(
     queries: NDArray[np.float32], vectors: PairVectors, documents: NDArray[np.int64], depth: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Scores and rows ``(n, depth)`` of the best among the documents of rows ``documents`` ``(M,)``, best first.
+    """Return the scores and rows of each query's best documents, best first, ``(n, min(depth, M))`` each.
 
-    ``queries`` is ``(n, d)``. There are fewer columns where M is less than ``depth``.
+    ``queries`` is ``(n, d)``. ``documents`` ``(M,)`` are the rows whose documents are searched.
     """
     scores = np.empty((len(queries), 0), np.float32)
     rows = np.empty((len(queries), 0), np.int64)

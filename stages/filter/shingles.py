@@ -1,4 +1,4 @@
-"""Texts as sets of hashed shingles, and how alike such sets are."""
+"""Texts as sets of hashed shingles, and the Jaccard similarity of such sets."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -8,16 +8,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 WIDTH = 5
-_BITS = 30  # column numbers of a sparse matrix; two of a text's shingles in one column matter to nobody
+_BITS = 30  # of a sparse matrix's column number; the rare collisions within a text do no harm
 _BLOCK_CHARACTERS = 1 << 18
 _generator = np.random.default_rng(0)
 _ODD = _generator.integers(1 << 62, size=WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def shingles(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Hashes of all runs of five characters, text after text, and where each text's begin (one more: the end).
+    """Hash all runs of ``WIDTH`` characters in each text.
 
-    A text is taken with a space at both ends, and filled up with spaces to five characters.
+    Each text gets a space at both ends and is padded with spaces to ``WIDTH`` characters.
+
+    Returns:
+        The hashes, text after text, and the offsets at which each text's hashes start, followed by their total number.
     """
     padded = [f" {text} ".ljust(WIDTH) for text in texts]
     ends = np.cumsum([len(text) for text in padded])
@@ -26,14 +29,14 @@ def shingles(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64
     for place, odd in enumerate(_ODD):
         mixed += characters[place : place + len(mixed)] * odd
     inside = np.ones(len(mixed), dtype=bool)
-    inside[(ends[:-1, None] - np.arange(1, WIDTH)).ravel()] = False  # runs across two texts
+    inside[(ends[:-1, None] - np.arange(1, WIDTH)).ravel()] = False  # runs that span two texts
     hashes: NDArray[np.uint32] = (mixed[inside] >> np.uint64(64 - _BITS)).astype(np.uint32)
     starts = np.concatenate([[0], ends - (WIDTH - 1) * np.arange(1, len(texts) + 1)])
     return hashes, starts
 
 
 def jaccard(texts: Sequence[str], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Shared share of the shingles of ``texts[left[i]]`` and ``texts[right[i]]``, ``(n,)``."""
+    """Return the Jaccard similarity of the shingles of ``texts[left[i]]`` and ``texts[right[i]]``, ``(n,)``."""
     lengths = [len(texts[one]) + len(texts[other]) for one, other in zip(left, right, strict=True)]
     found = [np.empty(0)]
     for block in cuts(np.array(lengths, dtype=np.int64)):
@@ -47,7 +50,7 @@ def jaccard(texts: Sequence[str], left: NDArray[np.int64], right: NDArray[np.int
 
 
 def _sets(texts: Sequence[str]) -> csr_matrix:
-    """A row a text, a column a hash."""
+    """Return a 0/1 matrix with one row per text and one column per hash."""
     hashes, starts = shingles(texts)
     rows = np.repeat(np.arange(len(texts)), np.diff(starts))
     cells = np.sort((rows << _BITS) | hashes)  # many times faster than SciPy's own sorting
@@ -58,7 +61,7 @@ def _sets(texts: Sequence[str]) -> csr_matrix:
 
 
 def cuts(lengths: NDArray[np.int64]) -> Iterator[slice]:
-    """Slices through texts of these lengths, each of some 250,000 characters."""
+    """Cut texts of these lengths into slices of about 250,000 characters each."""
     block = (np.cumsum(lengths) - lengths) // _BLOCK_CHARACTERS
     edges = np.flatnonzero(np.diff(block, prepend=-1, append=-1)) if len(block) else np.empty(0, np.int64)
     return (slice(int(start), int(end)) for start, end in pairwise(edges))

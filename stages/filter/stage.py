@@ -1,4 +1,4 @@
-"""Scores, thresholds, duplicate classes, ranks, domain by domain."""
+"""Compute each domain's scores, thresholds, duplicate classes and hard negatives."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ OUTPUT = RESULTS / "filter.json"
 
 
 def main() -> str:
-    """Write ``data/negatives`` and a summary a domain to ``results/filter.json``."""
+    """Write ``data/negatives``, and a summary of each domain to ``results/filter.json``."""
     params = load_params("filter", FilterParams)
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)

@@ -1,1 +1,1 @@
-"""Stage ``ingest``: raw files of any kind to unique pairs by domain."""
+"""Stage ``ingest``: turns raw sources of any kind into unique pairs, grouped by domain."""

@@ -1,4 +1,4 @@
-"""Sources to pairs, rejects and counts."""
+"""Turn sources into pairs, rejects and counts."""
 
 import shutil
 
@@ -23,7 +23,7 @@ def main() -> str:
     """Write ``data/pairs``, ``data/rejects.parquet`` and ``results/ingest.json``."""
     params = load_params("ingest", IngestParams)
     work = Scratch(scratch("ingest", fingerprint(params.model_dump())).resolve())
-    shutil.rmtree(work.folder)  # what a killed run left
+    shutil.rmtree(work.folder)  # leftovers of a killed run
     try:
         ingest(params, work)
         return _publish(params, work)

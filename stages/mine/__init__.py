@@ -1,1 +1,1 @@
-"""Hard negatives mined by a trained model: training batches for its next round (ANCE, arXiv 2007.00808)."""
+"""Stage ``mine``: mines hard negatives with a trained model, for the next training round (ANCE, arXiv 2007.00808)."""

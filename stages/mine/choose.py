@@ -1,4 +1,4 @@
-"""Which documents of a ranking are hard negatives and no false ones."""
+"""Choose hard negatives from a ranking, leaving out false negatives."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,14 @@ NONE = -1
 def choose_hardest(
     ranked: NDArray[np.int64], surrogate: PairVectors, negatives: Negatives, count: int
 ) -> NDArray[np.int32]:
-    """The best-ranked ``count`` of each query that are neither known positives nor false negatives.
+    """Choose each query's ``count`` best-ranked documents that are neither known positives nor false negatives.
 
     Args:
-        ranked: ``(N, k)``, for the query of each pair the rows of pairs whose documents rank highest, best first.
-        surrogate: judges as packing does: from ``negatives.thresholds`` on a document is a false negative.
+        ranked: ``(N, k)``, the rows of the top-ranked documents for the query of each pair, best first.
+        surrogate: Vectors that judge as packing does: a score of at least ``negatives.thresholds`` is a false negative.
 
     Returns:
-        Rows ``(N, count)``; -1 where there are fewer.
+        Rows ``(N, count)``, padded with -1.
     """
     known = KnownPositives(negatives)
     chosen = np.full((len(ranked), count), NONE, dtype=np.int32)

@@ -13,7 +13,7 @@ class Mining(Params):
     count: int = Field(gt=0)
     """Hard negatives per query."""
     depth: int = Field(gt=0)
-    """How many of the model's top ranks to choose from."""
+    """Number of the model's top ranks to choose from."""
 
     @model_validator(mode="after")
     def _enough_ranks(self) -> "Mining":

@@ -1,4 +1,4 @@
-"""Shards with other hard negatives."""
+"""Rewrite shards with new hard negatives."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +13,10 @@ from stages.mine.choose import NONE
 
 
 class Mined:
-    """A domain's pairs, in id order, and the ``rows`` ``(N, count)`` of the documents mined for each, -1 of none.
+    """The hard negatives mined for a domain's ``pairs``, which are sorted by id.
 
-    Texts are looked up when they are asked for, so that those of all domains together need no more room than in Arrow.
+    ``rows`` ``(N, count)`` holds the rows of the documents mined for each pair, padded with -1. Texts are looked up on
+    request, so that the texts of all domains take no more memory than they do in Arrow.
     """
 
     def __init__(self, pairs: pa.Table, rows: NDArray[np.int32]) -> None:
@@ -24,18 +25,18 @@ class Mined:
         self.total = int((rows != NONE).sum())
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return len(self._rows)
 
     def of(self, pair: str) -> list[str]:
-        """The documents mined for a pair."""
+        """Return the documents mined for the pair with this id."""
         own = self._rows[np.searchsorted(self._ids, pair.encode())]
         texts: list[str] = self._documents.take(pa.array(own[own != NONE])).to_pylist()
         return texts
 
 
 def rewrite_shards(shards: ShardSet, negatives: Mapping[str, Mined], folder: Path) -> list[Shard]:
-    """Write the batches of ``shards`` into ``folder``, each pair's hard negatives those of its domain and id."""
+    """Write ``shards`` to ``folder`` with other hard negatives: those in ``negatives``, which is keyed by domain."""
     written, first = [], 0
     for shard in shards.manifest.shards:
         numbers = range(first, first + shard.batches)

@@ -1,4 +1,4 @@
-"""The contextual batches, with hard negatives that a trained model finds."""
+"""Rewrite the contextual batches with hard negatives mined by a trained model."""
 
 import shutil
 from pathlib import Path
@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import batchwright
 from batchwright.core.atomic import atomic_dir, atomic_file
-from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fingerprint
 from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.results import write_json
@@ -27,17 +26,16 @@ from stages.mine.rewrite import Mined, rewrite_shards
 
 BATCHES = SHARDS / "contextual"
 OUTPUT = RESULTS / "mine"
-_CODE = [Path(__file__).parent, Path(str(batchwright.__file__)).parent]
 
 
 def main(name: str) -> str:
-    """Write ``data/shards/NAME``, and how many hard negatives were found to ``results/mine/NAME.json``."""
+    """Write ``data/shards/NAME``, and the number of hard negatives found to ``results/mine/NAME.json``."""
     params = load_params(f"mine.{name}", Mining)
     shards = ShardSet.open(BATCHES)
     retriever = load_retriever(params.model)
     miner = model_hash(Path(params.model))
     store = VectorStore.open(VECTORS / Provenance.read(NEGATIVES, made_by="filter").vectors)
-    content = files_fingerprint([PAIRS, NEGATIVES, *_CODE])
+    content = files_fingerprint([PAIRS, NEGATIVES]), code_fingerprint(Path(__file__).parent)
     parts = scratch("mine", fingerprint(params.model_dump(), miner, store.weights, content))
     negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):
@@ -58,7 +56,7 @@ def main(name: str) -> str:
 
 
 def _mine(domain: str, table: pa.Table, store: VectorStore, retriever: Retriever, params: Mining) -> NDArray[np.int32]:
-    """Rows ``(N, count)`` of the documents that the model ranks highest among those that are no positives."""
+    """Return the rows ``(N, count)`` of the hard negatives that the model ranks highest."""
     negatives = Negatives.read(NEGATIVES, domain, len(table))
     if not len(table):
         return np.empty((0, params.count), np.int32)

@@ -1,1 +1,1 @@
-"""Stage ``pack``: training batches from clusters, with their false-negative masks, in Arrow shards."""
+"""Stage ``pack``: packs clusters into training batches with false-negative masks, stored in Arrow shards."""

@@ -4,7 +4,7 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.pack",
+        "stages.pack.stage",
         "Packs clusters into training batches with false-negative masks: Arrow shards in data/shards/POLICY.",
         "python -m stages.pack contextual",
         policy="contextual or random",

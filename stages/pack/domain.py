@@ -1,4 +1,4 @@
-"""One domain as packing reads it: its training pairs, their vectors and what masks need."""
+"""One domain as packing reads it: its training pairs, their vectors and the data for masks."""
 
 from dataclasses import asdict, dataclass
 
@@ -16,7 +16,7 @@ from stages.pack.masks import false_negatives, masked_by
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """``vectors`` are those that the clusters were made from, ``surrogate`` those that judge negatives."""
+    """A domain to pack. Clusters were made from ``vectors``; ``surrogate`` judges which negatives are false."""
 
     pairs: pa.Table
     negatives: Negatives
@@ -25,7 +25,7 @@ class Domain:
     surrogate: PairVectors
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[pa.RecordBatch, dict[str, float]]:
-        """The training batch of ``rows`` ``(B,)``, with its mask; its hardness, and what is masked for which reason."""
+        """Return the training batch of ``rows`` ``(B,)`` with its mask, and its hardness and masked share by reason."""
         table = self.pairs.take(rows)
         similarities = _similarities(self.vectors, rows)
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
@@ -39,7 +39,7 @@ class Domain:
         return record_batch, {**asdict(measure(similarities, mask)), **reasons}
 
     def _hard_negatives(self, table: pa.Table, rows: NDArray[np.int64]) -> pa.Array:
-        """What the source gave for each pair, then what was mined and is not among that."""
+        """Return each pair's hard negatives from the source, followed by the mined ones that are not among them."""
         given, mined = table["negatives"].combine_chunks(), self.negatives.mined[rows]
         found = mined >= 0
         if not found.any():

@@ -1,4 +1,4 @@
-"""How hard a batch is."""
+"""The hardness of a batch."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class Hardness:
-    """Mean similarity of a batch's negatives: all of them, and those that the mask leaves.
+    """Mean similarity of a batch's negatives: of all, and of those that are not masked.
 
-    ``masked_share`` is the share of negatives that the mask takes out.
+    ``masked_share`` is the share of negatives that are masked.
     """
 
     hardness: float
@@ -19,9 +19,9 @@ class Hardness:
 
 
 def measure(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> Hardness:
-    """Hardness of a batch from its query-document similarities ``(B, B)`` (eq. 2, as a mean).
+    """Measure a batch's hardness from its query-document similarities ``(B, B)`` (eq. 2, as a mean).
 
-    The diagonal, which the mask never has, is what is taken off the sums.
+    The diagonal does not count; ``mask`` never includes it.
     """
     batch = len(similarities)
     negatives, masked = batch * (batch - 1), int(np.count_nonzero(mask))

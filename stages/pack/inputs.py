@@ -1,11 +1,11 @@
-"""Opening what packing reads."""
+"""Open the inputs of packing."""
 
 import resource
 from dataclasses import dataclass
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from batchwright.core.fingerprint import files_fingerprint
+from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import Clusters, read_draws
 from batchwright.formats.negatives import Negatives
@@ -15,12 +15,13 @@ from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
 
-_CODE = [Path(__file__).parent, Path(__file__).parents[2] / "formats"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """All domains; ``models`` are the weights' hashes, ``fingerprint`` changes with any content or with this code."""
+    """The inputs of all domains.
+
+    ``models`` holds the hashes of model weights. ``fingerprint`` changes with the content of the inputs and the code.
+    """
 
     domains: dict[str, Domain]
     clusters: dict[str, list[Clusters]]
@@ -29,8 +30,12 @@ class Inputs:
 
 
 def open_inputs() -> Inputs:
-    """Open pairs, vectors, clusters and negatives, checking that they belong together."""
-    # Vectors stay open, a file or two a domain, and the usual limit is 1,024.
+    """Open pairs, vectors, clusters and negatives, and check that they belong together.
+
+    Raises:
+        InputError: clusters or negatives were made from other pairs or vectors.
+    """
+    # Vector files stay open, one or two per domain, and the usual limit is 1,024.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     stores = {"clusters": _vectors_of(CLUSTERS, "cluster"), "surrogate": _vectors_of(NEGATIVES, "filter")}
@@ -49,14 +54,14 @@ def open_inputs() -> Inputs:
             surrogate=vectors if one_model else stores["surrogate"].of(name).of_pairs(pairs),
         )
     models = {use: store.weights for use, store in stores.items()}
-    content = files_fingerprint([PAIRS, CLUSTERS, NEGATIVES, *_CODE])
+    content = fingerprint(files_fingerprint([PAIRS, CLUSTERS, NEGATIVES]), code_fingerprint(Path(__file__).parent))
     return Inputs(domains=opened, clusters=clusters, models=models, fingerprint=content)
 
 
 def _vectors_of(folder: Path, stage: str) -> VectorStore:
-    """The vectors that the artifact ``folder`` was made from; they and the pairs must still be those."""
+    """Open the vectors that ``folder`` was made from; raise InputError if they or the pairs have changed since."""
     source = Provenance.read(folder, stage)
     store = VectorStore.open(VECTORS / source.vectors)
     if (source.weights, source.pairs) != (store.weights, files_fingerprint([PAIRS])):
-        raise InputError(f"{folder}: made from other pairs or vectors than are here now; run the stage '{stage}' again")
+        raise InputError(f"{folder}: the pairs or vectors it was made from have changed; run the stage '{stage}' again")
     return store

@@ -1,4 +1,4 @@
-"""Exact false-negative masks of batches as packed."""
+"""Exact false-negative masks of packed batches."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,10 @@ REASONS = ("known_positive", "duplicate", "score")
 def false_negatives(
     scores: NDArray[np.float32], thresholds: NDArray[np.float32], known: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Mask ``(B, B)``: documents j that must not be negatives of query i; never its own document.
+    """Return the mask ``(B, B)`` of documents j that must not be negatives of query i; the diagonal is never masked.
 
-    ``scores[i, j]`` is the surrogate's f(q_i, d_j), ``thresholds[i]`` what counts as positive,
-    ``known[i, j]`` marks known positives. (Contextual Document Embeddings, eq. 4.)
+    ``scores[i, j]`` is the surrogate's f(q_i, d_j), ``thresholds[i]`` is the lowest score of a false negative, and
+    ``known[i, j]`` marks known positives (Contextual Document Embeddings, eq. 4).
     """
     mask: NDArray[np.bool_] = scores >= thresholds[:, None]
     mask |= known
@@ -21,15 +21,15 @@ def false_negatives(
 
 
 def masked_by(mask: NDArray[np.bool_], known: NDArray[np.bool_], document_class: NDArray[np.int32]) -> dict[str, float]:
-    """Share of negatives that each reason takes out; a cell counts for the first that holds.
+    """Return the share of negatives masked for each reason; a cell counts only for the first reason that holds.
 
-    ``known_positive``: document j, another than i's own, stands beside query i or one like it in some pair.
-    ``duplicate``: document j is i's own again, or nearly. ``score``: the surrogate alone says so.
+    ``duplicate``: document j is a duplicate of i's own. ``known_positive``: document j is paired with query i, or with
+    a duplicate of it, in some training pair. ``score``: only the surrogate's score masks document j.
     """
     batch = len(mask)
     copies = np.unique(document_class, return_counts=True)[1]
     duplicates = int(copies @ copies) - batch
-    positives = int(np.count_nonzero(known)) - int(copies @ copies)  # a query's own document is known to it as well
+    positives = int(np.count_nonzero(known)) - int(copies @ copies)  # ``known`` includes own documents and duplicates
     scored = int(np.count_nonzero(mask)) - positives - duplicates
     return {
         reason: count / (batch * (batch - 1))

@@ -1,4 +1,4 @@
-"""Which pairs meet again: share a batch that shared one in an earlier epoch."""
+"""Measure how often pairs meet again, that is, share a batch in more than one epoch."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from stages.pack.plan import Batch
 
 
 def shares_met_before(batches: Sequence[Batch], pairs: Mapping[str, int], epochs: int) -> list[float]:
-    """For each epoch, the share of its meetings of two pairs in a batch that took place in an earlier one, too.
+    """Return, for each epoch, the share of meetings of two pairs in a batch that also took place in an earlier epoch.
 
     ``pairs`` is the number of training pairs of each domain.
     """
@@ -34,7 +34,7 @@ def _share_met(rows: NDArray[np.int64], earlier: Sequence[NDArray[np.int64]]) ->
 
 
 def _numbers(batches: Sequence[NDArray[np.int64]], pairs: int) -> NDArray[np.int64]:
-    """The batch that each pair was in, ``(pairs,)``; -1 where it was in none, the last where it was in several."""
+    """Return each pair's batch number, ``(pairs,)``: the last one if it was in several batches, -1 if in none."""
     numbers = np.full(pairs, -1, dtype=np.int64)
     for number, rows in enumerate(batches):
         numbers[rows] = number

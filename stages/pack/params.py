@@ -11,18 +11,18 @@ class PackParams(Params):
     """Group ``pack``."""
 
     batch_size: int = Field(gt=1)
-    """Pairs in a batch, over all workers."""
+    """Pairs per batch, across all workers."""
     epochs: int = Field(gt=0)
     """Passes over the pairs, each with its own batches."""
     cluster_share: list[Annotated[float, Field(ge=0, le=1)]] = Field(default=[1.0], min_length=1)
-    """Share of a contextual batch that comes from one cluster, one value per epoch; further epochs repeat the last.
-    1 makes the hardest batches, 0.5 batches of two clusters, 0 random ones: ``[0, 0, 1]`` begins with two random
-    epochs."""
+    """Share of a contextual batch that comes from one cluster, one value per epoch; later epochs repeat the last value.
+    1 makes the hardest batches, 0.5 mixes two clusters, and 0 makes random batches: ``[0, 0, 1]`` starts with two
+    random epochs."""
     left_over: Literal["drop", "refill"] = "drop"
-    """What happens to the last pairs of a domain, which do not fill a batch: ``drop`` leaves them out of the epoch,
-    ``refill`` fills the batch with pairs that the epoch has already used."""
+    """What to do with the last pairs of a domain if they do not fill a batch: ``drop`` leaves them out of the epoch,
+    ``refill`` completes the batch with pairs that the epoch has already used."""
     weights: dict[str, Annotated[float, Field(gt=0)]] = {}
-    """How often each epoch goes through a domain, 1 unless given: 0.5 takes half of its batches, 2 takes each pair
+    """Number of passes over a domain in each epoch, 1 by default: 0.5 takes half of its batches, 2 takes each pair
     twice."""
     batches_per_shard: int = Field(gt=0)
-    """Batches per shard, which is one Arrow file."""
+    """Batches per shard; each shard is one Arrow file."""

@@ -1,4 +1,4 @@
-"""The order of all batches: which rows of which domain are batch n, over all epochs."""
+"""Plan the batches of all epochs: the domain and rows of each, in training order."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 
 Draws = Mapping[str, Sequence[Clusters]]
-"""The clusterings of each domain, one or more."""
+"""One or more clusterings of each domain."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """``rows`` ``(B,)`` are row numbers among the domain's training pairs."""
+    """A planned batch. ``rows`` ``(B,)`` are row numbers among the domain's training pairs."""
 
     epoch: int
     domain: str
@@ -27,12 +27,12 @@ class Batch:
 
 
 def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) -> list[Batch]:
-    """Batches of all epochs, in training order: inside an epoch those of all domains, shuffled.
+    """Return the batches of all epochs in training order; within an epoch, the batches of all domains are shuffled.
 
-    Every draw is seeded by domain and epoch, so that no domain changes the batches of another.
+    Random draws are seeded by domain and epoch, so that adding a domain does not change the batches of another.
 
     Raises:
-        InputError: a domain cannot fill one batch, a weight is of a domain that is not there, or no batch is left.
+        InputError: a domain cannot fill one batch, a weight names an unknown domain, or no batch is left.
     """
     _check_weights(clusters, params.weights)
     clusters = _with_pairs(clusters, params.batch_size)
@@ -52,7 +52,7 @@ def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) ->
 def _batches_of_domain(
     draws: Sequence[Clusters], policy: str, params: PackParams, epoch: int, named: tuple[int, str]
 ) -> Iterator[NDArray[np.int64]]:
-    """A domain's batches of one epoch: as many passes over its pairs as it weighs, the last one in part."""
+    """Yield a domain's batches of one epoch; its weight is the number of passes, of which the last may be partial."""
     seed, domain = named
     weight = params.weights.get(domain, 1.0)
     share = params.cluster_share[min(epoch, len(params.cluster_share) - 1)]
@@ -67,7 +67,7 @@ def _batches_of_domain(
 
 
 def _cut(order: NDArray[np.int64], batch_size: int, *, refill: bool) -> list[NDArray[np.int64]]:
-    """Batches of exactly ``batch_size``; refilled, the last one goes back over pairs of the one before it."""
+    """Cut ``order`` into batches of exactly ``batch_size``; ``refill`` completes the last with earlier pairs."""
     batches = [order[end - batch_size : end] for end in range(batch_size, len(order) + 1, batch_size)]
     if refill and len(order) % batch_size:
         batches.append(order[-batch_size:])
@@ -79,7 +79,7 @@ def _rng(seed: int, policy: str, epoch: int, domain: str, number: int = 0) -> np
 
 
 def _with_pairs(clusters: Draws, batch_size: int) -> Draws:
-    """The domains that have training pairs; raises InputError where these do not fill a batch."""
+    """Return the domains that have training pairs; raise InputError if one of them cannot fill a batch."""
     pairs = {domain: int(draws[0].sizes.sum()) for domain, draws in sorted(clusters.items())}
     if not any(pairs.values()):
         raise InputError("no domain has training pairs")
@@ -89,7 +89,7 @@ def _with_pairs(clusters: Draws, batch_size: int) -> Draws:
         more = f" and {len(small) - 10} more" if len(small) > 10 else ""
         raise InputError(
             f"pack.batch_size is {batch_size}, but these domains hold fewer training pairs: {listed}{more}; "
-            "lower pack.batch_size, or give small domains one name in ingest.sources"
+            "lower pack.batch_size, or give small domains the same name in ingest.sources"
         )
     return {domain: draws for domain, draws in clusters.items() if pairs[domain]}
 
@@ -101,4 +101,4 @@ def _of(count: int, draws: Sequence[Clusters]) -> str:
 
 def _check_weights(clusters: Draws, weights: Mapping[str, float]) -> None:
     if unknown := sorted(weights.keys() - clusters.keys()):
-        raise InputError(f"pack.weights: no domain is named {unknown[0]!r}; there are {', '.join(sorted(clusters))}")
+        raise InputError(f"pack.weights: unknown domain {unknown[0]!r}; the domains are {', '.join(sorted(clusters))}")

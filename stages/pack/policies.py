@@ -1,4 +1,4 @@
-"""Packing policies: which pairs of a domain meet in a batch. To add one, write it here and name it in ``POLICIES``."""
+"""Packing policies: which pairs of a domain share a batch. To add one, write it here and list it in ``POLICIES``."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,18 +9,19 @@ from batchwright.formats.clusters import Clusters
 from stages.pack.tour import short_tour
 
 Policy = Callable[[Clusters, int, float, np.random.Generator], NDArray[np.int64]]
-"""Takes a domain's clusters, the batch size, the share of a batch that is to come from one cluster, and a
-generator; gives row numbers in the order in which they are cut into batches. What does not fill the last batch
-comes last."""
+"""Takes a domain's clusters, the batch size, the share of a batch that comes from one cluster, and a generator.
+Returns row numbers in the order in which they are cut into batches; rows that do not fill a batch come last."""
 
 
 def contextual(clusters: Clusters, batch_size: int, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Batches of groups of ``share * batch_size`` pairs, each from one cluster or from neighbouring ones.
+    """Order pairs in groups of ``share * batch_size``, each from one cluster or from neighbouring clusters.
 
-    A cluster's pairs, shuffled, fill as many groups as they can; the remainders, in the order of a tour over
-    the centroids, fill the others. A batch takes as many groups as it needs, drawn at random: a share of 1 is
-    the hardest, one of 0 is random. (Contextual Document Embeddings, section 4.1, chops the concatenated
-    clusters instead, so that most batches straddle two.)
+    A cluster's shuffled pairs fill as many groups as they can. The remainders of all clusters, in the order of a tour
+    over the centroids, fill the other groups. A batch consists of random groups: a share of 1 makes the hardest
+    batches, a share of 0 random ones.
+
+    Contextual Document Embeddings (section 4.1) instead concatenates the clusters and cuts them into batches, so that
+    most batches straddle two clusters.
     """
     group = max(1, round(share * batch_size))
     if group == 1:
@@ -36,7 +37,7 @@ def contextual(clusters: Clusters, batch_size: int, share: float, rng: np.random
 
 
 def random(clusters: Clusters, batch_size: int, share: float, rng: np.random.Generator) -> NDArray[np.int64]:  # noqa: ARG001
-    """The domain's pairs in random order: the control."""
+    """Return the domain's pairs in random order, as a control."""
     return rng.permutation(np.flatnonzero(clusters.assignment >= 0))
 
 
@@ -52,7 +53,7 @@ def _members(clusters: Clusters, rng: np.random.Generator) -> list[NDArray[np.in
 def _remainders(
     clusters: Clusters, by_cluster: Sequence[NDArray[np.int64]], group: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """What does not fill a group of its cluster, along a tour over these clusters."""
+    """Return the pairs that do not fill a group of their cluster, in the order of a tour over these clusters."""
     remaining = np.flatnonzero(clusters.sizes % group)
     if not len(remaining):
         return np.empty(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Clusters to training batches in Arrow shards."""
+"""Pack clusters into training batches, stored in Arrow shards."""
 
 import sys
 from typing import Any
@@ -64,6 +64,6 @@ def main(policy: str) -> str:
 def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]]) -> None:
     for domain, measures in domains.items():
         if measures["masked_share"] > MOSTLY:
-            masked = f"{measures['masked_share'] * 100:.0f} % of the negatives of '{domain}' are masked"
-            why = f"{OUTPUT}/{policy}.json says why"
-            print(f"pack: warning: {masked}, so it teaches next to nothing; {why}", file=sys.stderr)
+            masked = f"{measures['masked_share'] * 100:.0f}% of the negatives of '{domain}' are masked"
+            reasons = f"see {OUTPUT}/{policy}.json for the reasons"
+            print(f"pack: warning: {masked}, so it adds next to nothing to training; {reasons}", file=sys.stderr)

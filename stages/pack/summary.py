@@ -1,4 +1,4 @@
-"""What a set of batches amounts to: in all, epoch by epoch and domain by domain."""
+"""Summarise batches: overall, by epoch and by domain."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,10 @@ Row = Mapping[str, Any]
 def summarise_epochs(
     batches: Sequence[Batch], rows: Sequence[Row], pairs: Mapping[str, NDArray[np.bool_]], epochs: int
 ) -> list[EpochSummary]:
-    """Summaries from the plan and its measures, one row a batch; ``pairs`` says which of a domain's the filter kept."""
+    """Summarise each epoch of the planned ``batches``.
+
+    ``rows`` holds the measures of each batch. ``pairs`` marks the training pairs of each domain that the filter kept.
+    """
     met_before = shares_met_before(batches, {domain: len(kept) for domain, kept in pairs.items()}, epochs)
     summaries = []
     first = 0
@@ -47,7 +50,7 @@ def _times_packed(batches: Sequence[Batch], pairs: Mapping[str, NDArray[np.bool_
 
 
 def summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Number of batches and means of the measures of each domain."""
+    """Return the number of batches and the mean measures of each domain."""
     by_domain = defaultdict(list)
     for row in rows:
         by_domain[row["domain"]].append(row)
@@ -55,7 +58,7 @@ def summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 
 def mean_measures(rows: Sequence[Row]) -> dict[str, Any]:
-    """The measures' means over batches; the masked share by reason, too."""
+    """Return the mean of each measure over batches, including the masked share by reason."""
     means = {name: _mean(rows, name) for name in ("hardness", "unmasked_hardness", "masked_share")}
     return {**means, "masked_by": {reason: _mean(rows, f"masked_{reason}") for reason in REASONS}}
 

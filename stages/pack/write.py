@@ -1,4 +1,4 @@
-"""Writing the planned batches: shard by shard into scratch, where a killed run goes on, then published whole."""
+"""Write the planned batches into scratch, shard by shard, so that a killed run can resume."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +20,10 @@ Row = dict[str, Any]
 def write_shards(
     batches: Sequence[Batch], domains: Mapping[str, Domain], batches_per_shard: int, parts: Path
 ) -> tuple[list[Shard], list[Row]]:
-    """Write the shards that ``parts`` does not hold yet; several threads, a shard each.
+    """Write the shards that ``parts`` does not contain yet, several at a time in threads.
 
     Returns:
-        The shards, and a row a batch: its number, epoch, domain and measures.
+        The shards, and one row per batch: its number, epoch, domain and measures.
     """
     starts = range(0, len(batches), batches_per_shard)
 
@@ -44,7 +44,7 @@ def write_shards(
 
 
 def remove_ledgers(parts: Path) -> None:
-    """Leave nothing but shards in ``parts``, so that the folder can be published."""
+    """Remove the ledgers from ``parts``, so that the folder can be published."""
     for ledger in parts.glob("*.arrow.json"):
         ledger.unlink()
 
@@ -61,5 +61,5 @@ def _write_shard(parts: Path, name: str, batches: Sequence[Batch], domains: Mapp
         record_batches.append(record_batch)
         rows.append({"epoch": batch.epoch, "domain": batch.domain, **measures})
     shard = write_shard(parts / name, record_batches)
-    # Written last: a shard counts as finished once its ledger is there.
+    # Written last: a shard counts as finished once its ledger exists.
     write_json(_ledger(parts, name), {"shard": shard.model_dump(), "batches": rows})

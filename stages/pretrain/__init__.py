@@ -1,1 +1,1 @@
-"""Pre-training of the encoders that a variant starts from."""
+"""Stage ``pretrain``: pre-trains encoders for runs to start from."""

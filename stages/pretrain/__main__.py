@@ -4,7 +4,7 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.pretrain",
+        "stages.pretrain.stage",
         "Pre-trains an encoder on the texts of all training pairs: models/start/NAME.",
         "python -m stages.pretrain seed_encoder",
         name="an entry of pretrain in params.yaml",

@@ -1,4 +1,4 @@
-"""The texts of all training pairs to a pre-trained encoder."""
+"""Pre-train an encoder on the texts of all training pairs."""
 
 from pathlib import Path
 
@@ -39,6 +39,6 @@ def main(name: str) -> str:
 def _check_start(name: str, encoder: NewEncoder | StartEncoder, written: Path) -> None:
     if isinstance(encoder, StartEncoder) and Path(encoder.model).resolve() == written.resolve():
         raise InputError(
-            f"pretrain.{name}.encoder.model: '{encoder.model}' is what this stage writes, and DVC removes it first; "
-            "copy it to another folder and start from that"
+            f"pretrain.{name}.encoder.model: '{encoder.model}' is this stage's own output, which DVC removes first; "
+            "copy it to another folder and start from there"
         )

@@ -1,1 +1,1 @@
-"""Stage ``report``: what the other stages made, on one page. Each section is a module in ``sections``."""
+"""Stage ``report``: shows the results of all other stages on one page. Each section is a module in ``sections``."""

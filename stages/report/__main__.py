@@ -4,7 +4,7 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.report",
+        "stages.report.stage",
         "Puts counts, hardness, curves and results on one page: report/index.html.",
         "python -m stages.report",
     )

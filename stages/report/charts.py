@@ -1,4 +1,4 @@
-"""What charts have in common: size, colours, legend, and curves of any kind."""
+"""Common parts of charts: size, colours, legend and line charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,18 +19,18 @@ _COLOURS = {"contextual": "#3b82d6", "random": "#8b8f98"}
 _OTHERS = "#c4622d"
 _BINS = 24
 _LEGEND_WIDTH = 52
-"""Characters that fit next to each other above a chart."""
+"""Number of characters that fit on one line above a chart."""
 
 
 def colour(batches: str | None) -> str:
-    """The colour of these batches and of what was trained on them; grey where nothing was trained."""
+    """Return the colour of these batches and of models trained on them; grey for systems that were not trained."""
     return _COLOURS["random"] if batches is None else _COLOURS.get(batches, _OTHERS)
 
 
 def chart(draw: Callable[[Axes], None], description: str, size: tuple[float, float] = SIZE) -> Markup:
-    """What ``draw`` draws, as SVG within the page."""
+    """Return what ``draw`` draws as inline SVG."""
     with mpl.rc_context(STYLE):
-        figure = Figure(size, layout=ConstrainedLayoutEngine(w_pad=0.12))  # a browser's letters may be wider
+        figure = Figure(size, layout=ConstrainedLayoutEngine(w_pad=0.12))  # a browser's font may be wider
         draw(figure.add_subplot())
         return inline(figure, description)
 
@@ -38,12 +38,12 @@ def chart(draw: Callable[[Axes], None], description: str, size: tuple[float, flo
 def lines(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, title: str, *, log: bool = False
 ) -> Markup:
-    """One line per curve, given as places on the axis ``across`` and the values there."""
+    """Draw one line per curve, given its positions on the axis ``across`` and its values there."""
 
     def draw(axes: Axes) -> None:
         axes.set(xlabel=across, xscale="log" if log else "linear")
         if log:
-            axes.xaxis.set_major_formatter("{x:,.0f}")  # the default one writes powers in TeX
+            axes.xaxis.set_major_formatter("{x:,.0f}")  # the default formatter writes powers in TeX
         for (name, (places, values)), dashes in zip(curves.items(), DASHES, strict=False):
             axes.plot(places, values, dashes, color=colour("contextual"), linewidth=2, label=name)
         legend_above(axes)
@@ -52,15 +52,15 @@ def lines(
 
 
 def legend_above(axes: Axes) -> None:
-    """A legend above the axes, where it never covers a line."""
+    """Put a legend above the axes, where it never covers a line."""
     handles, labels = axes.get_legend_handles_labels()
-    longest = max(len(label) for label in labels) + 6  # the sample of the line, and space
+    longest = max(len(label) for label in labels) + 6  # for the line sample and the spacing
     columns = min(len(labels), max(1, _LEGEND_WIDTH // longest))
     axes.figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
 def bins(values: NDArray[np.int64] | NDArray[np.float64]) -> list[float]:
-    """Edges of bins over all values; each whole number is in the middle of its bin, or shares one."""
+    """Return the edges of bins over all values; each integer is centred in its bin, unless several share one."""
     low, high = float(values.min()), float(values.max())
     if np.issubdtype(values.dtype, np.integer):
         width = np.ceil((high - low + 1) / _BINS)

@@ -1,4 +1,4 @@
-"""How well the systems retrieve: the files of the stages ``baselines`` and ``evaluate``, merged."""
+"""Retrieval scores of all systems, merged from the files of the stages ``baselines`` and ``evaluate``."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Scores(Record):
 
 
 class DomainScores(Scores):
-    """One row of the TSV beside a JSON file."""
+    """One row of the TSV file that accompanies a JSON file."""
 
     collection: str
     domain: str
@@ -35,7 +35,7 @@ class DomainScores(Scores):
 class Evaluation:
     """Scores by collection and system, and held-out nDCG@10 by domain and system.
 
-    ``systems`` and ``collections`` are in the order of evaluation; ``queries`` are counted by collection.
+    ``systems`` and ``collections`` are in the order of evaluation; ``queries`` counts the queries by collection.
     """
 
     systems: list[str] = field(default_factory=list)
@@ -46,11 +46,11 @@ class Evaluation:
 
     @property
     def best(self) -> tuple[str, float]:
-        """The system with the highest held-out nDCG@10, and that nDCG@10."""
+        """The system with the highest held-out nDCG@10, and its score."""
         return max(self.ndcg(HELD_OUT).items(), key=lambda item: item[1])
 
     def ndcg(self, collection: str) -> dict[str, float]:
-        """nDCG@10 of each system on a collection."""
+        """Return the nDCG@10 of each system on a collection."""
         return {
             system: self.scores[collection, system].ndcg
             for system in self.systems
@@ -59,15 +59,15 @@ class Evaluation:
 
 
 def evaluation_files(runs: Iterable[str]) -> list[Path]:
-    """The baselines' file and one per run."""
+    """Return the file of the baselines and one file per run."""
     return [BASELINES, *(RESULTS / "evaluate" / f"{run}.json" for run in runs)]
 
 
 def read_evaluation(files: Iterable[Path], *, need_tables: bool = True) -> Evaluation:
-    """Merge JSON files in this order, each with the TSV beside it, which may be missing where it is not needed.
+    """Merge JSON files in this order, each with its TSV file, which may be missing unless ``need_tables`` is set.
 
     Raises:
-        InputError: a file is missing or of another form, or what it holds does not fit the files before it.
+        InputError: a file is missing or malformed, or it contradicts an earlier one.
     """
     merged = Evaluation()
     for file in files:
@@ -86,7 +86,7 @@ def _merge(merged: Evaluation, file: Path, overall: dict[str, dict[str, Scores]]
     collections = dict.fromkeys([*(row.collection for row in rows), *overall])
     systems = dict.fromkeys([*(row.system for row in rows), *(name for own in overall.values() for name in own)])
     if twice := [system for system in systems if system in merged.systems]:
-        raise InputError(f"{file}: has scores of '{twice[0]}', which another file has too; give one of them a new name")
+        raise InputError(f"{file}: another file also contains scores of '{twice[0]}'; rename one of the two systems")
     merged.systems += systems
     merged.collections += [name for name in collections if name not in merged.collections]
     merged.scores |= {(name, system): own for name, found in overall.items() for system, own in found.items()}
@@ -94,13 +94,13 @@ def _merge(merged: Evaluation, file: Path, overall: dict[str, dict[str, Scores]]
     for name, count in _count_queries(rows).items():
         if merged.queries.setdefault(name, count) != count:
             raise InputError(
-                f"{file}: {count} queries of '{name}', not {merged.queries[name]} as in the files before; "
+                f"{file}: {count} queries of '{name}', but earlier files have {merged.queries[name]}; "
                 "run the stages 'baselines' and 'evaluate' again"
             )
 
 
 def _count_queries(rows: list[DomainScores]) -> dict[str, int]:
-    """Queries by collection, which are the same for all systems of a file."""
+    """Count the queries of each collection, which are the same for all systems in a file."""
     counts = {(row.collection, row.domain): row.queries for row in rows}
     return {
         name: sum(count for (collection, _), count in counts.items() if collection == name)

@@ -1,4 +1,4 @@
-"""The frame around the sections."""
+"""The page around the sections."""
 
 from collections.abc import Sequence
 
@@ -9,5 +9,5 @@ from stages.report.templates import TEMPLATES
 
 
 def render(summary: Markup, sections: Sequence[Section]) -> str:
-    """The page as HTML that needs no other file."""
+    """Render the page as self-contained HTML."""
     return TEMPLATES.get_template("template.html.j2").render(summary=summary, sections=sections)

@@ -1,4 +1,4 @@
-"""Parameters of other stages, as far as the report shows them."""
+"""Parameters of other stages that the report needs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pydantic import RootModel
 
 
 class Loop(RootModel[dict[str, dict[str, Any]]]):
-    """A group with one entry for each run of a stage."""
+    """A parameter group with one entry for each run of a stage."""
 
 
 class Names(RootModel[list[str]]):

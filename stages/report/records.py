@@ -1,4 +1,4 @@
-"""Results read as typed records."""
+"""Read results as typed records."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,12 +18,12 @@ class Record(BaseModel):
 
 
 def read_record(kind: type[T], file: Path, made_by: str) -> T:
-    """A JSON result as ``kind``; raises InputError where it is missing or of another form."""
+    """Read a JSON result as ``kind``; raise InputError if it is missing or malformed."""
     return _validate(kind, read_json(file, made_by), file, made_by)
 
 
 def read_rows(kind: type[T], file: Path, made_by: str) -> list[T]:
-    """The rows of a TSV result as ``kind``; raises InputError where it is missing or of another form."""
+    """Read the rows of a TSV result as ``kind``; raise InputError if it is missing or malformed."""
     return _validate(list[kind], read_tsv(file, made_by), file, made_by)  # type: ignore[valid-type]
 
 

@@ -14,7 +14,7 @@ _MACROS: Any = TEMPLATES.get_template("macros.html.j2").module
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """``intro`` tells how to read what the section shows; ``parts`` stand below each other."""
+    """A section of the page. ``intro`` explains how to read it; ``parts`` appear one below the other."""
 
     id: str
     title: str
@@ -23,26 +23,26 @@ class Section:
 
 
 def show_table(table: Table, caption: str) -> Markup:
-    """A table that scrolls sideways where it is too wide."""
+    """Return a table that scrolls sideways if it is too wide."""
     return Markup(_MACROS.show_table(table, caption))
 
 
 def show_long_table(table: Table, caption: str) -> Markup:
-    """A table that is folded when it has many rows."""
+    """Return a table that is folded if it has many rows."""
     return Markup(_MACROS.show_long_table(table, caption))
 
 
 def show_chart(chart: Markup, caption: str = "") -> Markup:
-    """A chart as a figure."""
+    """Return a chart as a figure."""
     return Markup(_MACROS.show_chart(chart, caption))
 
 
 def side_by_side(*parts: Markup) -> Markup:
-    """Charts and tables next to each other where there is room."""
+    """Put charts and tables next to each other if there is room."""
     return Markup(_MACROS.show_side_by_side(parts))
 
 
 def show_charts(charts: Mapping[str, Markup], heading: str = "") -> Markup:
-    """Charts next to each other, each under its title."""
+    """Put charts next to each other, each under its title."""
     figures = side_by_side(*(show_chart(chart, title) for title, chart in charts.items()))
     return Markup("<h3>{}</h3>\n{}").format(heading, figures) if heading else figures

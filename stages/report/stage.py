@@ -1,4 +1,4 @@
-"""One page with everything that the other stages made."""
+"""Show the results of all other stages on one page."""
 
 from markupsafe import Markup
 

@@ -1,4 +1,4 @@
-"""Figures as SVG, the same bytes every time."""
+"""Write figures as SVG, with the same bytes every time."""
 
 import re
 from io import StringIO
@@ -9,7 +9,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 _INK = "#010203"
-"""Stands for the colour of text until it is known where the figure goes."""
+"""Placeholder for the text colour, which depends on where the figure is shown."""
 _INK_ON_WHITE = "#24292f"
 
 STYLE: dict[Any, Any] = {
@@ -36,11 +36,11 @@ STYLE: dict[Any, Any] = {
     "ytick.color": _INK,
     "ytick.left": False,
 }
-"""Settings to draw and save figures under."""
+"""Matplotlib settings for drawing and saving figures."""
 
 
 def inline(figure: Figure, description: str) -> Markup:
-    """The figure for a page: as wide as its place, in the page's font and colour of text, its ids its own."""
+    """Return the figure for use in a page: as wide as its container, in the page's font and text colour, ids unique."""
     svg = _save(figure, description, transparent=True).replace(_INK, "currentColor").replace("xlink:href", "href")
     view, content = re.findall(r'<svg .*?(viewBox="[^"]*")[^>]*>(.*)', svg, re.DOTALL)[0]
     content = re.sub(r' id="(?!\w[0-9a-f]{10}")[^"]*"', "", content)
@@ -48,12 +48,12 @@ def inline(figure: Figure, description: str) -> Markup:
 
 
 def standalone(figure: Figure) -> str:
-    """The figure as a file of its own, on white."""
+    """Return the figure as a standalone SVG file on a white background."""
     return _save(figure, "figure", transparent=False).replace(_INK, _INK_ON_WHITE)
 
 
 def _save(figure: Figure, salt: str, *, transparent: bool) -> str:
-    """``salt`` tells the ids of figures on one page apart."""
+    """Return the figure as SVG; ``salt`` makes its ids differ from those of other figures on the page."""
     text = StringIO()
     with mpl.rc_context({"svg.hashsalt": salt}):
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -1,4 +1,4 @@
-"""A table, and how numbers look in it."""
+"""Tables, and how numbers look in them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,28 +12,28 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """``groups`` are headings over several columns, each with their number; ``best`` are the cells in bold."""
+    """A table. ``groups`` are headings with the number of columns that each spans; ``best`` are the cells in bold."""
 
     header: list[str]
     rows: list[list[str]]
     groups: list[tuple[str, int]] | None = None
     best: frozenset[Place] = frozenset()
     words: frozenset[int] = frozenset({0})
-    """Columns of words; the others hold numbers."""
+    """Columns that contain words; the others contain numbers."""
 
 
 def share(value: float) -> str:
-    """Three decimals without the zero before the point: ``.676``."""
+    """Format a number with three decimals and without a zero before the point: ``.676``."""
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
 
 
 def best_of_columns(rows: Sequence[Sequence[str]]) -> frozenset[Place]:
-    """The highest number of each column but the first; all of them where several look the same."""
+    """Return the cells with the highest number of each column except the first; all of them if several look equal."""
     return _best(rows, [[(row, column) for row in range(len(rows))] for column in range(1, len(rows[0]))])
 
 
 def best_of_rows(rows: Sequence[Sequence[str]]) -> frozenset[Place]:
-    """The highest number of each row; all of them where several look the same."""
+    """Return the cells with the highest number of each row; all of them if several look equal."""
     return _best(rows, [[(row, column) for column in range(1, len(cells))] for row, cells in enumerate(rows)])
 
 

@@ -1,1 +1,1 @@
-"""What models are scored on, and how."""
+"""Test collections, retrieval metrics and score files, shared by the stages that score models."""

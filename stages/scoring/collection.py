@@ -1,4 +1,4 @@
-"""Collections to retrieve from: the held-out pairs, or a BEIR folder."""
+"""Test collections: the held-out pairs, or a BEIR folder."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """``relevant`` maps query ids to document ids and their relevance, 1 or more."""
+    """A test collection. ``relevant`` maps query ids to document ids and their relevance, which is at least 1."""
 
     name: str
     queries: list[Text]
@@ -31,15 +31,17 @@ class Collection:
 
 
 def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
-    """The held-out pairs, then the BEIR folders."""
+    """Read the held-out pairs, then the BEIR folders."""
     return [held_out(pairs, params.held_out), *(beir(Path(folder)) for folder in params.beir)]
 
 
 def held_out(pairs: Path, params: HeldOutParams) -> Collection:
-    """Held-out queries of all domains against documents of all domains.
+    """Build a collection of held-out queries against documents, both from all domains.
 
-    Documents of both splits are searched; no query that was trained on is asked. One document stands for
-    all pairs with the same text.
+    Queries come only from the held-out split, documents from both. Documents with the same text are one document.
+
+    Raises:
+        InputError: there are no held-out pairs.
     """
     queries: dict[str, Text] = {}
     documents: dict[str, Text] = {}
@@ -68,7 +70,11 @@ def held_out(pairs: Path, params: HeldOutParams) -> Collection:
 
 
 def beir(folder: Path) -> Collection:
-    """The test split of a BEIR folder: queries that have a relevant document, against the whole corpus."""
+    """Read the test split of a BEIR folder: queries with a relevant document, against the whole corpus.
+
+    Raises:
+        InputError: no query has a relevant document, or the corpus is empty.
+    """
     source, name = BeirFolder(folder), folder.name
     relevant: dict[str, dict[str, int]] = defaultdict(dict)
     for query_id, document_id, grade in source.judgments():
@@ -77,5 +83,5 @@ def beir(folder: Path) -> Collection:
     queries = [Text(id=key, text=text, domain=name) for key, text in source.queries() if key in relevant]
     documents = [Text(id=key, text=text, domain=name) for key, text in source.documents()]
     if not queries or not documents:
-        raise InputError(f"{folder}: no judged queries, or no documents; check that qrels/test.tsv names queries' ids")
+        raise InputError(f"{folder}: no judged queries, or no documents; check the query ids in qrels/test.tsv")
     return Collection(name=name, queries=queries, documents=documents, relevant=dict(relevant))

@@ -1,4 +1,4 @@
-"""Retrieval metrics of a ranking, by ir-measures."""
+"""Retrieval metrics of a ranking, computed by ir-measures."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,7 +14,10 @@ MEASURES = {"ndcg@10": nDCG @ 10, "mrr@10": RR @ 10, "recall@100": R @ DEPTH}
 
 
 def score_queries(collection: Collection, indices: NDArray[np.int64]) -> dict[str, dict[str, float]]:
-    """Measures of each query, ``{query id: {measure: value}}``; ``indices`` ``(Q, k)`` are ranked documents, or -1."""
+    """Return the measures of each query, ``{query id: {measure: value}}``.
+
+    ``indices`` ``(Q, k)`` are the documents ranked for each query, best first; -1 is skipped.
+    """
     ranking = {
         query.id: {collection.documents[index].id: float(-rank) for rank, index in enumerate(row) if index >= 0}
         for query, row in zip(collection.queries, indices.tolist(), strict=True)
@@ -27,6 +30,6 @@ def score_queries(collection: Collection, indices: NDArray[np.int64]) -> dict[st
 
 
 def average(scored: Mapping[str, Mapping[str, float]], queries: Iterable[str]) -> dict[str, float]:
-    """Means of the measures over some queries."""
+    """Return the mean of each measure over ``queries``."""
     chosen = [scored[query] for query in queries]
     return {name: round(sum(each[name] for each in chosen) / len(chosen), 6) for name in MEASURES}

@@ -9,15 +9,15 @@ class HeldOutParams(Params):
     """Group ``evaluate.held_out``."""
 
     queries: int = Field(gt=0)
-    """The most held-out queries to ask, drawn by hash from all domains."""
+    """Maximum number of held-out queries, drawn by hash from all domains."""
     documents: int = Field(gt=0)
-    """Documents to search: all that are relevant, filled up to this number with others drawn by hash."""
+    """Number of documents to search: all relevant ones, filled up to this number with others drawn by hash."""
 
 
 class EvaluateParams(Params):
     """Group ``evaluate``."""
 
     held_out: HeldOutParams
-    """The size of the collection that is made of the held-out pairs."""
+    """Size of the collection built from the held-out pairs."""
     beir: list[str] = []
-    """BEIR folders, such as ``raw/beir/scifact``, whose test splits to evaluate on as well."""
+    """BEIR folders, such as ``raw/beir/scifact``; models are evaluated on their test splits as well."""

@@ -12,7 +12,7 @@ from stages.scoring.scores import System
 
 
 def model_system(folder: Path) -> System:
-    """The retriever in ``folder``, loaded anew for each collection."""
+    """Return a system that searches with the retriever in ``folder``, which it loads again for each collection."""
 
     def rank(collection: Collection) -> NDArray[np.int64]:
         queries, documents = collection.queries, collection.documents

@@ -1,4 +1,4 @@
-"""Scores of several systems as the two files that the report reads."""
+"""Write the scores of several systems to the two files that the report reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from stages.scoring.collection import Collection
 from stages.scoring.measures import average, score_queries
 
 System = Callable[[Collection], NDArray[np.int64]]
-"""Ranks a collection: numbers of documents ``(Q, k)``, best first, -1 for none."""
+"""Ranks a collection. Returns indices of documents ``(Q, k)``, best first, padded with -1."""
 
 Overall = dict[str, dict[str, dict[str, float]]]
 """Measures by collection and system."""
 
 
 def write_scores(file: Path, systems: Mapping[str, System], collections: Sequence[Collection]) -> Overall:
-    """Score every system on every collection: averages in ``file`` (JSON), by domain in the TSV beside it."""
+    """Score every system on every collection; write averages to ``file`` (JSON) and those by domain to its TSV file."""
     overall: Overall = {}
     rows: list[dict[str, Any]] = []
     for collection in collections:
@@ -33,7 +33,7 @@ def write_scores(file: Path, systems: Mapping[str, System], collections: Sequenc
 
 
 def summary(overall: Overall) -> str:
-    """One line: what each system reaches on the held-out queries."""
+    """Return one line with each system's nDCG@10 on the held-out queries."""
     scores = overall["held_out"].items()
     return "nDCG@10 on held-out queries: " + ", ".join(f"{name} {values['ndcg@10']:.3f}" for name, values in scores)
 

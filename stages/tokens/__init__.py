@@ -1,1 +1,1 @@
-"""Stage ``tokens``: what a model with a vector a token retrieves by its tokens."""
+"""Stage ``tokens``: measures what a model with one vector per token retrieves by its tokens."""

@@ -1,4 +1,4 @@
-"""What query tokens retrieve, rank by rank: figure 4 of the paper on XTR (arXiv 2304.01982)."""
+"""What query tokens retrieve at each rank: figure 4 of the XTR paper (arXiv 2304.01982)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,11 +11,15 @@ def shares_by_rank(
     asked: Sequence[NDArray[np.int64]],
     relevant: Sequence[NDArray[np.int64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of the tokens retrieved at each of k ranks, ``(k,)``: how many are the query's token itself, and how many belong
-    to a relevant document.
+    """Return the shares of lexical and of gold tokens among those retrieved at each of k ranks, ``(k,)`` each.
 
-    For each query, ``retrieved`` holds the ids of the tokens that each of its n tokens retrieved, and the numbers of
-    their documents, ``(n, k)`` each; ``asked`` the ids of those n tokens, and ``relevant`` the documents' numbers.
+    A retrieved token is lexical if it equals the query token, and gold if it belongs to a relevant document.
+
+    Args:
+        retrieved: For each query, the ids of the tokens that its n tokens retrieved and the numbers of their documents,
+            ``(n, k)`` each.
+        asked: For each query, the ids of its n tokens.
+        relevant: For each query, the numbers of its relevant documents.
     """
     lexical, gold = [], []
     for (ids, documents), own, wanted in zip(retrieved, asked, relevant, strict=True):

@@ -1,4 +1,4 @@
-"""Held-out retrieval by tokens, by how many are retrieved."""
+"""Measure held-out retrieval by tokens against the number of tokens retrieved."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -24,12 +24,12 @@ OUTPUT = RESULTS / "tokens"
 
 RETRIEVED = (3, 10, 30, 100, 300, 1000, 3000, 10_000, 40_000)
 SHARE = 20
-"""Of the index, the most that a query token retrieves: more is no longer retrieval, and takes long."""
+"""A query token retrieves at most 1 in ``SHARE`` tokens of the index: more is slow, and hardly retrieval any more."""
 RANKS = 100
 
 
 def main(run: str) -> str:
-    """Write ``RUN.tsv``, a row for each number of tokens and imputation, and ``RUN-ranks.tsv``."""
+    """Write ``results/tokens/RUN.tsv``, one row per number of tokens and imputation, and ``RUN-ranks.tsv``."""
     collection = held_out(PAIRS, load_params("evaluate", EvaluateParams).held_out)
     folder = MODELS / run
     retriever = TokenRetriever(folder, ModelInfo.read(folder))
@@ -48,7 +48,10 @@ def main(run: str) -> str:
 
 
 def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -> list[dict[str, Any]]:
-    """Tokens are retrieved once: the first ones of many are the few."""
+    """Return one row of measures per number of tokens and imputation.
+
+    Tokens are retrieved only once, for the largest number; the smaller numbers use the first of them.
+    """
     counts = [count for count in RETRIEVED if count * SHARE <= len(index)] or [len(index)]
     ranked: dict[tuple[int, Imputation], list[NDArray[np.int64]]] = {}
     shares: dict[int, list[tuple[float, int]]] = {}
@@ -75,10 +78,10 @@ def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -
 def _ranks(
     index: TokenIndex, queries: TokenVectors, ids: NDArray[np.int64], special: Sequence[int], collection: Collection
 ) -> list[dict[str, float]]:
-    """Of what is retrieved at each rank, the shares of the query's own token and of relevant documents' tokens.
+    """Return the shares of lexical and of gold tokens at each rank.
 
-    ``ids`` ``(T,)`` are those of the index' tokens. The query's ``special`` tokens, which nearly always retrieve
-    themselves, do not count.
+    ``ids`` ``(T,)`` are the ids of the tokens in the index. The query's ``special`` tokens do not count, because they
+    nearly always retrieve themselves.
     """
     words = ~np.isin(queries.ids, special)
     lengths = [int(each.sum()) for each in np.split(words, np.cumsum(queries.lengths)[:-1])]

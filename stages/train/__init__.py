@@ -1,1 +1,1 @@
-"""Stage ``train``: a variant trained on the packed batches."""
+"""Stage ``train``: trains a variant on packed batches."""

@@ -4,8 +4,8 @@ from batchwright.core.command import command
 
 if __name__ == "__main__":
     command(
-        "stages.train",
-        "Trains one run: models/RUN, and its curve in results/train.",
+        "stages.train.stage",
+        "Trains one run: models/RUN, and its training curve in results/train.",
         "python -m stages.train biencoder",
         run="an entry of runs in params.yaml",
     )

@@ -1,4 +1,4 @@
-"""Packed batches to a trained model."""
+"""Train a model on packed batches."""
 
 from pathlib import Path
 

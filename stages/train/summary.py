@@ -1,4 +1,4 @@
-"""A training's metrics, out of its curve."""
+"""Summarise a training curve."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ WINDOW = 10
 
 
 def summarise(curve: Sequence[Mapping[str, str]], batch_size: int) -> dict[str, float | int]:
-    """Steps, pairs seen, and the means of loss and accuracy over the first and last steps."""
+    """Return the number of steps and pairs, the mean loss of the first and last steps, and the mean last accuracy."""
     first, last = curve[:WINDOW], curve[-WINDOW:]
     return {
         "steps": len(curve),

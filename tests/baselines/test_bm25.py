@@ -1,4 +1,4 @@
-"""The baseline that reads words."""
+"""The BM25 baseline."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from stages.baselines.bm25 import retrieve
 from tests.helpers import topic_pairs
 
 
-def test_a_document_is_the_best_answer_to_its_own_words() -> None:
+def test_a_document_ranks_first_for_its_own_words() -> None:
     documents = [document for _, document in topic_pairs(60)]
     indices, scores = retrieve(documents, documents, k=10)
     assert indices.shape == scores.shape == (60, 10)

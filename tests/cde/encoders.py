@@ -1,4 +1,4 @@
-"""Two-stage encoders of all kinds of positions, with random weights."""
+"""Two-stage encoders with random weights, one for each kind of position encoding."""
 
 import torch
 from transformers import (
@@ -33,17 +33,17 @@ KINDS = {
 
 
 def backbone(kind: str, seed: int = 0) -> PreTrainedModel:
-    """A three-layer encoder; where it sees windows, they are smaller than the tests' texts."""
+    """A three-layer encoder; attention windows, if it has any, are smaller than the tests' texts."""
     torch.manual_seed(seed)
     made: PreTrainedModel = KINDS[kind]().eval()
     with torch.no_grad():
-        for parameter in made.parameters():  # the libraries' own draws are too small for a test to feel
+        for parameter in made.parameters():  # the default weights are too small to affect a test
             parameter.add_(torch.randn_like(parameter) * 0.2)
     return made
 
 
 def encoder(kind: str = "learned", documents: int = 5, **options: object) -> ContextualEncoder:
-    """Both stages of one kind, with weights of their own."""
+    """A two-stage encoder; both stages are of one kind, with different weights."""
     made = ContextualEncoder(
         backbone(kind, 1), backbone(kind, 2), word_pieces(), documents=documents, max_seq_length=48, **options
     )

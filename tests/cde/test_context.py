@@ -1,4 +1,4 @@
-"""Fitting a corpus' context, and keeping it."""
+"""Fitting a context to a corpus, and saving it."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_documents_are_drawn_as_mteb_draws_them(documents: int) -> None:
     torch.testing.assert_close(made.fitted, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_a_smaller_context_is_filled_up_with_nulls() -> None:
+def test_a_smaller_context_is_padded_with_nulls() -> None:
     outer, made = model(6)
     made.fit_context(CORPUS, size=2)
     assert made.fitted is not None and len(made.fitted) == 2
@@ -51,7 +51,7 @@ def test_encoding_uses_the_context_and_stage_one_runs_once(monkeypatch: pytest.M
     assert np.abs(within - without).max() > 1e-2
     made.fit_context(CORPUS)
     assert np.array_equal(outer.encode_document(TEXTS), within)
-    assert len(calls) == 1, "neither the same corpus again nor texts run stage 1"
+    assert len(calls) == 1, "neither refitting to the same corpus nor encoding texts runs stage 1"
     made.fit_context(CORPUS, seed=1)
     assert len(calls) == 2
     made.clear_context()
@@ -82,6 +82,6 @@ def test_another_models_context_is_refused(tmp_path: Path) -> None:
     assert five.fitted is None
 
 
-def test_an_empty_corpus_is_named() -> None:
+def test_an_empty_corpus_is_refused() -> None:
     with pytest.raises(ValueError, match="the corpus is empty"):
         model()[1].fit_context([])

@@ -24,7 +24,7 @@ def vectors(count: int, seed: int = 0) -> Tensor:
 @each_kind
 @pytest.mark.parametrize("context", [0, 1, 7])
 def test_positions_of_the_text_do_not_depend_on_the_context(kind: str, context: int) -> None:
-    """Context whose keys nothing attends to (they are masked as padding) leaves what the backbone gives alone."""
+    """Context that is masked as padding leaves the backbone's states unchanged."""
     model, made = backbone(kind), encoder(kind)
     features = made.preprocess(TEXTS)
     ids, present = features["input_ids"], features["attention_mask"]
@@ -46,14 +46,14 @@ def read(made: ContextualEncoder, texts: list[str], context: Tensor | None) -> T
 @each_variant
 @given(order=st.permutations(range(5)))
 @settings(max_examples=5, deadline=None)
-def test_the_order_of_the_context_means_nothing(kind: str, reads_text: bool, order: list[int]) -> None:
+def test_the_order_of_the_context_does_not_matter(kind: str, reads_text: bool, order: list[int]) -> None:
     made, context = encoder(kind, context_reads_text=reads_text), vectors(5)
     torch.testing.assert_close(read(made, TEXTS, context[order]), read(made, TEXTS, context), **CLOSE)
 
 
 @each_kind
 @each_variant
-def test_context_matters_and_nulls_stand_in_for_what_is_missing(kind: str, reads_text: bool) -> None:
+def test_context_matters_and_nulls_replace_missing_vectors(kind: str, reads_text: bool) -> None:
     made = encoder(kind, context_reads_text=reads_text)
     none, some, other = (read(made, TEXTS, context) for context in (None, vectors(2), vectors(2, 9)))
     assert (none - some).abs().amax() > 1e-2 < (some - other).abs().amax()
@@ -66,8 +66,8 @@ def test_context_matters_and_nulls_stand_in_for_what_is_missing(kind: str, reads
 
 
 @each_kind
-def test_context_that_does_not_read_the_text_is_as_under_a_mask(kind: str) -> None:
-    """The definition: all in one sequence, context rows attend to context rows only."""
+def test_context_that_does_not_read_the_text_equals_masked_attention(kind: str) -> None:
+    """By definition: one sequence in which context rows attend only to context rows."""
     made = encoder(kind, context_reads_text=False)
     for text in TEXTS:
         tokens = made.second.get_input_embeddings()(made.preprocess([text])["input_ids"])
@@ -127,20 +127,20 @@ def test_prefixes_can_stay_out_of_the_mean() -> None:
 
 
 @pytest.mark.parametrize("wrong", [vectors(2)[:, :-1], vectors(6), vectors(5)[0]])
-def test_context_that_does_not_fit_is_named(wrong: Tensor) -> None:
+def test_context_of_the_wrong_shape_is_refused(wrong: Tensor) -> None:
     made = encoder()
     with pytest.raises(ValueError, match=rf"at most 5 vectors of width {WIDTH}"):
         made.prepare(wrong)
 
 
-def test_a_backbone_that_cannot_be_told_positions_is_named() -> None:
+def test_a_backbone_that_takes_no_positions_is_refused() -> None:
     lacking = DistilBertModel(DistilBertConfig(vocab_size=20, dim=16, n_layers=1, n_heads=2, hidden_dim=16))
     lacking.forward = lambda input_ids, attention_mask=None: None  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="DistilBertModel takes no inputs_embeds and no position_ids"):
         check_backbone(lacking)
 
 
-def test_stages_of_different_widths_are_named() -> None:
+def test_stages_of_different_widths_are_refused() -> None:
     other = backbone("learned")
     other.config.hidden_size = 8
     with pytest.raises(ValueError, match="widths differ: 8 and 16"):

@@ -1,4 +1,4 @@
-"""Training that goes on from a CDE folder, as a round of mined negatives does."""
+"""Training that continues from a CDE folder, as a round with mined negatives does."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def start_from(folder: Path, max_length: int = 16, prefixes: object = None, **ch
 
 
 def save(folder: Path, kind: str = "learned", **options: object) -> Path:
-    """A CDE folder with weights of its own in each stage, and a fitted context."""
+    """Save a CDE folder with different weights in each stage, and a fitted context."""
     made = encoder(kind, **options)
     made.fit_context(["one two", "three", "four five six"])
     save_contextual(SentenceTransformer(modules=[made], device="cpu"), folder, Prefix(query="old: ", document="old: "))
@@ -37,21 +37,21 @@ def save(folder: Path, kind: str = "learned", **options: object) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_everything_trained_is_taken_over_bit_for_bit(tmp_path: Path, kind: str) -> None:
+def test_everything_trained_is_kept_bit_for_bit(tmp_path: Path, kind: str) -> None:
     found, expected = start_from(save(tmp_path / "cde", kind)).state_dict(), encoder(kind).state_dict()
     assert found.keys() == expected.keys()
     assert {"null"} < found.keys()
     assert [name for name in found if not torch.equal(found[name], expected[name])] == []
 
 
-def test_the_null_vector_goes_on_learning(tmp_path: Path) -> None:
+def test_the_null_vector_keeps_learning(tmp_path: Path) -> None:
     made = start_from(save(tmp_path / "cde"))
     assert dict(made.named_parameters())["null"].requires_grad
     made.read(made.preprocess(["one"]), made.prepare(None)).sum().backward()
     assert made.null.grad is not None and made.null.grad.abs().sum() > 0
 
 
-def test_texts_are_read_as_this_training_says_and_the_fitted_context_is_forgotten(tmp_path: Path) -> None:
+def test_the_settings_are_this_trainings_and_the_fitted_context_is_dropped(tmp_path: Path) -> None:
     folder = save(tmp_path / "cde", documents=5, unpooled_prefixes=["old: "])
     made = start_from(folder, prefixes=PREFIXES, pool_prefix=False)
     assert (made.documents, made.max_seq_length, made.unpooled_prefixes) == (3, 16, ["ask: ", "say: "])
@@ -62,7 +62,7 @@ def test_texts_are_read_as_this_training_says_and_the_fitted_context_is_forgotte
 
 
 @pytest.mark.parametrize(("trained", "word"), [(True, "true"), (False, "false")])
-def test_a_context_that_read_texts_otherwise_is_refused(tmp_path: Path, trained: bool, word: str) -> None:
+def test_a_start_with_another_context_reads_text_is_refused(tmp_path: Path, trained: bool, word: str) -> None:
     folder = save(tmp_path / "cde", context_reads_text=trained)
     message = (
         f"cde': was trained with context_reads_text {word}; set parameter 'train.cde.context_reads_text' to {word}, "
@@ -73,7 +73,7 @@ def test_a_context_that_read_texts_otherwise_is_refused(tmp_path: Path, trained:
     assert start_from(folder, context_reads_text=trained).context_reads_text is trained
 
 
-def test_folders_that_cannot_be_gone_on_from_are_named(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_continued_from_are_refused(tmp_path: Path) -> None:
     folder = save(tmp_path / "cde")
     with pytest.raises(InputError, match="cde': reads 512 tokens; lower max_length from 513"):
         start_from(folder, max_length=513)
@@ -82,7 +82,7 @@ def test_folders_that_cannot_be_gone_on_from_are_named(tmp_path: Path) -> None:
         start_from(folder)
 
 
-def test_the_stage_goes_on_from_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stage_continues_from_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for variable in ("BATCHWRIGHT_TRAIN_WORKERS", "BATCHWRIGHT_SCRATCH"):
         monkeypatch.delenv(variable, raising=False)

@@ -1,4 +1,4 @@
-"""Training CDE: the gradient, the draws, the folder that comes out."""
+"""Training CDE: the gradient, the random draws and the saved folder."""
 
 import os
 import subprocess
@@ -62,7 +62,7 @@ def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
 def test_dropout_is_replayed_chunk_by_chunk(tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_with(tmp_path, shards, dropout=0.3, mini_batch_size=3)
     cached = _gradient(job)
-    # The same chunks with the same draws, but one graph that holds all of them.
+    # The same chunks with the same draws, but all in one graph.
     monkeypatch.setattr(CachedForward, "__init__", _whole_graph)
     monkeypatch.setattr(CachedForward, "backward", lambda self, given: torch.autograd.backward(self.whole, given))
     whole = _gradient(job)
@@ -75,7 +75,7 @@ def _whole_graph(self, encode, chunks) -> None:  # type: ignore[no-untyped-def]
     self.output = self.whole.detach()
 
 
-def test_every_step_draws_its_context_anew_and_a_step_always_the_same(tmp_path: Path, shards: Path) -> None:
+def test_each_step_draws_its_own_context_and_always_the_same(tmp_path: Path, shards: Path) -> None:
     seen: list[list[str]] = []
     job = job_with(tmp_path, shards, null_share=0.0, mini_batch_size=32)
     learner = ContextualLearner(job)
@@ -105,7 +105,7 @@ def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path) 
     assert (trained == np.arange(40)).mean() > (start == np.arange(40)).mean() + 0.1
 
 
-def test_the_folder_loads_where_this_project_is_not(tmp_path: Path, shards: Path) -> None:
+def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path) -> None:
     job = job_with(tmp_path, shards, steps=1)
     train(job)
     script = (
@@ -138,7 +138,7 @@ def test_the_card_names_the_batches(tmp_path: Path, shards: Path) -> None:
     assert "contextual, 10 pairs each" in card and "fit_context" in card and "$" not in card
 
 
-def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
+def test_bad_start_models_are_refused(tmp_path: Path, shards: Path) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
     static.save(str(tmp_path / "static"), create_model_card=False)
     with pytest.raises(InputError, match="begins with StaticEmbedding; CDE needs a transformer"):
@@ -170,7 +170,7 @@ def _gradient(job: TrainJob) -> Tensor:
 
 
 def _plain_gradient(job: TrainJob) -> Tensor:
-    """The definition: one graph from the texts to the loss, with the learner's draws."""
+    """By definition: one graph from the texts to the loss, with the learner's draws."""
     learner, batch = ContextualLearner(job), _batch(job, 2)
     learner.model.train()
     encoder, documents = learner.encoder, learner.encoder.documents

@@ -1,4 +1,4 @@
-"""Pairs with vectors, some with planted topics; and what clusters of them are worth."""
+"""Pairs with vectors, with or without planted topics, and the objective of their clusters."""
 
 from typing import Any
 
@@ -10,20 +10,20 @@ from tests.helpers import planted_vectors, topic_pairs
 
 
 def pair_vectors(queries: NDArray[Any], documents: NDArray[Any]) -> PairVectors:
-    """Vectors of pairs ``(N, d)``, ``(N, d)``."""
+    """Return the vectors of pairs, given their query and document vectors, ``(N, d)`` each."""
     rows = np.arange(2 * len(queries)).reshape(2, -1)
     return PairVectors(vectors=np.concatenate([queries, documents]).astype(np.float16), rows=rows)
 
 
 def planted(pairs: int, topics: int) -> tuple[PairVectors, NDArray[np.int64]]:
-    """Pairs, and the topic of each."""
+    """Return the vectors of pairs, and the topic of each pair."""
     queries, documents = zip(*topic_pairs(pairs, topics), strict=True)
     truth = np.array([int(query.split()[0].removeprefix("topic")) for query in queries])
     return pair_vectors(planted_vectors(list(queries)), planted_vectors(list(documents))), truth
 
 
 def value(points: NDArray[np.float32], clusters: NDArray[np.int64]) -> float:
-    """The sum of S_q.S_d of clusters ``(k, size)`` of points [q | d], a query and a document at a time."""
+    """Sum S_q.S_d over clusters ``(k, size)`` of points [q | d], multiplying every query with every document."""
     half = points.shape[1] // 2
     found = 0.0
     for rows in clusters:

@@ -22,7 +22,7 @@ def random_points(k: int, size: int, seed: int) -> NDArray[np.float32]:
 
 @given(pairs=st.integers(1, 80), cluster_size=st.integers(1, 20), resident=st.sampled_from([1, 20, 1000]))
 @settings(max_examples=40, deadline=None)
-def test_every_cluster_is_of_the_size_asked_for_but_for_the_pairs_that_are_left(
+def test_every_cluster_has_the_requested_size_apart_from_left_over_pairs(
     pairs: int, cluster_size: int, resident: int
 ) -> None:
     vectors = pair_vectors(*np.random.default_rng(0).normal(size=(2, pairs, 4)))
@@ -33,7 +33,7 @@ def test_every_cluster_is_of_the_size_asked_for_but_for_the_pairs_that_are_left(
     assert sizes.sum() == pairs
 
 
-def test_pairs_that_fill_no_cluster_join_the_one_they_are_most_like() -> None:
+def test_left_over_pairs_join_the_most_similar_cluster() -> None:
     directions = np.repeat(np.eye(3, 6), [9, 9, 8], axis=0)
     assignment = METHODS["balanced"](
         pair_vectors(directions, directions), ClusterParams(vectors="any", cluster_size=8, iterations=5), 0
@@ -42,7 +42,7 @@ def test_pairs_that_fill_no_cluster_join_the_one_they_are_most_like() -> None:
     assert sorted(of.tolist() for of in together) == [[0], [1], [2]]
 
 
-def test_a_pair_joins_by_what_its_query_and_its_document_add() -> None:
+def test_a_left_over_pair_joins_the_cluster_to_which_its_query_and_document_add_most() -> None:
     sums = np.random.default_rng(0).normal(size=(5, 2, 4)).astype(np.float32)
     queries, documents = np.random.default_rng(1).normal(size=(2, 7, 4)).astype(np.float32)
     added = queries @ sums[:, 1].T + documents @ sums[:, 0].T
@@ -51,7 +51,9 @@ def test_a_pair_joins_by_what_its_query_and_its_document_add() -> None:
 
 @given(places=st.integers(1, 6), size=st.integers(1, 6), choices=st.integers(1, 3), seed=st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
-def test_filling_gives_every_point_a_place_and_none_too_many(places: int, size: int, choices: int, seed: int) -> None:
+def test_filling_gives_every_point_a_place_and_fills_no_place_beyond_its_capacity(
+    places: int, size: int, choices: int, seed: int
+) -> None:
     scores = np.random.default_rng(seed).normal(size=(places * size, places)).astype(np.float32)
 
     def nearest(waiting: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -66,7 +68,7 @@ def test_filling_gives_every_point_a_place_and_none_too_many(places: int, size: 
 
 
 def is_stable(placed: NDArray[np.int64], scores: NDArray[np.float32]) -> bool:
-    """No point and place would both rather have each other than what they have."""
+    """Return whether no point and place would both prefer each other to what they have."""
     worst = np.array([scores[placed == place, place].min() for place in range(scores.shape[1])])
     envied = scores > scores[np.arange(len(placed)), placed][:, None]
     return not (envied & (scores > worst)).any()
@@ -84,7 +86,7 @@ def test_no_step_lowers_the_objective_or_loses_a_point(k: int, size: int, seed: 
         assert value(points, found) >= value(points, start) - 1e-3
 
 
-def test_exchanging_finds_the_best_division_of_two_clusters_that_were_mixed() -> None:
+def test_exchanging_finds_the_best_division_of_two_mixed_clusters() -> None:
     directions = np.repeat(np.eye(2, 6, dtype=np.float32), 8, axis=0)
     points = np.concatenate([directions, directions], axis=1)
     mixed = np.array([[*range(5), *range(8, 11)], [*range(5, 8), *range(11, 16)]])
@@ -92,7 +94,7 @@ def test_exchanging_finds_the_best_division_of_two_clusters_that_were_mixed() ->
     assert sorted(map(sorted, found.tolist())) == [list(range(8)), list(range(8, 16))]
 
 
-def test_exchanging_improves_what_k_means_and_filling_gave() -> None:
+def test_exchanging_improves_on_k_means_and_filling() -> None:
     points = random_points(12, 10, 3)
     rng = np.random.default_rng(0)
     start = equal_clusters(points, 10, 5, rng)
@@ -100,7 +102,7 @@ def test_exchanging_improves_what_k_means_and_filling_gave() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 100])
-def test_cells_and_groups_hold_everything_once_and_no_more_than_fits(most: int) -> None:
+def test_cells_and_groups_contain_everything_once_and_stay_within_their_limits(most: int) -> None:
     vectors, _ = planted(300, 6)
     pairs = np.sort(np.random.default_rng(0).permutation(300)[:290])
     cells = split_into_cells(vectors, pairs, 10, most, np.random.default_rng(0))
@@ -111,7 +113,7 @@ def test_cells_and_groups_hold_everything_once_and_no_more_than_fits(most: int) 
     assert all(len(group) <= most for group in groups)
 
 
-def test_permuted_pairs_give_clusters_as_good() -> None:
+def test_permuted_pairs_give_equally_good_clusters() -> None:
     vectors, _ = planted(400, 8)
     order = np.random.default_rng(3).permutation(400)
     params = ClusterParams(vectors="any", cluster_size=20, iterations=10)

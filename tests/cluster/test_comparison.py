@@ -23,7 +23,7 @@ def data(workspace: Path) -> Path:
     return workspace / "data"
 
 
-def test_a_domain_that_is_not_there_is_refused(
+def test_an_unknown_domain_is_refused(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = data / "table.tsv"
@@ -38,7 +38,7 @@ def test_a_domain_that_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize(("sizes", "largest", "smallest"), [([25, 15], 25, 15), ([37, 3], 37, 3), ([], 0, 0)])
-def test_the_true_sizes_of_clusters_are_told(
+def test_the_true_cluster_sizes_are_reported(
     data: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], largest: int, smallest: int
 ) -> None:
     made = np.arange(40).reshape(5, 8), np.array(sizes, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Clusters of equal size: what improving them gains, and that a pair does not count as its own neighbour."""
+"""Clusters of equal size: improving them helps, and a pair does not count as its own neighbour."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ APART = np.arange(2 * SIZE).reshape(2, SIZE)
 
 
 def loose_topics() -> NDArray[np.float32]:
-    """Two topics of four pairs that are far more like themselves (1) than like their topic's others (0.15)."""
+    """Two topics of four pairs; the similarity of a pair is 1 to itself, but only 0.15 to others of its topic."""
     topics = np.repeat(np.eye(2), SIZE, axis=0)
     texts = np.concatenate([np.sqrt(0.15) * topics, np.sqrt(0.85) * np.eye(2 * SIZE)], axis=1)
     return np.concatenate([texts, texts], axis=1).astype(np.float32)
@@ -32,7 +32,7 @@ def exchanged(points: NDArray[np.float32], clusters: Clusters) -> Clusters:
 
 
 @pytest.mark.parametrize("better", [improve, exchanged])
-def test_pairs_come_to_their_topic_though_each_is_most_like_itself(
+def test_pairs_join_their_topic_although_each_is_most_similar_to_itself(
     better: Callable[[NDArray[np.float32], Clusters], Clusters],
 ) -> None:
     mixed = np.array([[0, 1, 2, 7], [4, 5, 6, 3]])
@@ -43,7 +43,7 @@ def test_pairs_come_to_their_topic_though_each_is_most_like_itself(
 
 @given(k=st.integers(2, 5), size=st.integers(1, 6), seed=st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
-def test_a_pairs_gain_is_what_its_move_adds_to_the_objective(k: int, size: int, seed: int) -> None:
+def test_the_gain_of_a_pair_is_what_its_move_adds_to_the_objective(k: int, size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(k * size, 6)).astype(np.float32)
     clusters = rng.permutation(k * size).reshape(k, size)
@@ -72,7 +72,7 @@ def test_filled_clusters_are_improved(seed: int, monkeypatch: pytest.MonkeyPatch
     assert value(points, found) > 1.05 * value(points, filled)
 
 
-def test_improving_ends_with_the_first_step_that_gains_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_improving_stops_after_the_first_step_that_gains_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     fill = equal.fill
 

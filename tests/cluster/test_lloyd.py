@@ -1,4 +1,4 @@
-"""K-Means in its kinds: the steps, when they end, and the reference's settings."""
+"""Variants of K-Means: their steps, when these stop, and the reference's settings."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ ALL = slice(None)
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, NDArray[np.float32]]]:
-    """Every K-Means that FAISS ran, and the points that it ran on."""
+    """Record every K-Means that FAISS runs, and the points that it runs on."""
     found: list[tuple[Any, NDArray[np.float32]]] = []
 
     class Watched(faiss.Kmeans):  # type: ignore[misc]
@@ -29,7 +29,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, NDArray[np.float
     return found
 
 
-def test_steps_end_where_one_gains_less_than_a_thousandth(trained: list[tuple[Any, NDArray[np.float32]]]) -> None:
+def test_steps_stop_when_one_gains_less_than_a_thousandth(trained: list[tuple[Any, NDArray[np.float32]]]) -> None:
     points = np.random.default_rng(0).normal(size=(500, 6)).astype(np.float32)
     train(points, 10, iterations=200, seed=0)
     costs = trained[0][0].obj
@@ -40,7 +40,7 @@ def test_steps_end_where_one_gains_less_than_a_thousandth(trained: list[tuple[An
     assert len(trained[1][0].obj) == 2
 
 
-def test_mirrored_is_set_as_the_reference_is_whatever_the_parameters_say(
+def test_mirrored_keeps_the_settings_of_the_reference_whatever_the_parameters_say(
     trained: list[tuple[Any, NDArray[np.float32]]],
 ) -> None:
     vectors, _ = planted(60, 3)
@@ -70,7 +70,7 @@ def test_swapped_compares_queries_with_mean_documents_and_documents_with_mean_qu
 def slowly(
     queries: NDArray[np.float64], documents: NDArray[np.float64], assignment: NDArray[np.int32], iterations: int
 ) -> NDArray[np.int64]:
-    """The definition, a distance at a time."""
+    """Follow the definition, one cluster at a time."""
     found = assignment.astype(np.int64)
     costs: list[float] = []
     while len(costs) < iterations and (len(costs) < 2 or costs[-2] - costs[-1] >= EARLY_STOP * costs[-1]):
@@ -85,7 +85,7 @@ def slowly(
     return found
 
 
-def test_joint_points_are_a_query_beside_its_document() -> None:
+def test_joint_points_are_queries_concatenated_with_their_documents() -> None:
     vectors, _ = planted(5, 2)
     expected = np.hstack([vectors.queries(ALL), vectors.documents(ALL)])
     np.testing.assert_array_equal(joint_points(vectors, ALL), expected)

@@ -1,4 +1,4 @@
-"""``resident_pairs``: how much is in memory at a time, and what that costs."""
+"""``resident_pairs``: how many pairs are in memory at once, and what that costs."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,20 +21,18 @@ def clustered(method: str, vectors: PairVectors, cluster_size: int, resident: in
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_no_more_pairs_than_allowed_are_read_at_a_time(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "batchwright.formats.vectors._BLOCK_ROWS", 50
-    )  # blocks are of a fixed size that toys do not reach
+def test_no_more_pairs_than_allowed_are_read_at_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchwright.formats.vectors._BLOCK_ROWS", 50)  # real blocks are larger than this toy domain
     vectors, _ = planted(600, 12)
     watched = vectors.vectors.view(Watched)
     watched.read = []
     clustered(method, replace(vectors, vectors=watched), 10, RESIDENT)
     assert max(watched.read) <= RESIDENT
-    assert sum(watched.read) >= 2 * 600, "every pair was read all the same"
+    assert sum(watched.read) >= 2 * 600, "every pair must be read nevertheless"
 
 
 class Watched(np.ndarray[Any, Any]):
-    """Notes how many rows are read at a time."""
+    """Records how many rows are read at a time."""
 
     read: list[int]
 
@@ -53,10 +51,8 @@ def test_there_may_be_more_clusters_than_pairs_in_memory(method: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_exchanging_across_the_borders_of_cells_makes_clusters_harder(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vectors, _ = planted(600, 12)  # 50 pairs a topic, and 30 a cell
+def test_exchanging_across_cell_borders_makes_clusters_harder(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, _ = planted(600, 12)  # 50 pairs per topic, and 30 per cell
     swept = clustered("balanced", vectors, 10, 30, seed)
     monkeypatch.setattr("stages.cluster.methods.balance.SWEEPS", 0)
     assert objective(vectors, swept) > 1.02 * objective(vectors, clustered("balanced", vectors, 10, 30, seed))

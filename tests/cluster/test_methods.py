@@ -1,4 +1,4 @@
-"""Clustering methods: what all of them promise, and how good their clusters are."""
+"""Clustering methods: what all of them guarantee, and how good their clusters are."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def clustered(method: str, vectors: PairVectors, cluster_size: int, seed: int = 
 @pytest.mark.parametrize("method", METHODS)
 @given(pairs=st.integers(0, 60), cluster_size=st.integers(1, 70), seed=st.integers(0, 3))
 @settings(max_examples=20, deadline=None)
-def test_every_pair_is_in_one_of_as_many_clusters_as_there_should_be(
+def test_every_pair_is_in_one_of_the_expected_number_of_clusters(
     method: str, pairs: int, cluster_size: int, seed: int
 ) -> None:
     vectors = pair_vectors(*np.random.default_rng(seed).normal(size=(2, pairs, 4)))
@@ -38,13 +38,13 @@ def test_every_pair_is_in_one_of_as_many_clusters_as_there_should_be(
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("value", [0, 1])
 @pytest.mark.parametrize("cluster_size", [1, 3, 10, 100])
-def test_pairs_that_are_all_the_same_or_zero_are_clustered(method: str, value: int, cluster_size: int) -> None:
+def test_pairs_whose_vectors_are_all_equal_or_zero_are_clustered(method: str, value: int, cluster_size: int) -> None:
     same = np.full((10, 4), value)
     assert clustered(method, pair_vectors(same, same), cluster_size).shape == (10,)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_same_seed_gives_the_same_clusters_and_another_seed_others(method: str) -> None:
+def test_the_same_seed_gives_the_same_clusters_and_another_seed_different_ones(method: str) -> None:
     vectors, _ = planted(300, 12)
     first = clustered(method, vectors, 20, seed=5)
     np.testing.assert_array_equal(first, clustered(method, vectors, 20, seed=5))
@@ -68,7 +68,7 @@ def test_the_objective_is_far_better_than_that_of_random_clusters_of_the_same_si
 
 
 @pytest.mark.parametrize("method", sorted(METHODS.keys() - {"mirrored"}))
-def test_few_pairs_in_memory_give_clusters_nearly_as_good(method: str) -> None:
+def test_few_pairs_in_memory_give_nearly_as_good_clusters(method: str) -> None:
     vectors, _ = planted(600, 12)
     whole = objective(vectors, clustered(method, vectors, cluster_size=10))
     bounded = objective(vectors, clustered(method, vectors, cluster_size=10, resident_pairs=200))

@@ -28,7 +28,7 @@ DATA = Path("data/clusters")
 
 
 def judge_planted() -> None:
-    """Plant vectors for all pairs, and filter."""
+    """Plant vectors for all pairs, and run the filter."""
     plant_vectors()
     judge.main()
 
@@ -41,7 +41,7 @@ def corpus(workspace: Path) -> Path:
     return workspace
 
 
-def test_clusters_of_every_domain_and_their_sizes_come_out(corpus: Path) -> None:
+def test_the_clusters_of_every_domain_and_their_sizes_are_written(corpus: Path) -> None:
     assert main() == "100 pairs in 5 clusters of 2 domains"
     birds = Clusters.read(DATA, "birds", 0, pairs=70)
     metrics = read_json(Path("results/cluster.json"), made_by="cluster")
@@ -84,7 +84,7 @@ def test_a_domain_may_have_no_training_pairs_at_all(workspace: Path) -> None:
     assert main() == "20 pairs in 2 clusters of 2 domains"
 
 
-def test_wrong_input_is_one_message_and_nothing_comes_out(corpus: Path) -> None:
+def test_wrong_input_gives_one_message_and_no_output(corpus: Path) -> None:
     write_params(corpus, {"cluster.cluster_sise": 3})
     before = tree(corpus)
     ended = run_stage("cluster", cwd=corpus)
@@ -100,7 +100,7 @@ def test_wrong_input_is_one_message_and_nothing_comes_out(corpus: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cluster.vectors": "other"}, "no vectors of that name; 'embed.models' made: planted"),
+        ({"cluster.vectors": "other"}, "no vectors of that name; available: planted"),
         ({"cluster.cluster_size": 0}, "parameter 'cluster.cluster_size': .*greater than 0"),
         ({"base.seed": "x"}, "parameter 'base.seed'"),
     ],
@@ -112,7 +112,7 @@ def test_wrong_parameters_are_explained(corpus: Path, changes: dict[str, object]
     assert not DATA.exists()
 
 
-def test_a_fault_in_the_last_domain_leaves_the_old_clusters_whole(corpus: Path) -> None:
+def test_a_fault_in_the_last_domain_leaves_the_old_clusters_intact(corpus: Path) -> None:
     main()
     first = tree(Path("data/clusters"))
     file = Path("data/vectors/planted/fish%2Fsmall/vectors.npy")
@@ -126,7 +126,7 @@ def test_a_fault_in_the_last_domain_leaves_the_old_clusters_whole(corpus: Path) 
 
 
 @pytest.mark.parametrize("pages", [0, 3])
-def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_path: Path, pages: int) -> None:
+def test_a_full_disk_gives_one_message_and_no_partial_output(corpus: Path, tmp_path: Path, pages: int) -> None:
     before = list(tree(corpus))
     ended, left = run_on_full_disk("cluster", cwd=corpus, pages=pages, outside=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -147,7 +147,7 @@ def test_pairs_that_the_filter_dropped_are_in_no_cluster(corpus: Path) -> None:
     assert read_json(Path("results/cluster.json"), made_by="cluster")["birds"]["pairs"] == 60
 
 
-def test_draws_are_clusterings_that_differ(corpus: Path) -> None:
+def test_draws_are_different_clusterings(corpus: Path) -> None:
     write_params(corpus, {"cluster.draws": 2})
     main()
     first, second = read_draws(DATA, "birds", 70)
@@ -155,7 +155,8 @@ def test_draws_are_clusterings_that_differ(corpus: Path) -> None:
     assert first.sizes.sum() == second.sizes.sum() == 70
 
 
-def test_negatives_of_other_pairs_are_refused(corpus: Path) -> None:
+def test_negatives_made_from_other_pairs_are_refused(corpus: Path) -> None:
     write_pairs("mammals", topic_pairs(40, seed=2))
-    with pytest.raises(InputError, match=r"data/negatives: made from other pairs .*run the stage 'filter' again"):
+    message = "data/negatives: the pairs it was made from have changed; run the stage 'filter' again"
+    with pytest.raises(InputError, match=message):
         main()

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all."""
+"""Files and folders appear complete or not at all."""
 
 import os
 import tempfile
@@ -57,7 +57,7 @@ def test_a_folder_is_replaced_whole_not_merged(tmp_path: Path) -> None:
     assert [file.name for file in folder.iterdir()] == ["second"]
 
 
-def test_what_is_published_can_be_read_by_others(tmp_path: Path) -> None:
+def test_published_files_and_folders_are_readable_by_others(tmp_path: Path) -> None:
     with atomic_dir(tmp_path / "folder") as temporary:
         (temporary / "file").touch(mode=0o600)
     with atomic_file(tmp_path / "file"):
@@ -66,7 +66,7 @@ def test_what_is_published_can_be_read_by_others(tmp_path: Path) -> None:
     assert modes == [0o755, 0o644, 0o644]
 
 
-def test_a_finished_folder_moves_to_its_place(tmp_path: Path) -> None:
+def test_a_finished_folder_is_moved_into_place(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     (tmp_path / "scratch" / "file").write_text("content")
     publish_dir(tmp_path / "scratch", tmp_path / "data" / "out")
@@ -74,7 +74,7 @@ def test_a_finished_folder_moves_to_its_place(tmp_path: Path) -> None:
     assert not (tmp_path / "scratch").exists()
 
 
-def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     (tmp_path / ".folder.killed1" / "deep").mkdir(parents=True)
     (tmp_path / ".folder-b.other").mkdir()
     with atomic_dir(tmp_path / "folder") as temporary:
@@ -82,7 +82,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> Non
     assert {path.name for path in tmp_path.iterdir()} == {"folder", ".folder-b.other"}
 
 
-def test_a_finished_folder_comes_from_another_disk_as_well(tmp_path: Path) -> None:
+def test_a_finished_folder_can_come_from_another_disk(tmp_path: Path) -> None:
     other = Path("/dev/shm")
     if not os.access(other, os.W_OK) or other.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system to write to")

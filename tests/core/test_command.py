@@ -1,14 +1,17 @@
-"""What a stage's command prints and how it ends."""
+"""What a stage's command prints and how it exits."""
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
+from tests.helpers import REPO, run_python
 
 
 def fail_with(error: Exception) -> Callable[[], str]:
@@ -50,6 +53,35 @@ def test_an_error_is_one_message_and_exit_status_1(
     assert "Traceback" not in err
 
 
-def test_a_fault_of_our_own_keeps_its_traceback() -> None:
+def test_a_bug_keeps_its_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         run("pack", fail_with(ZeroDivisionError()))
+
+
+STAGES = sorted(file.parent.name for file in (REPO / "stages").glob("*/__main__.py"))
+COMMANDS = [*(f"stages.{stage}" for stage in STAGES), "docs.parameters", "docs.picture", "docs.tables"]
+MEASUREMENTS = [
+    ".".join(file.relative_to(REPO).with_suffix("").parts)
+    for folder in ("benchmarks", "experiments")
+    for file in sorted((REPO / folder).rglob("*.py"))
+    if "__main__" in file.read_text()
+]
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_help_shows_an_example_and_runs_nothing(module: str, tmp_path: Path) -> None:
+    assert_helps(module, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", MEASUREMENTS)
+def test_help_of_benchmarks_and_experiments_shows_an_example(module: str, tmp_path: Path) -> None:
+    assert_helps(module, tmp_path)
+
+
+def assert_helps(module: str, folder: Path) -> None:
+    done = run_python("-m", module, "--help", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: python -m {module}")
+    assert re.search(rf"example:\n +python -m {module}", done.stdout)
+    assert not list(folder.iterdir())

@@ -1,4 +1,4 @@
-"""params.yaml: what is wrong is named, with what was meant."""
+"""Errors in params.yaml name the faulty key and suggest the closest known one."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def load(folder: Path, text: str, group: str = "group") -> Group:
     return load_params(group, Group, file)
 
 
-def test_values_are_read_and_defaults_fill_up(tmp_path: Path) -> None:
+def test_values_are_read_and_defaults_fill_in_the_rest(tmp_path: Path) -> None:
     assert load(tmp_path, "group: {batch_size: 3}") == Group(batch_size=3)
 
 
@@ -58,7 +58,7 @@ def test_a_wrong_file_is_explained(tmp_path: Path, text: str, message: str) -> N
     assert str(raised.value).startswith(str(tmp_path / "params.yaml"))
 
 
-def test_every_fault_of_a_group_has_a_line_of_its_own(tmp_path: Path) -> None:
+def test_every_fault_in_a_group_gets_its_own_line(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         load(tmp_path, "group: {batch_size: many, inner: {dept: 1}}")
     assert len(str(raised.value).splitlines()) == 2
@@ -73,7 +73,7 @@ def test_a_missing_file_and_bytes_that_are_not_text_are_explained(tmp_path: Path
         load_params("base", Base, file)
 
 
-def test_a_domain_takes_its_own_prefix_and_others_the_default() -> None:
+def test_a_domain_uses_its_own_prefix_and_others_use_the_default() -> None:
     prefixes = Prefixes(default=Prefix(query="q: "), domains={"intents": Prefix(query="classification: ")})
     assert prefixes.of("intents", "query") == "classification: "
     assert prefixes.of("other", "query") == "q: "

@@ -9,14 +9,14 @@ PACKAGES = ("batchwright", "pipelines", "stages", "trainers")
 
 
 def imported_files(*modules: str) -> set[Path]:
-    """Files of ``modules`` and of all first-party modules that they import, directly or not.
+    """Return the files of ``modules`` and of all first-party modules that they import, directly or indirectly.
 
-    A package's ``__init__`` that only passes on what other modules define decides nothing and does not count: a name
-    that is imported from it counts as imported from where it is defined.
+    A package's ``__init__`` that only re-exports names does not count: a name imported from it counts as imported from
+    the module that defines it.
     """
     found: set[Path] = set()
-    doors = [door for name in modules if (door := ROOT.joinpath(*name.split("."), "__init__.py")).is_file()]
-    waiting = [*modules, *(name for door in doors for name in _imports(door))]
+    inits = [init for name in modules if (init := ROOT.joinpath(*name.split("."), "__init__.py")).is_file()]
+    waiting = [*modules, *(name for init in inits for name in _imports(init))]
     while waiting:
         for file in _files(waiting.pop()):
             if file not in found:
@@ -26,14 +26,14 @@ def imported_files(*modules: str) -> set[Path]:
 
 
 def data_files(files: set[Path]) -> set[Path]:
-    """Templates and other files that lie beside imported modules and are not Python."""
+    """Return templates and other files that are not Python but are in the folders of imported modules."""
     folders = {file.parent for file in files}
     beside = (other for folder in folders for other in (ROOT / folder).iterdir())
     return {other.relative_to(ROOT) for other in beside if other.is_file() and other.suffix not in {".py", ".pyc"}}
 
 
 def loaded_groups(files: set[Path], **known: str) -> set[str]:
-    """Parameter groups named in calls of ``load_params``; ``known`` fills the names in f-strings."""
+    """Return the parameter groups named in calls of ``load_params``; ``known`` fills the placeholders of f-strings."""
     groups: set[str] = set()
     for file in (each for each in files if each.suffix == ".py"):
         for call in ast.walk(ast.parse((ROOT / file).read_text())):
@@ -44,15 +44,15 @@ def loaded_groups(files: set[Path], **known: str) -> set[str]:
 
 
 def _files(name: str) -> list[Path]:
-    """The file of a module, and the ``__init__`` of every package around it that holds code of its own."""
+    """Return the file of a module, and the ``__init__`` of every enclosing package that has code of its own."""
     parts = name.split(".")
     around = [ROOT.joinpath(*parts[:depth], "__init__.py") for depth in range(1, len(parts) + 1)]
-    files = [file for file in around if file.is_file() and not _passes_on(file)]
+    files = [file for file in around if file.is_file() and not _only_reexports(file)]
     return files + [file for file in [ROOT.joinpath(*parts).with_suffix(".py")] if file.is_file()]
 
 
-def _passes_on(file: Path) -> bool:
-    """Whether a module holds nothing but its docstring, imports and ``__all__``."""
+def _only_reexports(file: Path) -> bool:
+    """Return whether a module contains nothing but its docstring, imports and ``__all__``."""
     return all(
         isinstance(node, ast.Expr | ast.ImportFrom)
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
@@ -74,9 +74,9 @@ def _imports(file: Path) -> list[str]:
 
 
 def _defined(package: str, name: str) -> list[str]:
-    """The module that a package passes ``name`` on from."""
-    door = ROOT.joinpath(*package.split("."), "__init__.py")
-    if not door.is_file() or not _passes_on(door):
+    """Return the module from which a package re-exports ``name``."""
+    init = ROOT.joinpath(*package.split("."), "__init__.py")
+    if not init.is_file() or not _only_reexports(init):
         return []
-    imports = [node for node in ast.parse(door.read_text()).body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in ast.parse(init.read_text()).body if isinstance(node, ast.ImportFrom)]
     return [str(node.module) for node in imports if name in {alias.name for alias in node.names}]

@@ -1,4 +1,4 @@
-"""``dvc.yaml`` tells the truth about what its stages read."""
+"""``dvc.yaml`` declares what its stages really read."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ MOST_LINES, MOST_LOCK_LINES = 400, 2400
 
 NEEDLESS = {
     "any": {
-        "batchwright/core/runtime.py",  # a core in one piece is worth a rerun when the rare file changes
+        "batchwright/core/runtime.py",  # listing core as one folder is worth a rare needless rerun
         "batchwright/core/fingerprint.py",
     },
     "mine": {
@@ -26,10 +26,10 @@ NEEDLESS = {
         "batchwright/formats/shards/masks.py",
     },
     "train": {
-        # What is shared by variants, of which not all use all of it,
+        # Shared by variants, but not used by all of them.
         "trainers/common/embed.py",
         "trainers/common/sentence_learner.py",
-        # and search by the same model.
+        # Search with the trained model.
         "batchwright/retrievers/common/dense.py",
         "batchwright/retrievers/common/encode.py",
         "batchwright/retrievers/common/search.py",
@@ -45,11 +45,11 @@ NEEDLESS = {
         "batchwright/retrievers/common/search.py",
     },
 }
-"""Files that folders in ``dvc.yaml`` cover although a stage does not import them."""
+"""Files that a stage's folders in ``dvc.yaml`` contain although the stage does not import them."""
 
 
 def _expanded() -> dict[str, dict[str, Any]]:
-    """Stages by name, loops written out."""
+    """Return stages by name, with loops expanded."""
     stages = {}
     for name, stage in PIPELINE["stages"].items():
         if not {"matrix", "foreach"} & stage.keys():
@@ -78,7 +78,7 @@ STAGES = _expanded()
 
 
 def _variants(name: str) -> list[str]:
-    """The variants whose packages a stage loads by name."""
+    """Return the variants whose packages a stage loads by name."""
     stage, _, key = name.partition("@")
     if stage in ("train", "evaluate"):
         return [PARAMS["runs"][key]["variant"]]
@@ -96,7 +96,7 @@ def _imported(name: str) -> set[Path]:
 
 
 def _covered(name: str) -> set[Path]:
-    """All first-party files that the deps of a stage name, in folders or one by one."""
+    """Return all first-party files that the deps of a stage name, as folders or one by one."""
     named = [ROOT / dep for dep in STAGES[name]["deps"] if Path(dep).parts[0] in PACKAGES]
     inside = (file for dep in named for file in ([dep] if dep.is_file() else dep.rglob("*")))
     return {file.relative_to(ROOT) for file in inside if file.is_file() and "__pycache__" not in file.parts}
@@ -110,8 +110,8 @@ def test_deps_cover_every_first_party_file_that_a_stage_imports(name):
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_deps_cover_nothing_needless_that_is_not_listed(name):
-    """An edit of a file reruns the stages that import it, and few others."""
+def test_deps_cover_no_needless_file_that_is_not_listed(name):
+    """Editing a file reruns the stages that import it, and few others."""
     stage = name.partition("@")[0]
     files = _imported(name)
     allowed = {Path(file) for key in ("any", stage) for file in NEEDLESS.get(key, ())}
@@ -122,7 +122,7 @@ def test_deps_cover_nothing_needless_that_is_not_listed(name):
 
 
 @pytest.mark.parametrize("stage", NEEDLESS)
-def test_the_list_of_needless_files_holds_only_what_is_needless(stage):
+def test_the_list_of_needless_files_contains_only_needless_ones(stage):
     names = [name for name in STAGES if stage in ("any", name.partition("@")[0])]
     for file in map(Path, NEEDLESS[stage]):
         assert any(file in _covered(name) - _imported(name) for name in names), file
@@ -148,12 +148,12 @@ def test_declared_params_are_exactly_those_that_a_stage_loads(name):
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_every_stage_says_what_it_does(name):
+def test_every_stage_has_a_description(name):
     assert STAGES[name]["desc"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_meet_only_through_the_library(package):
+def test_packages_do_not_import_each_other(package):
     """Stages may start a pipeline or a trainer; nothing else imports sideways."""
     for file in (ROOT / package).rglob("*.py"):
         allowed = {"batchwright", package}
@@ -165,7 +165,7 @@ def test_packages_meet_only_through_the_library(package):
 
 
 def test_stage_folders_do_not_import_each_other():
-    """A stage may read another one's parameters."""
+    """A stage may import only the parameters of another."""
     shared = {"by_domain", "scoring"}
     for file in (ROOT / "stages").rglob("*.py"):
         own = file.relative_to(ROOT / "stages").parts[0]

@@ -1,4 +1,4 @@
-"""Every profile is a whole set of parameters: all stages accept it, and names in it are names of something."""
+"""Every profile is a complete set of parameters: all stages accept it, and every name in it refers to something."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_profile_is_accepted_by_every_stage(profile: Path) -> None:
 
 
 def _groups(profile: Path) -> Iterator[tuple[str, type[BaseModel]]]:
-    """The groups that stages load, one for each entry of a map, with their models."""
+    """Yield the groups that stages load, one for each entry of a map, with their models."""
     params = _read(profile)
     for name, field in AllParams.model_fields.items():
         if field.annotation is TrainParams:
@@ -40,13 +40,13 @@ def _groups(profile: Path) -> Iterator[tuple[str, type[BaseModel]]]:
 
 
 @each_profile
-def test_profile_names_only_vectors_that_it_makes(profile: Path) -> None:
+def test_profile_uses_only_vectors_that_it_makes(profile: Path) -> None:
     params = _read(profile)
     assert {params.cluster.vectors, params.filter.vectors} <= params.embed.models.keys()
 
 
 @each_profile
-def test_every_run_has_parameters_batches_and_a_start(profile: Path) -> None:
+def test_every_run_has_parameters_batches_and_a_start_model(profile: Path) -> None:
     params = _read(profile)
     fetched = {f"models/start/{name}" for name in [*params.start_models, *params.pretrain]}
     for name, run in params.runs.items():
@@ -56,7 +56,7 @@ def test_every_run_has_parameters_batches_and_a_start(profile: Path) -> None:
 
 
 @each_profile
-def test_tokens_are_measured_of_runs(profile: Path) -> None:
+def test_tokens_are_measured_only_for_runs(profile: Path) -> None:
     params = _read(profile)
     assert set(params.tokens) <= params.runs.keys()
 

@@ -7,7 +7,7 @@ from stages.report.sections.experiments import read_experiments
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_tables_are_those_of_the_committed_results(page):
+def test_tables_match_the_committed_results(page):
     text = page.read_text(encoding="utf-8")
     assert fill(text) == text, "run python -m docs.tables"
 

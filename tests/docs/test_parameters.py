@@ -1,4 +1,4 @@
-"""Schema and reference of ``params.yaml`` are those of the code."""
+"""The schema and the reference of ``params.yaml`` match the code."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +17,11 @@ VALIDATOR = Draft202012Validator(schema())
 
 
 @pytest.mark.parametrize("file", contents(), ids=lambda file: file.name)
-def test_committed_files_are_those_of_the_code(file: Path) -> None:
+def test_committed_files_match_the_code(file: Path) -> None:
     assert file.read_text(encoding="utf-8") == contents()[file], "run python -m docs.parameters"
 
 
-def test_the_schema_is_one() -> None:
+def test_the_schema_is_valid() -> None:
     Draft202012Validator.check_schema(schema())
 
 

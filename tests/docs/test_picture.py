@@ -1,36 +1,40 @@
-"""README's picture shows what the report shows."""
+"""README's picture shows what README's table says."""
 
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 from docs import picture
-from tests.report.artifacts import BASELINES, write_artifacts
+from docs.schedule import schedule_table
+from docs.tables import ROOT
 
 
-def draw(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(folder)
+@pytest.fixture
+def svg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    shutil.copytree(ROOT / picture.EXPERIMENTS, tmp_path / picture.EXPERIMENTS)
+    monkeypatch.chdir(tmp_path)
     assert picture.main() == "docs/results.svg written"
-    return (folder / "docs/results.svg").read_text(encoding="utf-8")
+    return picture.PICTURE.read_text(encoding="utf-8")
 
 
-def test_the_picture_is_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write_artifacts(tmp_path)
-    svg = draw(tmp_path, monkeypatch)
+def test_the_committed_picture_is_the_one_that_is_drawn(svg: str) -> None:
+    assert (ROOT / picture.PICTURE).read_text(encoding="utf-8") == svg, "run python -m docs.picture"
+
+
+def test_the_picture_is_a_file_of_its_own_and_names_what_it_shows(svg: str) -> None:
     assert ET.fromstring(svg).tag.endswith("svg")
     assert "currentColor" not in svg
-    assert not (tmp_path / "report").exists()
-    assert draw(tmp_path, monkeypatch) == svg
+    texts = set(re.findall(r">([^<>]+)</text>", svg))
+    assert {"Batchwright's schedule", "random batches", "4", "8", "16"} <= texts
 
 
-def test_the_picture_shows_every_system_and_kind_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write_artifacts(tmp_path, variants=("seed", "cde"), mined=("mined-1",))
-    texts = re.findall(r">([^<>]+)</text>", draw(tmp_path, monkeypatch))
-    systems = [*BASELINES, "seed", "seed-random", "cde", "cde-random", "seed-mined-1"]
-    assert [text for text in texts if text in systems] == systems
-    assert [text for text in texts if re.fullmatch(r"\.\d{3}", text)] == [
-        ".411", ".522", ".623", ".587", ".633", ".597", ".654",
-    ]  # fmt: skip
-    assert {"contextual", "random", "hardness of a batch"} <= set(texts)
+def test_differences_are_paired_by_seed(tmp_path: Path) -> None:
+    rows = ["domains\tsetting\tepochs\tseed\tndcg@10 home"]
+    rows += [f"medquad\trandom\t4\t{seed}\t{value}" for seed, value in ((1, ".5"), (0, ".1"))]
+    rows += [f"medquad\trandom, then contextual\t4\t{seed}\t{value}" for seed, value in ((0, ".3"), (1, ".5"))]
+    (tmp_path / "quality.tsv").write_text("\n".join([*rows, "squad\trandom\t8\t0\t.9"]) + "\n")
+    _, row = schedule_table([tmp_path / "quality.tsv"])
+    assert row == ["4", ".300", ".400", "+.100 ± .100"]

@@ -51,14 +51,14 @@ def test_results_without_a_table_by_domain_are_in_the_order_of_their_file(tmp_pa
     ]
 
 
-def test_results_in_which_two_files_score_one_system_are_refused(tmp_path: Path):
+def test_two_files_that_score_the_same_system_are_refused(tmp_path: Path):
     for name in ("cde", "xtr"):
         write_evaluation(tmp_path / f"{name}.json", {"untrained": 0.5, name: 0.6})
     with pytest.raises(InputError, match="scores of 'untrained'"):
         table("results", tmp_path / "cde.json", tmp_path / "xtr.json")
 
 
-def test_filling_twice_changes_nothing_and_keeps_what_is_around(tmp_path: Path):
+def test_filling_twice_changes_nothing_and_keeps_the_surrounding_text(tmp_path: Path):
     file = tsv(tmp_path / "rows.tsv", "kind mib", "a 1")
     once = fill(f"before\n<!-- rows: {file} -->\n| old |\n\nafter\n")
     assert once == f"before\n<!-- rows: {file} -->\n| kind | mib |\n| --- | --: |\n| a | 1 |\n\nafter\n"
@@ -70,17 +70,17 @@ def test_a_table_whose_file_is_missing_is_left_out(tmp_path: Path):
     assert table("rows", file, tmp_path / "missing.tsv") == []
 
 
-def test_runs_are_summed_up_over_seeds(tmp_path: Path):
+def test_runs_are_summarised_over_seeds(tmp_path: Path):
     file = tsv(tmp_path / "runs.tsv", "model seed mrr", "a 0 .25", "a 1 .75", "b 0 .5")
     assert table("runs", file) == ["| model | mrr |", "| --- | --: |", "| a | .500 ± .354 |", "| b | .500 |"]
 
 
-def test_rows_are_shown_as_they_are_but_for_long_numbers(tmp_path: Path):
+def test_rows_are_shown_as_they_are_except_for_long_numbers(tmp_path: Path):
     file = tsv(tmp_path / "rows.tsv", "kind mib loss", "a,_b 1024 1.23456", "c 1 -0.00001")
     assert table("rows", file)[2:] == ["| a, b | 1024 | 1.2346 |", "| c | 1 | 0.0 |"]
 
 
-def test_runs_of_other_lengths_get_columns_of_their_own(tmp_path: Path):
+def test_runs_of_different_lengths_get_separate_columns(tmp_path: Path):
     rows = [f"birds random {epochs} 0 .{epochs} .5" for epochs in (4, 8)]
     file = tsv(tmp_path / "runs.tsv", "domains setting epochs seed ndcg@10_home ndcg@10_elsewhere", *rows)
     header, _, row = table("quality", file)
@@ -97,7 +97,7 @@ def test_several_domains_are_counted_and_a_setting_that_lacks_some_has_gaps(tmp_
     assert shown == ["| easy | .600 ± .141 | .250 ± .000 | .100 | .200 |", "| hard | .300 | .400 |  |  |"]
 
 
-def test_methods_are_compared_to_the_reference_where_there_are_enough_batches(tmp_path: Path):
+def test_methods_are_compared_to_the_reference_if_there_are_enough_batches(tmp_path: Path):
     rows = ["a 8 reference 20 .5 2", "b 8 reference 20 .4 4", "a 8 ours 20 .6 1", "b 8 ours 20 .4 1", "c 8 ours 19 9 9"]
     file = tsv(tmp_path / "batches.tsv", "data batch method batches unmasked seconds", *rows)
     assert table("batches", file) == [

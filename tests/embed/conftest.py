@@ -1,4 +1,4 @@
-"""The embed stage in this process, on the tiny encoder."""
+"""Fixtures that run the embed stage in this process, with the tiny encoder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ RunEmbed = Callable[[], str]
 
 @pytest.fixture
 def encoder(workspace: Path, tiny_bert: Path) -> dict[str, Any]:
-    """What ``embed.models.tiny`` holds in ``params.yaml``."""
+    """The entry ``embed.models.tiny`` in ``params.yaml``."""
     encoder = {"name": str(tiny_bert), "max_length": 16, "batch_size": 8}
     write_params(workspace, {"embed.models": {"tiny": encoder}})
     return encoder
@@ -33,5 +33,5 @@ def corpus(workspace: Path, encoder: dict[str, Any], monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def run_embed() -> RunEmbed:
-    """``python -m stages.embed``."""
+    """Run ``python -m stages.embed`` in this process."""
     return stage.main

@@ -1,4 +1,4 @@
-"""Encoders from the hub, of the architectures that the paper profile names."""
+"""Encoders from the hub, with the architectures used in the paper profile."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ PREFIXES = {"query": "search_query: ", "document": "search_document: "}
         (save_nomic, ["Transformer", "Pooling"], PREFIXES),
     ],
 )
-def test_an_encoder_is_taken_from_the_hub_and_gives_its_own_vectors(
+def test_an_encoder_from_the_hub_produces_its_own_vectors(
     workspace: Path,
     tmp_path: Path,
     run_embed: RunEmbed,

@@ -1,4 +1,4 @@
-"""Chunks are decided by content alone."""
+"""Chunks depend on content alone."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ def cut(texts: list[str], mean: int = 8, most: int = 32) -> list[Chunk]:
 
 
 @given(TEXTS)
-def test_chunks_hold_each_text_once_in_order_of_length(texts: list[str]) -> None:
+def test_chunks_contain_each_text_once_in_order_of_length(texts: list[str]) -> None:
     in_order = [text for chunk in cut(texts) for text in chunk.texts]
     assert sorted(in_order) == sorted(set(texts))
     lengths = [len(text) for text in in_order]
@@ -29,7 +29,7 @@ def test_chunks_hold_each_text_once_in_order_of_length(texts: list[str]) -> None
 
 
 @given(TEXTS)
-def test_a_chunk_has_its_texts_keys_and_no_more_than_the_most_texts(texts: list[str]) -> None:
+def test_a_chunk_has_the_keys_of_its_texts_and_no_more_than_the_maximum(texts: list[str]) -> None:
     for chunk in cut(texts, most=12):
         assert 0 < len(chunk.texts) <= 12
         assert chunk.keys.tobytes() == text_keys(chunk.texts).tobytes()
@@ -55,17 +55,17 @@ def test_one_more_text_changes_only_the_chunk_it_falls_into(texts: list[str], nu
         assert not new
     else:
         assert len(gone) <= 1
-        assert 1 <= len(new) <= 2  # two where the text is one after which to cut
+        assert 1 <= len(new) <= 2  # two if the chunk is cut after the new text
         assert sorted(text for chunk in new for text in chunk.texts) == sorted(
             [text, *(old for chunk in gone for old in chunk.texts)]
         )
 
 
-def test_chunks_are_about_as_large_as_they_should_be() -> None:
+def test_chunks_have_about_the_requested_size() -> None:
     sizes = [len(chunk.texts) for chunk in cut([str(number) for number in range(4000)], mean=16, most=64)]
     assert 12 < sum(sizes) / len(sizes) < 20
     assert max(sizes) <= 64
 
 
-def test_equal_texts_in_other_chunks_have_other_names() -> None:
+def test_chunks_with_different_texts_have_different_names() -> None:
     assert cut(["a", "b"], mean=10**9)[0].name != cut(["a", "c"], mean=10**9)[0].name

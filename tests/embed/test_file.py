@@ -1,4 +1,4 @@
-"""Vectors that the user brings."""
+"""Vectors provided by the user."""
 
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def test_a_zero_vector_stays_zero(corpus: Path) -> None:
     assert not take().of("fish").of("document", ["blue whale"]).any()
 
 
-def test_the_hash_is_that_of_the_content(corpus: Path) -> None:
+def test_the_hash_depends_on_content_and_not_on_file_names(corpus: Path) -> None:
     bring("mine.parquet", TEXTS, list(VECTORS))
     first = take().weights
     Path("mine.parquet").rename("mine-moved.parquet")
@@ -87,18 +87,18 @@ def test_rows_may_come_in_any_order_and_more_than_once(corpus: Path) -> None:
     np.testing.assert_allclose(VectorStore.open(OUTPUT).of("fish").of("query", TEXTS[:2]), UNIT[:2], atol=2e-3)
 
 
-def test_a_text_without_a_vector_is_named(corpus: Path) -> None:
+def test_a_text_without_a_vector_is_reported(corpus: Path) -> None:
     bring("mine.parquet", TEXTS[:4], list(VECTORS[:4]))
     assert refusal() == (
         "mine*.parquet: no vector for 1 of 3 texts of domain 'fish', such as 'blue whale'; "
-        "bring one for every query and document, as they stand in data/pairs"
+        "provide one for every query and document, exactly as written in data/pairs"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "vector", "message"),
     [
-        ("blue whale", [1.0, 2.0], "row 5: a vector of other than 3 numbers, which the first row has"),
+        ("blue whale", [1.0, 2.0], "row 5: the vector must have 3 numbers, as in the first row"),
         ("blue whale", [], "row 5: no vector"),
         ("blue whale", None, "row 5: no vector"),
         ("blue whale", [1.0, float("nan"), 2.0], "row 5: a number is NaN, infinite, missing or too large"),
@@ -106,18 +106,18 @@ def test_a_text_without_a_vector_is_named(corpus: Path) -> None:
         ("blue whale", [1.0, None, 2.0], "row 5: a number is NaN"),
         ("blue whale", [1e300, 0.0, 0.0], "row 5: a number is NaN"),
         (None, [1.0, 2.0, 3.0], "row 5: no text"),
-        ("red fish", [1.0, 2.0, 3.0], "row 5: another vector than an earlier row's for the text 'red fish'"),
+        ("red fish", [1.0, 2.0, 3.0], "row 5: differs from an earlier row's vector for the text 'red fish'"),
     ],
 )
-def test_a_bad_row_is_named(corpus: Path, text: str | None, vector: list[float] | None, message: str) -> None:
+def test_a_bad_row_is_reported(corpus: Path, text: str | None, vector: list[float] | None, message: str) -> None:
     bring("mine.parquet", [*TEXTS[:4], text], [*[list(row) for row in VECTORS[:4]], vector])
     assert refusal().startswith(f"mine.parquet: {message}")
 
 
-def test_a_file_of_another_width_is_named(corpus: Path) -> None:
+def test_a_file_with_vectors_of_another_width_is_reported(corpus: Path) -> None:
     bring("mine1.parquet", TEXTS[:4], list(VECTORS[:4]))
     bring("mine2.parquet", TEXTS[4:], [[1.0, 2.0]])
-    assert refusal().startswith("mine2.parquet: row 1: a vector of other than 3 numbers")
+    assert refusal().startswith("mine2.parquet: row 1: the vector must have 3 numbers")
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_a_file_of_another_width_is_named(corpus: Path) -> None:
         ({"text": ["a"], "vector": [["1"]]}, "column 'vector' must hold lists of floats, found list<"),
     ],
 )
-def test_a_table_of_another_form_is_named(corpus: Path, columns: dict[str, Any], message: str) -> None:
+def test_a_table_with_wrong_columns_is_reported(corpus: Path, columns: dict[str, Any], message: str) -> None:
     pq.write_table(pa.table(columns), "mine.parquet")
     assert refusal().startswith(f"mine.parquet: {message}")
 
 
-def test_no_file_and_a_damaged_one_are_named(corpus: Path) -> None:
+def test_a_missing_and_a_damaged_file_are_reported(corpus: Path) -> None:
     assert refusal("none*.parquet").startswith("none*.parquet: no file matches this pattern")
     Path("mine.parquet").write_bytes(b"PAR1 no more PAR1")
     assert refusal().startswith("mine.parquet: cannot be read")

@@ -1,4 +1,4 @@
-"""``kind`` in an entry of ``embed.models``."""
+"""The kinds of vectors: ``kind`` in an entry of ``embed.models``."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def test_an_entry_without_a_kind_is_a_model(workspace: Path) -> None:
     [
         ({**MODEL, "max_lenght": 3}, "unknown parameter 'embed.models.x.max_lenght'; did you mean 'max_length'?"),
         ({"name": "./m"}, "parameter 'embed.models.x.max_length' is missing"),
-        ({"kind": "bm52"}, "parameter 'embed.models.x.kind': there is no 'bm52'; did you mean 'bm25'?"),
+        ({"kind": "bm52"}, "parameter 'embed.models.x.kind': unknown value 'bm52'; did you mean 'bm25'?"),
         ({"kind": "bm25", "k2": 1}, "unknown parameter 'embed.models.x.k2'; did you mean 'k1'?"),
         ({"kind": "tfidf", "k1": 1}, "unknown parameter 'embed.models.x.k1'; known: dimensions, kind, sample"),
         ({"kind": "bm25", "b": 2}, "parameter 'embed.models.x.b': Input should be less than or equal to 1 (found 2)"),
@@ -47,13 +47,13 @@ def test_a_wrong_entry_is_explained(workspace: Path, entry: Any, message: str) -
     assert str(raised.value).splitlines()[0].startswith(f"params.yaml: {message}")
 
 
-def test_the_entries_that_the_documentation_shows_are_accepted(workspace: Path) -> None:
+def test_the_entries_shown_in_the_documentation_are_accepted(workspace: Path) -> None:
     shown = (REPO / "docs/vectors.md").read_text().split("```yaml\n")[1].split("```")[0]
     Path("params.yaml").write_text(shown)
     assert [entry.kind for entry in load_params("embed", EmbedParams).models.values()] == ["model", "tfidf", "file"]
 
 
-def test_the_stage_makes_every_kind(workspace: Path, run_embed: RunEmbed) -> None:
+def test_the_stage_computes_every_kind(workspace: Path, run_embed: RunEmbed) -> None:
     write_rows("birds", [("red fish", "blue fish", "train")])
     pq.write_table(pa.table({"text": ["red fish", "blue fish"], "vector": [[1.0, 0.0], [0.0, 2.0]]}), "mine.parquet")
     entries = {"words": {"kind": "bm25"}, "plain": {"kind": "tfidf", "dimensions": 4}, "mine": {"kind": "file"}}
@@ -64,7 +64,7 @@ def test_the_stage_makes_every_kind(workspace: Path, run_embed: RunEmbed) -> Non
     assert widths == {"words": 256, "plain": 4, "mine": 2}
 
 
-def test_a_static_model_is_read_to_its_longest_length(workspace: Path, tmp_path: Path, run_embed: RunEmbed) -> None:
+def test_a_static_model_reads_at_most_max_length_tokens(workspace: Path, tmp_path: Path, run_embed: RunEmbed) -> None:
     folder = str(tmp_path / "static")
     static = StaticEmbedding(word_pieces(), embedding_dim=8)
     SentenceTransformer(modules=[static], device="cpu").save(folder, create_model_card=False)

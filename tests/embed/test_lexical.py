@@ -1,4 +1,4 @@
-"""TF-IDF and BM25 vectors: what a weight is, what the reduction keeps, and texts that have little to weigh."""
+"""TF-IDF and BM25 vectors: the weights, the reduction, and texts with few or no words."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def every_text(domain: str) -> list[str]:
 
 
 def bm25_scores(queries: NDArray[np.float32], documents: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What the library gives to queries of single words."""
+    """The library's scores for queries in which no word is repeated."""
     ids = [[word for word, count in enumerate(row) for _ in range(int(count))] for row in documents]
     index = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
     index.index((ids, {str(word): word for word in range(documents.shape[1])}), show_progress=False)
@@ -63,7 +63,7 @@ def test_bm25_products_rank_documents_as_bm25_does(documents: NDArray[np.float32
 
 @given(COUNTS)
 @settings(max_examples=30, deadline=None)
-def test_tfidf_is_that_of_scikit_learn(documents: NDArray[np.float32]) -> None:
+def test_tfidf_equals_that_of_scikit_learn(documents: NDArray[np.float32]) -> None:
     queries = documents[:, ::-1].copy()
     weigh = fit_weights(TfidfParams(kind="tfidf"), csr_array(queries), csr_array(documents))
     both = csr_array(np.concatenate([queries, documents]))
@@ -72,7 +72,7 @@ def test_tfidf_is_that_of_scikit_learn(documents: NDArray[np.float32]) -> None:
 
 
 @pytest.mark.parametrize("params", KINDS, ids=lambda params: params.kind)
-def test_where_all_dimensions_fit_cosines_are_those_of_the_weights(params: TfidfParams | Bm25Params) -> None:
+def test_with_enough_dimensions_cosines_equal_those_of_the_weights(params: TfidfParams | Bm25Params) -> None:
     documents = ["red fish", "blue fish fish", "old red bird", "new bird"]
     model = fit(["red or blue", "a bird"], documents, params)
     weights = model.weigh(csr_array(model.counter.transform(documents))).toarray()
@@ -89,7 +89,7 @@ def test_parts_of_identifiers_are_words(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("params", KINDS, ids=lambda params: params.kind)
-def test_vectors_have_unit_length_and_texts_of_a_topic_are_near(
+def test_vectors_have_unit_length_and_texts_of_a_topic_are_close(
     workspace: Path, params: TfidfParams | Bm25Params
 ) -> None:
     pairs = topic_pairs(120)
@@ -111,7 +111,7 @@ def test_a_text_on_both_sides_has_one_vector(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("params", KINDS, ids=lambda params: params.kind)
-def test_the_fit_is_on_a_sample_of_both_sides(workspace: Path, params: TfidfParams | Bm25Params) -> None:
+def test_the_model_is_fitted_on_a_sample_of_both_sides(workspace: Path, params: TfidfParams | Bm25Params) -> None:
     write_pairs("birds", topic_pairs(40))
     pairs = read_pairs(PAIRS, "birds")
     queries, documents = (in_key_order(pairs[side].to_pylist())[0] for side in ("query", "document"))
@@ -136,12 +136,12 @@ def test_one_word_in_one_pair_is_enough(workspace: Path, params: TfidfParams | B
 
 def test_a_domain_without_words_is_refused(workspace: Path) -> None:
     write_rows("signs", [("?", "...", "train")])
-    with pytest.raises(InputError, match=r"domain 'signs': no document holds a letter or a digit; .*use another kind"):
+    with pytest.raises(InputError, match=r"'signs': no document contains a letter or a digit; .*use another kind"):
         embed(PAIRS, KINDS[1], Path("data/vectors/lexical"))
 
 
 @pytest.mark.parametrize("params", KINDS, ids=lambda params: params.kind)
-def test_another_domain_another_process_and_more_threads_change_nothing(
+def test_other_domains_processes_and_thread_counts_do_not_change_the_vectors(
     workspace: Path, params: TfidfParams | Bm25Params
 ) -> None:
     write_pairs("birds", topic_pairs(150))
@@ -159,7 +159,7 @@ embed(Path("data/pairs"), {params!r}, Path("data/vectors/second"))
     assert {name: second[name] for name in first} == first
 
 
-def test_other_parameters_have_another_hash(workspace: Path) -> None:
+def test_different_parameters_have_different_hashes(workspace: Path) -> None:
     write_rows("birds", [("red fish", "blue fish", "train")])
     kinds: list[Any] = [*KINDS, Bm25Params(kind="bm25", dimensions=32, k1=1.2), TfidfParams(kind="tfidf", dimensions=8)]
     assert len({made(params).weights for params in kinds}) == 4

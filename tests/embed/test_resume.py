@@ -1,4 +1,4 @@
-"""Killed half-way, embedding goes on where it was."""
+"""After being killed half-way, embedding resumes where it stopped."""
 
 import time
 from pathlib import Path
@@ -27,7 +27,7 @@ def chunk_files(scratch: str) -> dict[str, int]:
     return {file.name: file.stat().st_mtime_ns for file in files if not file.name.startswith(".")}
 
 
-def test_killed_half_way_it_encodes_the_rest_and_gives_the_same_bytes(
+def test_a_killed_run_is_resumed_and_produces_the_same_bytes(
     corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with start_python("-c", SLOW, cwd=corpus) as process:

@@ -1,4 +1,4 @@
-"""``python -m stages.embed``: vectors, their bytes under every runner, and what is refused."""
+"""``python -m stages.embed``: the vectors, identical bytes under every runner, and errors."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def texts_of(domain: str) -> list[str]:
     return [*pairs["query"].to_pylist(), *pairs["document"].to_pylist()]
 
 
-def test_vectors_are_those_of_the_encoder_called_chunk_by_chunk(
+def test_vectors_equal_those_of_the_encoder_called_chunk_by_chunk(
     corpus: Path, run_embed: RunEmbed, tiny_bert: Path
 ) -> None:
     assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
@@ -42,14 +42,14 @@ def test_vectors_are_those_of_the_encoder_called_chunk_by_chunk(
     np.testing.assert_allclose(np.linalg.norm(found.vectors.astype(np.float64), axis=1), 1, atol=1e-3)
 
 
-def test_the_store_says_which_encoder_made_it_and_nothing_of_this_machine(corpus: Path, run_embed: RunEmbed) -> None:
+def test_the_store_describes_its_encoder_and_nothing_about_the_machine(corpus: Path, run_embed: RunEmbed) -> None:
     run_embed()
     described = read_json(TINY / "encoder.json", made_by="embed")
     assert set(described) == {"kind", "name", "revision", "max_length", "batch_size", "prefixes", "weights"}
     assert {file.name for file in TINY.rglob("*") if file.is_file()} == {"encoder.json", "keys.npy", "vectors.npy"}
 
 
-def test_a_prefix_is_put_before_the_texts_of_its_side_and_domain(
+def test_a_prefix_is_added_to_the_texts_of_its_side_and_domain(
     workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any], tiny_bert: Path
 ) -> None:
     encoder["prefixes"] = {
@@ -74,9 +74,7 @@ def test_a_prefix_is_put_before_the_texts_of_its_side_and_domain(
         np.testing.assert_allclose(pair, model.encode(texts, normalize_embeddings=True), atol=1e-3)
 
 
-def test_no_token_after_the_longest_allowed_is_read(
-    workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]
-) -> None:
+def test_tokens_beyond_max_length_are_not_read(workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:
     write_params(workspace, {"embed.models": {"tiny": {**encoder, "max_length": 4}}})
     write_rows("birds", [("w1 w2", "w1 w2 w3", "train")])
     run_embed()
@@ -85,7 +83,7 @@ def test_no_token_after_the_longest_allowed_is_read(
 
 
 @pytest.mark.parametrize("options", ["", "--direct_running_mode=multi_threading --direct_num_workers=2"])
-def test_a_run_from_scratch_gives_the_same_bytes_however_beam_runs_it(
+def test_a_fresh_run_produces_the_same_bytes_however_beam_runs_it(
     corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch, options: str
 ) -> None:
     run_embed()
@@ -96,10 +94,10 @@ def test_a_run_from_scratch_gives_the_same_bytes_however_beam_runs_it(
     assert tree(DATA) == first
 
 
-def test_worker_processes_give_the_same_bytes(
+def test_worker_processes_produce_the_same_bytes(
     corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # other processes know nothing of smaller chunks
+    monkeypatch.undo()  # the patched chunk size does not reach other processes
     monkeypatch.chdir(corpus)
     run_embed()
     first = tree(DATA)
@@ -117,7 +115,7 @@ def test_a_second_run_encodes_nothing(corpus: Path, run_embed: RunEmbed) -> None
     assert tree(DATA) == first
 
 
-def test_a_new_domain_encodes_only_its_new_texts_and_changes_no_other(corpus: Path, run_embed: RunEmbed) -> None:
+def test_a_new_domain_encodes_only_its_own_texts_and_changes_no_other_domain(corpus: Path, run_embed: RunEmbed) -> None:
     run_embed()
     first = tree(DATA)
     write_pairs("mammals", topic_pairs(20, seed=2))
@@ -125,7 +123,7 @@ def test_a_new_domain_encodes_only_its_new_texts_and_changes_no_other(corpus: Pa
     assert {name: content for name, content in tree(DATA).items() if "mammals" not in name} == first
 
 
-def test_one_more_pair_encodes_only_the_chunks_it_falls_into(corpus: Path, run_embed: RunEmbed) -> None:
+def test_an_added_pair_encodes_only_the_chunks_it_falls_into(corpus: Path, run_embed: RunEmbed) -> None:
     run_embed()
     write_pairs("birds", [*topic_pairs(40), ("topic1 one more", "topic1 one more document")])
     summary = run_embed()
@@ -133,7 +131,7 @@ def test_one_more_pair_encodes_only_the_chunks_it_falls_into(corpus: Path, run_e
     assert 2 <= int(summary.split("(")[1].split()[0]) < 80
 
 
-def test_another_prefix_or_length_or_batch_size_finds_no_stale_vectors(
+def test_another_prefix_length_or_batch_size_reuses_no_vectors(
     corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any]
 ) -> None:
     run_embed()
@@ -142,7 +140,7 @@ def test_another_prefix_or_length_or_batch_size_finds_no_stale_vectors(
         assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
 
 
-def test_every_encoder_gets_vectors_of_its_own(corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:
+def test_every_encoder_has_its_own_vectors(corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:
     write_params(corpus, {"embed.models": {"tiny": encoder, "a/b": {**encoder, "max_length": 8}}})
     run_embed()
     assert {folder.name for folder in DATA.iterdir()} == {"tiny", "a%2Fb"}
@@ -153,10 +151,10 @@ def test_every_encoder_gets_vectors_of_its_own(corpus: Path, run_embed: RunEmbed
     [
         ("./nowhere", r"model '\./nowhere': no such folder"),
         ("package:not_installed_here", "that package is not installed"),
-        ("nobody/not-in-the-cache", "neither a folder here nor a model that the hub gives"),
+        ("nobody/not-in-the-cache", "neither a local folder nor available from the hub"),
     ],
 )
-def test_a_model_that_is_not_there_is_explained_and_nothing_comes_out(
+def test_a_missing_model_is_explained_and_nothing_is_written(
     corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any], name: str, message: str
 ) -> None:
     write_params(corpus, {"embed.models": {"tiny": encoder | {"name": name}}})
@@ -165,8 +163,8 @@ def test_a_model_that_is_not_there_is_explained_and_nothing_comes_out(
     assert [path.name for path in Path("data").iterdir()] == ["pairs"]
 
 
-def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_path: Path) -> None:
-    # One page is room for one chunk: the next one fails in a worker of Beam.
+def test_a_full_disk_gives_one_message_and_no_partial_files(corpus: Path, tmp_path: Path) -> None:
+    # One page has room for one chunk, so the next one fails in a Beam worker.
     ended, left = run_on_full_disk("embed", cwd=corpus, pages=1, outside=tmp_path)
     assert ended.returncode == 1
     assert ended.stdout == ""
@@ -189,12 +187,12 @@ def test_vectors_that_are_not_finite_are_refused(
         return vectors
 
     monkeypatch.setattr(handler, "encode", broken)
-    with pytest.raises(InputError, match="domain 'fish/small': the encoder gave NaN or infinite vectors"):
+    with pytest.raises(InputError, match="domain 'fish/small': the encoder returned NaN or infinity"):
         run_embed()
     assert not DATA.exists()
 
 
-def test_an_option_that_beam_does_not_know_is_explained(
+def test_an_option_unknown_to_beam_is_explained(
     corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BEAM_OPTIONS", "--runner=NoSuchRunner")

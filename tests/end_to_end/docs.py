@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def commands(language: str) -> set[str]:
-    """Fenced code of one language: whole blocks of Python, single lines of shell without their comments."""
+    """Fenced code of one language: whole blocks of Python, or single lines of shell without comments."""
     files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     blocks = [block for file in files for block in re.findall(rf"```{language}\n(.*?)```", file.read_text(), re.DOTALL)]
     if language == "python":

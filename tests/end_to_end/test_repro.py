@@ -1,6 +1,7 @@
 """``dvc repro`` in a fresh copy of the project leads from raw files to a table of results."""
 
 import pytest
+import yaml
 
 from tests.end_to_end.docs import commands
 from tests.end_to_end.project import Project, write_corpus
@@ -26,12 +27,10 @@ def project(tmp_path_factory):
         pack__batch_size=16,
         train__common__steps=4,
         train__common__hard_negatives=1,
-        train__biencoder__max_length=24,
-        train__cde__max_length=24,
-        train__cde__documents=8,
-        train__seed__max_length=24,
-        train__xtr__max_length=24,
-        pretrain__seed__steps=20,
+        train__cde__context_documents=8,
+        start_models__minilm__max_length=24,
+        pretrain__seed_encoder__max_length=24,
+        pretrain__seed_encoder__steps=20,
         evaluate__held_out={"queries": 60, "documents": 200},
     )
     done = made.dvc("repro")
@@ -39,12 +38,16 @@ def project(tmp_path_factory):
     return made
 
 
-def test_results_table_compares_all_systems(project):
-    table = project.json("results/evaluate/biencoder.json")["held_out"]
-    assert list(table) == ["BM25", "biencoder, contextual batches", "biencoder, random batches", "untrained"]
-    for measures in table.values():
-        assert set(measures) == {"ndcg@10", "mrr@10", "recall@100"}
-        assert 0 < measures["ndcg@10"] <= 1
+def test_baselines_and_every_run_are_scored_once(project):
+    runs = yaml.safe_load((project.folder / "params.yaml").read_text())["runs"]
+    starts = ["minilm, before training", "seed_encoder, before training"]
+    assert list(project.json("results/baselines.json")["held_out"]) == ["BM25", *starts]
+    tables = [project.json("results/baselines.json"), *(project.json(f"results/evaluate/{run}.json") for run in runs)]
+    for table, systems in zip(tables, [["BM25", *starts], *([run] for run in runs)], strict=True):
+        assert list(table["held_out"]) == systems
+        for measures in table["held_out"].values():
+            assert set(measures) == {"ndcg@10", "mrr@10", "recall@100"}
+            assert 0 < measures["ndcg@10"] <= 1
 
 
 def test_counts_reconcile_from_raw_rows_to_batches(project):
@@ -56,11 +59,11 @@ def test_counts_reconcile_from_raw_rows_to_batches(project):
         assert epoch["batches"] * 16 + sum(epoch["left_over"].values()) == sum(train.values())
 
 
-def test_a_round_brings_hard_negatives_and_a_model(project):
+def test_mining_brings_hard_negatives_and_a_model(project):
     counted = project.json("results/mine/mined-1.json")
     assert counted["mined"] + counted["missing"] == 4 * counted["pairs"]
     assert counted["mined"] > counted["pairs"]
-    assert list(project.json("results/evaluate/seed-mined-1.json")["held_out"]) == ["seed, mined-1 batches"]
+    assert (project.folder / "models/seed_encoder-mined-1/model.safetensors").is_file()
 
 
 def test_contextual_batches_are_harder_than_random_ones(project):
@@ -70,7 +73,7 @@ def test_contextual_batches_are_harder_than_random_ones(project):
 
 def test_report_shows_the_results(project):
     report = (project.folder / "report" / "index.html").read_text()
-    value = project.json("results/evaluate/biencoder.json")["held_out"]["BM25"]["ndcg@10"]
+    value = project.json("results/baselines.json")["held_out"]["BM25"]["ndcg@10"]
     assert f"{value:.3f}".lstrip("0") in report
 
 
@@ -78,8 +81,9 @@ def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
     before = project.artifacts()
     threads = "--runner=FnApiRunner --direct_running_mode=multi_threading --direct_num_workers=2"
     knobs = f"export BATCHWRIGHT_SCRATCH=.scratch/again BATCHWRIGHT_WORKERS=1 BEAM_OPTIONS='{threads}';"
-    commands = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "train biencoder"]
-    commands += ["train biencoder --batches random", "evaluate biencoder", "pretrain seed", "mine mined-1", "report"]
+    commands = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch minilm"]
+    commands += ["pretrain seed_encoder", "train biencoder", "train biencoder-random", "evaluate biencoder"]
+    commands += ["baselines", "mine mined-1", "tokens xtr", "report"]
     done = project.shell(f"{knobs} set -e; " + "; ".join(f"python -m stages.{command}" for command in commands))
     assert done.returncode == 0, done.stderr
     after = project.artifacts()
@@ -87,7 +91,7 @@ def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
     assert after.keys() == before.keys()
 
 
-def test_nothing_changed_nothing_is_done(project):
+def test_nothing_runs_if_nothing_changed(project):
     done = project.dvc("repro")
     assert done.returncode == 0
     assert "Running stage" not in done.stdout
@@ -116,4 +120,13 @@ def test_a_changed_training_parameter_leaves_the_batches_alone(project):
     done = project.dvc("repro", "--dry")
     running = [line for line in done.stdout.splitlines() if "Running stage" in line]
     assert running
-    assert all(any(name in line for name in ("train@", "control@", "evaluate@", "report")) for line in running)
+    assert all(any(name in line for name in ("train@biencoder", "evaluate@biencoder", "report")) for line in running)
+
+
+def test_a_changed_start_model_trains_again_what_started_from_it(project):
+    project.set_params(start_models__minilm__max_length=20)
+    assert project.dvc("repro", "fetch@minilm").returncode == 0
+    done = project.dvc("repro", "--dry")
+    running = {line.split("'")[1] for line in done.stdout.splitlines() if "Running stage" in line}
+    assert {"train@biencoder", "train@cde", "train@xtr", "baselines"} <= running
+    assert not {name for name in running if "seed_encoder" in name or name.startswith(("pack", "pretrain"))}

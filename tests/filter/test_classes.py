@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001  (letters that look alike are what this is about)
-"""Duplicate classes: which texts are one, and that nothing else decides."""
+# ruff: noqa: RUF001  (these tests are about letters that look alike)
+"""Duplicate classes: which texts share one, and that nothing but the texts decides."""
 
 import random
 import unicodedata
@@ -57,7 +57,7 @@ def are_one(left: str, right: str, near_duplicates: float = 0.9) -> bool:
         ("Привет, мир", "привет мир"),
     ],
 )
-def test_case_white_space_punctuation_and_unicode_form_do_not_count(left: str, right: str) -> None:
+def test_case_white_space_punctuation_and_unicode_form_are_ignored(left: str, right: str) -> None:
     assert are_one(left, right, near_duplicates=1.0)
 
 
@@ -91,7 +91,7 @@ def test_without_near_duplicates_classes_are_normal_forms(texts: list[str]) -> N
 
 
 @given(st.text(max_size=40))
-def test_a_normal_form_is_its_own(any_text: str) -> None:
+def test_normalising_ignores_the_case_of_a_normal_form_and_empties_only_blank_texts(any_text: str) -> None:
     form = normal_form(any_text)
     assert normal_form(f"  {form.upper().lower()}  ").split() == normal_form(form.upper()).split()
     assert bool(form) == bool(any_text.strip() and unicodedata.normalize("NFKC", any_text).strip())
@@ -115,7 +115,7 @@ def test_planted_near_copies_are_found_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("near_duplicates", [0.7, 0.8, 0.95])
-def test_the_threshold_is_the_parameter(near_duplicates: float) -> None:
+def test_the_parameter_is_the_threshold(near_duplicates: float) -> None:
     originals = [text(number) for number in range(60)]
     copies = [edited(original, 1 + number // 4, number) for number, original in enumerate(originals)]
     found = duplicate_classes(originals + copies, near_duplicates)
@@ -124,7 +124,7 @@ def test_the_threshold_is_the_parameter(near_duplicates: float) -> None:
     assert (found[:60] == found[60:]).tolist() == expected
 
 
-def test_a_text_with_another_number_is_another_text() -> None:
+def test_a_text_with_a_different_number_is_a_different_text() -> None:
     sentence = text(1, words=30)
     assert not are_one(f"{sentence} in 2018", f"{sentence} in 2019")
     assert are_one(f"{sentence} in 2018", f"in 2018 {sentence}")
@@ -142,7 +142,7 @@ def test_a_chain_of_small_edits_does_not_become_one_class() -> None:
         assert max(min(similarity(first, member) for member in members) for first in members) >= 0.8
 
 
-def test_a_huge_class_costs_no_more_than_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_comparisons_in_a_huge_class_are_linear_in_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 
     def counted(texts: list[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -168,13 +168,13 @@ def test_the_order_of_texts_does_not_matter(generator: random.Random) -> None:
 
 
 @pytest.mark.parametrize("near_duplicates", [0.9, 1.0])
-def test_no_text_one_text_and_empty_texts(near_duplicates: float) -> None:
+def test_no_texts_one_text_and_empty_texts_get_classes(near_duplicates: float) -> None:
     assert duplicate_classes([], near_duplicates).shape == (0,)
     assert duplicate_classes(["one"], near_duplicates).tolist() == [0]
     assert duplicate_classes(["", " ", ""], near_duplicates).tolist() == [0, 0, 0]
 
 
-def test_blocks_do_not_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_blocks_does_not_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [text(number // 2, words=30) + ("" if number % 2 else " more") for number in range(40)]
     whole = duplicate_classes(texts, 0.9)
     monkeypatch.setattr("stages.filter.shingles._BLOCK_CHARACTERS", 300)

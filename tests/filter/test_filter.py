@@ -29,7 +29,7 @@ def corpus(workspace: Path) -> Path:
     return workspace
 
 
-def test_scores_are_inner_products_and_thresholds_lie_a_margin_below(corpus: Path) -> None:
+def test_scores_are_inner_products_and_thresholds_are_a_margin_below(corpus: Path) -> None:
     assert main() == "32 pairs of 2 domains scored by 'planted', 0 dropped"
     pairs = read_pairs(Path("data/pairs"), "birds", "train").to_pylist()
     negatives = Negatives.read(DATA, "birds", pairs=22)
@@ -40,7 +40,7 @@ def test_scores_are_inner_products_and_thresholds_lie_a_margin_below(corpus: Pat
         assert negatives.thresholds[row] == score - 0.125 - ROUNDING
 
 
-def test_the_summary_counts_what_differs_and_names_the_surrogate(corpus: Path) -> None:
+def test_the_summary_counts_duplicate_classes_and_the_provenance_names_the_surrogate(corpus: Path) -> None:
     main()
     negatives = Negatives.read(DATA, "birds", pairs=22)
     summary = read_json(Path("results/filter.json"), made_by="filter")["birds"]
@@ -52,7 +52,7 @@ def test_the_summary_counts_what_differs_and_names_the_surrogate(corpus: Path) -
     assert (source.vectors, source.weights) == ("planted", "weights of planted")
 
 
-def test_what_is_dropped_and_mined_is_counted(corpus: Path) -> None:
+def test_dropped_pairs_and_mined_negatives_are_counted(corpus: Path) -> None:
     write_params(corpus, {"filter.consistency": 2, "filter.mine": {"count": 3, "depth": 6}})
     summary_line = main()
     negatives = Negatives.read(DATA, "birds", pairs=22)

@@ -1,4 +1,4 @@
-"""False negatives that are known, found by scores and duplicate classes as the filter makes them."""
+"""The filter's scores and duplicate classes find planted false negatives."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from benchmarks.masks import RECALL_BAR, compare, judge
 from benchmarks.planted import KINDS, plant
 
 
-def test_of_each_kind_nearly_all_are_found() -> None:
+def test_nearly_all_false_negatives_of_each_kind_are_found() -> None:
     planted = plant(groups=1000, topics=5, seed=1)
     found, cells, wrong = compare(planted, judge(planted))
     assert all(cells[kind] == 400 for kind in KINDS)

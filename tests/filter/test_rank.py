@@ -1,4 +1,4 @@
-"""The consistency filter and mined negatives against plain loops."""
+"""The consistency filter and mined negatives, checked against plain loops."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,7 +26,7 @@ def pair_vectors(queries: np.ndarray, documents: np.ndarray) -> PairVectors:
 
 
 def planted(pairs: int, texts: int, seed: int) -> tuple[PairVectors, Negatives]:
-    """Pairs drawn from few queries and documents; all vectors are of halves, so that sums are exact and ties many."""
+    """Draw pairs from few queries and documents. All vectors are multiples of a half: sums are exact, ties frequent."""
     generator = np.random.default_rng(seed)
     queries, documents = generator.integers(-2, 3, size=(2, texts, WIDTH)) / 2
     query_class, document_class = generator.integers(texts, size=(2, pairs)).astype(np.int32)
@@ -46,7 +46,7 @@ def planted(pairs: int, texts: int, seed: int) -> tuple[PairVectors, Negatives]:
 
 
 def others(vectors: PairVectors, negatives: Negatives, row: int) -> list[float]:
-    """Scores of all document classes that are no known positives of a row's query, highest first."""
+    """Return the scores of all document classes that are not known positives of a row's query, highest first."""
     positive = set(negatives.document_class[negatives.query_class == negatives.query_class[row]].tolist())
     query = vectors.queries(slice(None))[row]
     documents = dict(zip(negatives.document_class.tolist(), vectors.documents(slice(None)), strict=True))
@@ -55,7 +55,7 @@ def others(vectors: PairVectors, negatives: Negatives, row: int) -> list[float]:
 
 
 def without_duplicates(scores: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Negatives:
-    """Pairs of which each has a query and a document of its own, none dropped yet."""
+    """Return pairs without duplicate texts, none of them dropped yet."""
     classes = np.arange(len(scores), dtype=np.int32)
     return Negatives(
         scores=scores,
@@ -69,9 +69,7 @@ def without_duplicates(scores: NDArray[np.float32], thresholds: NDArray[np.float
 
 @settings(deadline=None)
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 8), st.integers(0, 2**32 - 1))
-def test_a_pair_is_kept_where_fewer_than_k_other_documents_score_higher(
-    pairs: int, texts: int, k: int, seed: int
-) -> None:
+def test_a_pair_is_kept_if_fewer_than_k_other_documents_score_higher(pairs: int, texts: int, k: int, seed: int) -> None:
     vectors, negatives = planted(pairs, texts, seed)
     judged = judge_by_rank(
         vectors, negatives, FilterParams(vectors="v", margin=0, consistency=k), np.random.default_rng(0)
@@ -96,7 +94,7 @@ def test_a_pair_is_kept_where_fewer_than_k_other_documents_score_higher(
     st.sampled_from(RULES),
     st.integers(0, 2**32 - 1),
 )
-def test_mined_negatives_are_the_hardest_that_are_no_false_negatives(
+def test_mined_negatives_are_the_hardest_that_are_not_false_negatives(
     pairs: int, texts: int, mine: MineParams, rule: dict[str, float], seed: int
 ) -> None:
     vectors, negatives = planted(pairs, texts, seed)
@@ -133,7 +131,7 @@ def test_mined_negatives_are_the_hardest_that_are_no_false_negatives(
     ),
     st.integers(0, 2**32 - 1),
 )
-def test_sampled_negatives_are_some_of_those_that_are_allowed(
+def test_sampled_negatives_are_a_subset_of_the_allowed_ones(
     pairs: int, texts: int, mine: MineParams, seed: int
 ) -> None:
     vectors, negatives = planted(pairs, texts, seed)
@@ -155,7 +153,7 @@ def test_sampled_negatives_are_some_of_those_that_are_allowed(
         assert len(set(negatives.document_class[found].tolist())) == len(found)
 
 
-def test_sampling_takes_each_rank_as_often_and_follows_the_seed() -> None:
+def test_sampling_takes_all_ranks_equally_often_and_follows_the_seed() -> None:
     generator = np.random.default_rng(5)
     vectors = pair_vectors(*generator.normal(size=(2, 400, 16)))
     scores = vectors.scores()
@@ -174,7 +172,7 @@ def test_sampling_takes_each_rank_as_often_and_follows_the_seed() -> None:
 
 
 @pytest.mark.parametrize("sample", [False, True])
-def test_blocks_do_not_change_what_is_found(sample: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_blocks_does_not_change_what_is_found(sample: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(3)
     vectors = pair_vectors(*generator.normal(size=(2, 150, 16)))
     scores = vectors.scores()
@@ -189,7 +187,7 @@ def test_blocks_do_not_change_what_is_found(sample: bool, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
-def test_where_all_vectors_are_equal_all_pairs_are_kept_and_nothing_can_be_mined(value: float) -> None:
+def test_if_all_vectors_are_equal_all_pairs_are_kept_and_nothing_is_mined(value: float) -> None:
     vectors = pair_vectors(*np.full((2, 40, 16), value))
     scores = vectors.scores()
     params = FilterParams(vectors="v", margin=0, consistency=1, mine=MineParams(count=2, depth=10))
@@ -199,7 +197,7 @@ def test_where_all_vectors_are_equal_all_pairs_are_kept_and_nothing_can_be_mined
     assert (judged.mined == -1).all()
 
 
-def test_a_pair_whose_document_lies_elsewhere_is_dropped() -> None:
+def test_a_pair_with_the_wrong_document_is_dropped() -> None:
     generator = np.random.default_rng(1)
     documents = generator.normal(size=(30, 16))
     documents /= np.linalg.norm(documents, axis=1, keepdims=True)

@@ -16,7 +16,7 @@ def lowest(scores: list[float], **rule: float) -> list[float]:
     return thresholds(np.array(scores, np.float32), FilterParams(vectors="v", **rule)).tolist()
 
 
-def test_a_margin_is_taken_off_the_score() -> None:
+def test_a_margin_is_subtracted_from_the_score() -> None:
     assert lowest([0.5, -0.25], margin=0.125) == pytest.approx([0.375, -0.375], abs=1e-5)
 
 
@@ -24,19 +24,19 @@ def test_a_factor_lowers_negative_scores_as_well() -> None:
     assert lowest([0.5, -0.5, 0.0], factor=0.25) == pytest.approx([0.375, -0.625, 0], abs=1e-5)
 
 
-def test_an_absolute_threshold_is_the_same_for_all() -> None:
+def test_an_absolute_threshold_is_the_same_for_all_queries() -> None:
     assert lowest([0.5, -0.5], threshold=0.75) == [0.75, 0.75]
 
 
 @given(SCORES, st.floats(0, 2, width=32))
-def test_relative_rules_never_ask_more_than_the_score(scores: list[float], slack: float) -> None:
+def test_relative_thresholds_are_never_above_the_score(scores: list[float], slack: float) -> None:
     own = np.array(scores, np.float32)
     for rule in ("margin", "factor"):
         assert (np.array(lowest(scores, **{rule: slack}), np.float32) <= own - ROUNDING / 2).all()
 
 
 @pytest.mark.parametrize("rules", [{}, {"margin": 0.1, "factor": 0.1}, {"margin": 0.0, "threshold": 0.0}])
-def test_exactly_one_rule_is_given(rules: dict[str, float]) -> None:
+def test_exactly_one_rule_must_be_given(rules: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match="give one of margin, factor and threshold"):
         FilterParams(vectors="v", **rules)
 

@@ -1,4 +1,4 @@
-"""BEIR folders: faults are named by file and line."""
+"""BEIR folders: errors name the file and line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +61,7 @@ def judgments(source: BeirFolder) -> object:
         ("qrels/test.tsv", b"q\td\tscore\nq1 d1 1\n", judgments, r"test\.tsv, line 2: expected .* tab-separated"),
     ],
 )
-def test_a_broken_line_is_named(
+def test_a_malformed_line_is_reported(
     folder: Path, name: str, content: bytes, read: Callable[[BeirFolder], object], message: str
 ) -> None:
     (folder / name).write_bytes(content)
@@ -69,7 +69,7 @@ def test_a_broken_line_is_named(
         read(BeirFolder(folder))
 
 
-def test_missing_files_are_named(folder: Path) -> None:
+def test_missing_files_are_reported(folder: Path) -> None:
     for name, read in (("corpus.jsonl", documents), ("qrels/test.tsv", judgments)):
         (folder / name).unlink()
         with pytest.raises(InputError, match=f"{name}: no such file; a BEIR folder holds"):

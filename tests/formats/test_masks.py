@@ -1,4 +1,4 @@
-"""Masks as bits."""
+"""Masks packed into bits."""
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +11,7 @@ SIZES = st.integers(1, 40)
 
 
 @given(arrays.arrays(bool, st.tuples(SIZES, SIZES)))
-def test_unpacking_gives_back_what_was_packed(mask: np.ndarray) -> None:
+def test_unpacking_restores_the_packed_mask(mask: np.ndarray) -> None:
     np.testing.assert_array_equal(unpack_mask(pack_mask(mask), mask.shape[1]), mask)
 
 
@@ -25,6 +25,6 @@ def test_bit_j_of_row_i_stands_for_document_j_lowest_bit_first(batch: int, data:
     assert len(row) == -(-batch // 8)
 
 
-def test_a_rank_unpacks_its_own_rows_alone() -> None:
+def test_a_rank_can_unpack_only_its_own_rows() -> None:
     mask = np.random.default_rng(0).random((12, 12)) < 0.3
     np.testing.assert_array_equal(unpack_mask(pack_mask(mask)[1::2], 12), mask[1::2])

@@ -1,4 +1,4 @@
-"""Finding models: in a folder, in a package, in the hub's cache."""
+"""Locating models: in a folder, in a package, on the hub."""
 
 import re
 import sys
@@ -18,12 +18,12 @@ def model(folder: Path, weights: bytes = b"weights") -> Path:
     return folder
 
 
-def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_is_used_as_it_is(tmp_path: Path) -> None:
     folder = model(tmp_path / "org" / "name")
     assert locate_model(str(folder)) == folder
 
 
-def test_a_package_gives_the_model_that_it_carries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_provides_the_model_it_contains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = model(tmp_path / "carrier_of_a_model" / "model")
     (folder.parent / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
@@ -39,17 +39,20 @@ def test_a_package_gives_the_model_that_it_carries(tmp_path: Path, monkeypatch: 
         ("a/b/c", "model 'a/b/c': no such folder"),
         ("package:not_installed_here", "model 'package:not_installed_here': that package is not installed"),
         ("package:not_installed.here", "model 'package:not_installed.here': that package is not installed"),
-        ("package:json", "model 'package:json': the package holds no folder 'model'"),
-        ("nobody/not-in-the-cache", "model 'nobody/not-in-the-cache': neither a folder here nor a model that the hub"),
-        ("not a name!", "model 'not a name!': neither a folder here"),
+        ("package:json", "model 'package:json': the package has no folder 'model'"),
+        (
+            "nobody/not-in-the-cache",
+            "model 'nobody/not-in-the-cache': neither a local folder nor available from the hub",
+        ),
+        ("not a name!", "model 'not a name!': neither a local folder"),
     ],
 )
-def test_a_model_that_is_not_there_is_explained(name: str, message: str) -> None:
+def test_a_missing_model_is_explained(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         locate_model(name)
 
 
-def test_the_hash_follows_weights_and_configuration_and_not_the_place(tmp_path: Path) -> None:
+def test_the_hash_depends_on_weights_and_configuration_but_not_on_location(tmp_path: Path) -> None:
     first = model_hash(model(tmp_path / "a"))
     assert model_hash(model(tmp_path / "b")) == first
     assert model_hash(model(tmp_path / "c", weights=b"others")) != first
@@ -59,13 +62,13 @@ def test_the_hash_follows_weights_and_configuration_and_not_the_place(tmp_path: 
     assert model_hash(tmp_path / "b") != first
 
 
-def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_not_a_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no weights \(\*\.safetensors\)"):
         model_hash(tmp_path)
 
 
-def test_weights_of_other_shapes_are_bad_input_and_other_runtime_errors_are_not() -> None:
-    message = "model 'x': its weights do not have the shapes that its config.json says"
+def test_mismatched_shapes_are_an_input_error_and_other_runtime_errors_are_not() -> None:
+    message = "model 'x': the shapes of its weights do not match its config.json"
     with pytest.raises(InputError, match=message), loading("model 'x'"):
         raise RuntimeError("You set `ignore_mismatched_sizes` to `False`, thus raising an error.")
     with pytest.raises(InputError, match=message), loading("model 'x'"):

@@ -1,4 +1,4 @@
-"""Pairs and rejects as Parquet."""
+"""Pairs and rejects as Parquet files."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def table(*ids: str, split: str = "train") -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PAIRS_SCHEMA)
 
 
-def test_pairs_come_back_all_or_those_of_a_split(tmp_path: Path) -> None:
+def test_all_pairs_or_those_of_a_split_are_read_back(tmp_path: Path) -> None:
     both = pa.concat_tables([table("1", "3"), table("4", split="test")])
     write_table(pairs_file(tmp_path, "a"), both, PAIRS_SCHEMA)
     assert read_pairs(tmp_path, "a").equals(both)
@@ -38,7 +38,7 @@ def test_pairs_come_back_all_or_those_of_a_split(tmp_path: Path) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_any_domain_name_is_a_file_name_and_back(domain: str) -> None:
+def test_any_domain_name_can_be_a_file_name_and_is_recovered_from_it(domain: str) -> None:
     stem = file_stem(domain)
     assert domain_of(stem) == domain
     assert "/" not in stem
@@ -52,13 +52,13 @@ def test_domains_are_listed_by_their_own_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ids", [("2", "1"), ("1", "1")])
-def test_ids_out_of_order_or_twice_are_refused(tmp_path: Path, ids: tuple[str, str]) -> None:
+def test_unsorted_or_repeated_ids_are_refused(tmp_path: Path, ids: tuple[str, str]) -> None:
     write_table(pairs_file(tmp_path, "a"), table(*ids), PAIRS_SCHEMA)
     with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
         read_pairs(tmp_path, "a")
 
 
-def test_a_missing_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_damaged_or_foreign_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no pairs here; run the stage 'ingest' first"):
         domains(tmp_path)
     with pytest.raises(InputError, match=r"a\.parquet: no such file"):
@@ -73,7 +73,7 @@ def test_a_missing_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
         read_pairs(tmp_path, "a")
 
 
-def test_rejects_come_back(tmp_path: Path) -> None:
+def test_rejects_are_read_back(tmp_path: Path) -> None:
     rejects = pa.Table.from_pylist([{"source": "s", "row": 3, "reason": "empty", "text": ""}], schema=REJECTS_SCHEMA)
     write_table(tmp_path / "rejects.parquet", rejects, REJECTS_SCHEMA)
     assert read_rejects(tmp_path / "rejects.parquet").equals(rejects)

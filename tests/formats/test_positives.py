@@ -1,4 +1,4 @@
-"""Known positives against a plain look at all rows."""
+"""Known positives, compared with a direct search through all rows."""
 
 import numpy as np
 from hypothesis import given
@@ -25,7 +25,7 @@ def known_positives(classes: np.ndarray) -> KnownPositives:
 
 
 @given(CLASSES, st.data())
-def test_known_positives_are_the_documents_beside_a_query_in_any_row(
+def test_known_positives_are_the_documents_paired_with_a_query_in_any_row(
     rows: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     classes = np.array(rows, np.int32)
@@ -38,7 +38,7 @@ def test_known_positives_are_the_documents_beside_a_query_in_any_row(
 
 
 @given(CLASSES)
-def test_documents_of_a_query_are_counted_once(rows: list[tuple[int, int]]) -> None:
+def test_each_document_of_a_query_is_counted_once(rows: list[tuple[int, int]]) -> None:
     classes = np.array(rows, np.int32)
     expected = [len({document for query, document in rows if query == of_row}) for of_row, _ in rows]
     assert known_positives(classes).count(classes[:, 0]).tolist() == expected

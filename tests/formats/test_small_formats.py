@@ -1,4 +1,4 @@
-"""Results, fingerprints and execution knobs."""
+"""Results, fingerprints and execution settings."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
 from batchwright.core.runtime import beam_options, scratch, train_gpus, train_workers, workers
 
 
-def test_equal_json_is_equal_bytes_in_whatever_order_it_was_built(tmp_path: Path) -> None:
+def test_equal_json_is_equal_bytes_whatever_the_order_of_keys(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"b": 1, "a": "é"})
     write_json(tmp_path / "b.json", {"a": "é", "b": 1})
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
@@ -21,13 +21,13 @@ def test_equal_json_is_equal_bytes_in_whatever_order_it_was_built(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff\xfe"])
-def test_broken_json_is_named(tmp_path: Path, content: bytes) -> None:
+def test_invalid_json_is_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.json: .*run the stage 'pack' again"):
         read_json(tmp_path / "a.json", made_by="pack")
 
 
-def test_a_table_comes_back_with_floats_to_six_digits(tmp_path: Path) -> None:
+def test_a_table_is_read_back_with_floats_to_six_digits(tmp_path: Path) -> None:
     write_tsv(tmp_path / "a.tsv", [{"step": 1, "loss": 1 / 3}, {"step": 2, "loss": 1e-9}])
     rows = [{"step": "1", "loss": "0.333333"}, {"step": "2", "loss": "1e-09"}]
     assert read_tsv(tmp_path / "a.tsv", made_by="train") == rows
@@ -47,12 +47,12 @@ def test_keys_of_different_texts_differ(texts: list[str]) -> None:
     assert len({key.tobytes() for key in keys}) == len(keys) == len(texts)
 
 
-def test_a_fingerprint_changes_with_any_part_and_not_with_the_order_of_keys() -> None:
+def test_a_fingerprint_depends_on_every_part_but_not_on_the_order_of_keys() -> None:
     assert fingerprint({"a": 1, "b": 2}, 3) == fingerprint({"b": 2, "a": 1}, 3)
     assert fingerprint({"a": 1}, 3) != fingerprint({"a": 1}, 4)
 
 
-def test_a_fingerprint_of_files_follows_content_and_ignores_compiled_python(tmp_path: Path) -> None:
+def test_a_fingerprint_of_files_depends_on_content_and_ignores_compiled_python(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
     first = files_fingerprint([tmp_path])
     (tmp_path / "a.pyc").write_text("compiled")
@@ -61,20 +61,20 @@ def test_a_fingerprint_of_files_follows_content_and_ignores_compiled_python(tmp_
     assert files_fingerprint([tmp_path]) != first
 
 
-def test_scratch_lies_where_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_sets_the_scratch_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path))
     assert scratch("pack", "abc") == tmp_path / "pack" / "abc"
     assert (tmp_path / "pack" / "abc").is_dir()
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "1.5", "", "0"])
-def test_a_knob_that_is_no_useful_number_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_a_setting_that_is_not_a_valid_number_is_reported(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", value)
-    with pytest.raises(InputError, match="environment variable BATCHWRIGHT_WORKERS: expected a number of 1 or more"):
+    with pytest.raises(InputError, match="environment variable BATCHWRIGHT_WORKERS: expected an integer of at least 1"):
         workers()
 
 
-def test_knobs_have_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_have_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("BATCHWRIGHT_WORKERS", "BATCHWRIGHT_TRAIN_WORKERS", "BATCHWRIGHT_TRAIN_GPUS", "BEAM_OPTIONS"):
         monkeypatch.delenv(variable, raising=False)
     assert workers() >= 1

@@ -1,4 +1,4 @@
-"""The stage run in this process, and what it wrote."""
+"""Runs the stage in this process and reads what it wrote."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ Rows = list[dict[str, Any]]
 
 
 class Outcome(NamedTuple):
-    """Pairs and rejects as rows, and ``results/ingest.json``."""
+    """Pairs and rejects as rows, and the content of ``results/ingest.json``."""
 
     pairs: Rows
     rejects: Rows
@@ -29,13 +29,13 @@ class Outcome(NamedTuple):
 
 
 def configure(*sources: dict[str, Any], **others: Any) -> None:
-    """Write ``params.yaml`` with these sources into the working directory."""
+    """Write a ``params.yaml`` with these sources to the working directory."""
     values = {"held_out": 0.25, "max_reject_rate": 1.0, **others}
     Path("params.yaml").write_text(yaml.safe_dump({"ingest": {"sources": list(sources), **values}}))
 
 
 def ingest(*sources: dict[str, Any], **others: Any) -> Outcome:
-    """Run the stage on these sources."""
+    """Run the stage on these sources and read what it wrote."""
     configure(*sources, **others)
     main()
     folder = Path("data/pairs")

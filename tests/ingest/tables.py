@@ -1,4 +1,4 @@
-"""The same small table in every kind of file."""
+"""Writes the same small table in every file format."""
 
 import csv
 import gzip
@@ -20,7 +20,7 @@ COLUMNS = {"query": "ask", "document": "answer", "negatives": ["wrong"]}
 
 
 def write(file: str, rows: list[dict[str, Any]] = ROWS) -> dict[str, Any]:
-    """Write ``rows`` as the file's name says; its entry of ``ingest.sources``."""
+    """Write ``rows`` in the format of the file's suffix and return its entry for ``ingest.sources``."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     kind = path.name.split(".")[1]

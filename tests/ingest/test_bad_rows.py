@@ -1,4 +1,4 @@
-"""A bad row costs only itself: it is a reject with its file, row and reason."""
+"""A bad row affects no other row: it becomes a reject with its file, row number and reason."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ JSONL = {"kind": "jsonl", "path": "t.jsonl", "domain": "d"}
 CSV = {"kind": "csv", "path": "t.csv", "domain": "d"}
 
 
-def test_lines_that_are_no_objects_are_rejected(workspace: Path) -> None:
+def test_lines_that_are_not_objects_are_rejected(workspace: Path) -> None:
     lines = [b'{"query": "q", "document": "d"}', b"{broken", b"", b"[1]", b'{"query": "\xff", "document": "d"}']
     lines.append(b'{"query": "\\ud800", "document": "d"}')
     Path("t.jsonl").write_bytes(b"\n".join(lines))
@@ -50,7 +50,7 @@ def test_text_that_is_not_utf8_in_parquet_is_rejected(workspace: Path) -> None:
     assert outcome.reasons == [("t.parquet", 2, "query is not UTF-8"), ("t.parquet", 3, "no query")]
 
 
-def test_duplicates_are_rejects_but_no_faults(workspace: Path) -> None:
+def test_duplicates_are_rejects_but_not_faults(workspace: Path) -> None:
     rows = [("q", "d"), ("q", "d "), ("\nq", "d"), ("q", "other")]
     write(rows)
     outcome = ingest(JSONL, max_reject_rate=0.0)
@@ -59,17 +59,17 @@ def test_duplicates_are_rejects_but_no_faults(workspace: Path) -> None:
     assert outcome.results["sources"]["0 t.jsonl"] == {"in": 4, "out": 2, "rejected": {"duplicate": 2}}
 
 
-def test_too_many_faults_fail_the_stage_with_source_share_reasons_and_an_example(workspace: Path) -> None:
+def test_too_many_faults_fail_the_stage_naming_source_share_reasons_and_an_example(workspace: Path) -> None:
     write([(f"q{number}", "d") for number in range(7)] + [("same", "same"), ("", "d"), ("", "d")])
     with pytest.raises(InputError) as raised:
         ingest(JSONL, max_reject_rate=0.2)
     message = str(raised.value)
     assert "t.jsonl: 3 of 10 rows (30.0%) are not pairs, more than ingest.max_reject_rate = 20.0%" in message
-    assert "empty query (2), query equals document (1); such as t.jsonl, row 8: 'same'" in message
+    assert "empty query (2), query equals document (1); for example t.jsonl, row 8: 'same'" in message
     assert len(ingest(JSONL, max_reject_rate=0.3).pairs) == 7
 
 
-def test_a_corpus_without_any_pair_is_refused(workspace: Path) -> None:
+def test_sources_without_any_pair_are_refused(workspace: Path) -> None:
     write([("same", "same")])
     with pytest.raises(InputError, match=r"no row of 'ingest\.sources' is a pair"):
         ingest(JSONL, max_reject_rate=1.0)

@@ -1,4 +1,4 @@
-"""A source that cannot be read stops the stage: the message says what is wrong and where, nothing is written."""
+"""A source that cannot be read stops the stage: the message says what is wrong and where, and nothing is written."""
 
 import gzip
 from pathlib import Path
@@ -22,7 +22,7 @@ LINES = b"".join(b'{"ask": "%d", "answer": "a", "wrong": "w"}\n' % number for nu
 
 
 def refused(*sources: dict[str, Any]) -> str:
-    """The message with which the stage refuses these sources; it must leave nothing behind."""
+    """The error message of the stage for these sources; asserts that it leaves no files behind."""
     configure(*sources)
     before = tree(Path())
     with pytest.raises(InputError) as raised:
@@ -39,24 +39,24 @@ def refused(*sources: dict[str, Any]) -> str:
         ("folder", "folder: is a folder; name its files, such as folder/*"),
     ],
 )
-def test_files_must_be_there(workspace: Path, path: str, message: str) -> None:
+def test_files_must_exist(workspace: Path, path: str, message: str) -> None:
     Path("folder").mkdir()
     assert refused({"kind": "jsonl", "path": path, **DOMAIN}) == message
 
 
 @pytest.mark.parametrize("file", ["t.jsonl", "t.csv", "t.tsv", "t.parquet", "t.arrow", "t.arrows"])
-def test_a_wrong_column_is_named_with_those_found_and_the_nearest(workspace: Path, file: str) -> None:
+def test_the_error_for_an_unknown_column_lists_those_found_and_suggests_the_closest(workspace: Path, file: str) -> None:
     columns = {**COLUMNS, "document": "answers"}
     message = refused({**write(file), "columns": columns, **DOMAIN})
     assert message == f"{file}: no column 'answers' (did you mean 'answer'?); columns found: ask, answer, wrong, area"
 
 
-def test_a_wrong_domain_column_is_named(workspace: Path) -> None:
+def test_an_unknown_domain_column_is_reported(workspace: Path) -> None:
     message = refused({**write("t.jsonl"), "columns": COLUMNS, "domain_column": "xyz"})
     assert message == "t.jsonl: no column 'xyz'; columns found: ask, answer, wrong, area"
 
 
-def test_a_column_must_be_there_once(workspace: Path) -> None:
+def test_a_column_must_not_be_repeated(workspace: Path) -> None:
     Path("t.csv").write_text("query,document,query\na,b,c\n")
     assert refused({"kind": "csv", "path": "t.csv", **DOMAIN}) == "t.csv: has two columns 'query'; rename one"
 
@@ -161,7 +161,7 @@ def test_a_split_or_column_that_a_saved_dataset_lacks_is_refused(workspace: Path
     assert message == "saved/all: no column 'query'; columns found: ask, answer, wrong, area"
 
 
-def test_all_sources_that_cannot_be_read_are_told_at_once(workspace: Path) -> None:
+def test_all_sources_that_cannot_be_read_are_reported_together(workspace: Path) -> None:
     Path("a.jsonl").write_bytes(b"")
     Path("b.csv").write_text("x,y\n1,2\n")
     message = refused({"kind": "jsonl", "path": "a.jsonl", **DOMAIN}, {"kind": "csv", "path": "b.csv", **DOMAIN})
@@ -171,7 +171,7 @@ def test_all_sources_that_cannot_be_read_are_told_at_once(workspace: Path) -> No
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({"kind": "jsnl"}, "'ingest.sources.0.kind': there is no 'jsnl'; did you mean 'jsonl'?"),
+        ({"kind": "jsnl"}, "'ingest.sources.0.kind': unknown value 'jsnl'; did you mean 'jsonl'?"),
         ({"path": "x"}, "parameter 'ingest.sources.0.kind' is missing"),
         ({"kind": "csv", "domain": "d"}, "parameter 'ingest.sources.0.path' is missing"),
         ({"kind": "csv", "path": "x"}, "give either 'domain' (a name) or 'domain_column'"),
@@ -181,7 +181,7 @@ def test_all_sources_that_cannot_be_read_are_told_at_once(workspace: Path) -> No
         ({"kind": "docstrings", "packages": ["a.b"]}, "ingest.sources.0.packages.0'"),
     ],
 )
-def test_wrong_settings_are_named(workspace: Path, source: dict[str, Any], message: str) -> None:
+def test_wrong_settings_are_reported(workspace: Path, source: dict[str, Any], message: str) -> None:
     found = refused(source)
     assert found.startswith("params.yaml: ")
     assert message in found

@@ -1,4 +1,4 @@
-"""What both pipelines share: record batches travel as Arrow streams, errors travel as data."""
+"""What both pipelines share: record batches are passed as Arrow streams, and user errors as data."""
 
 import errno
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from batchwright.core.errors import InputError
 from pipelines.beam import RecordBatchCoder, guarded, pipeline, raise_errors, save, saved
 
 
-def test_a_slice_of_a_record_batch_travels_alone() -> None:
+def test_a_slice_is_encoded_without_the_rest_of_its_record_batch() -> None:
     whole = pa.record_batch({"text": ["x" * 1000] * 100, "list": [["a", None]] * 100})
     part = whole.slice(40, 2)
     encoded = RecordBatchCoder().encode(part)
@@ -20,11 +20,11 @@ def test_a_slice_of_a_record_batch_travels_alone() -> None:
     assert RecordBatchCoder().decode(encoded) == part
 
 
-def test_record_batches_have_this_coder() -> None:
+def test_record_batches_use_this_coder() -> None:
     assert isinstance(beam.coders.registry.get_coder(pa.RecordBatch), RecordBatchCoder)
 
 
-def test_a_user_error_in_a_worker_reaches_the_driver_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_user_error_in_a_worker_reaches_the_driver_and_other_elements_are_processed(tmp_path: Path) -> None:
     def work(element: int) -> Iterator[int]:
         yield element
         if element % 2:
@@ -38,7 +38,7 @@ def test_a_user_error_in_a_worker_reaches_the_driver_and_the_others_go_on(tmp_pa
         raise_errors(tmp_path / "errors")
 
 
-def test_without_errors_none_is_raised(tmp_path: Path) -> None:
+def test_without_saved_errors_nothing_is_raised(tmp_path: Path) -> None:
     raise_errors(tmp_path / "errors")
 
 
@@ -50,7 +50,7 @@ def test_without_errors_none_is_raised(tmp_path: Path) -> None:
         (OSError("10 requested and 3 written"), None, "10 requested and 3 written"),
     ],
 )
-def test_what_the_system_refuses_a_worker_is_raised_as_such(raised: OSError, number: int | None, message: str) -> None:
+def test_an_os_error_in_a_worker_is_raised_as_an_os_error(raised: OSError, number: int | None, message: str) -> None:
     def fail(_: int) -> None:
         raise raised
 
@@ -60,7 +60,7 @@ def test_what_the_system_refuses_a_worker_is_raised_as_such(raised: OSError, num
     assert message in str(caught.value)
 
 
-def test_other_exceptions_of_a_worker_stay_what_they_are() -> None:
+def test_other_exceptions_in_a_worker_keep_their_type() -> None:
     def fail(element: int) -> float:
         return 1 / element
 

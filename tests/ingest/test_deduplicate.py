@@ -1,4 +1,4 @@
-"""Of equal pairs of a domain the first stays; the split looks at the query alone; no row gets lost."""
+"""The first of equal pairs in a domain is kept, the split depends on the query alone, and no row is lost."""
 
 import itertools
 
@@ -33,7 +33,7 @@ def oracle(raw: list[tuple[str | None, str | None, str]]) -> dict[str, int]:
 
 @settings(deadline=None)
 @given(raw_rows, st.integers(1, 30))
-def test_the_first_of_equal_pairs_stays_and_every_row_is_accounted_for(
+def test_the_first_of_equal_pairs_is_kept_and_every_row_is_accounted_for(
     raw: list[tuple[str | None, str | None, str]], cut: int
 ) -> None:
     rows = rows_of(raw)
@@ -60,7 +60,7 @@ def test_buckets_hold_every_candidate_and_equal_ids_share_one(raw: list[tuple[st
     assert [name for name, _ in cut] == sorted({name for name, _ in cut})
 
 
-def test_part_and_row_decide_which_is_first_whatever_the_order_of_arrival() -> None:
+def test_part_and_row_determine_the_first_pair_whatever_the_order_of_arrival() -> None:
     rows = [Row("file", number, "q", "d", "x") for number in (7, 2)]
     late, early = sift(rows, 0, 1)[0], sift([Row("file", 9, "q", "d", "x")], 0, 0)[0]
     unique, duplicates = deduplicate(pa.Table.from_batches([late, early]))
@@ -70,7 +70,7 @@ def test_part_and_row_decide_which_is_first_whatever_the_order_of_arrival() -> N
 
 @settings(deadline=None)
 @given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1))
-def test_a_query_is_on_one_side_in_whatever_domain(queries: list[str]) -> None:
+def test_a_query_is_in_the_same_split_in_every_domain(queries: list[str]) -> None:
     rows = [Row("file", 1, query, f"document {domain}", domain) for query in queries for domain in ("x", "y")]
     pairs, _ = sift(rows, 0, 0)
     is_test = held_out(pairs["query_hash"].to_numpy(), 0.5)
@@ -78,7 +78,7 @@ def test_a_query_is_on_one_side_in_whatever_domain(queries: list[str]) -> None:
     assert [sides[query] for query in pairs["query"].to_pylist()] == list(is_test)
 
 
-def test_the_held_out_share_is_as_asked_and_larger_shares_hold_out_more() -> None:
+def test_the_held_out_share_is_as_requested_and_larger_shares_include_smaller_ones() -> None:
     hashes = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
     shares = [0.0, 0.05, 0.3, 0.999]
     sides = [held_out(hashes, share) for share in shares]

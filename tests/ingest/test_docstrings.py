@@ -81,7 +81,7 @@ def functions(limit: int | None = None) -> dict[str, Row]:
     return {str(row.query): row for row in source.rows(Part("sample_package"))}
 
 
-def test_documented_functions_of_some_length_are_taken_without_importing(package: Path) -> None:
+def test_documented_functions_of_some_length_are_read_without_importing(package: Path) -> None:
     assert set(functions()) == {
         "Return the sum of x.",
         "Wait for a thing.",
@@ -99,12 +99,12 @@ def test_the_document_is_the_source_without_docstring_decorators_and_outer_inden
     )
 
 
-def test_rows_name_file_and_line(package: Path) -> None:
+def test_rows_record_file_and_line(package: Path) -> None:
     row = functions()["Return the sum of x."]
     assert (row.source, row.number) == ("sample_package/core.py", 4)
 
 
-def test_a_limit_takes_the_same_functions_wherever_they_stand(package: Path) -> None:
+def test_a_limit_selects_the_same_functions_wherever_they_are(package: Path) -> None:
     chosen = {row.document for row in functions(limit=2).values()}
     assert len(chosen) == 2
     (package / "a_first.py").write_text((package / "core.py").read_text())

@@ -1,4 +1,4 @@
-"""Texts are cleaned without harm to code; what is no pair is refused with its reason."""
+"""Texts are cleaned without breaking code, and invalid rows are rejected with a reason."""
 
 import unicodedata
 
@@ -14,13 +14,13 @@ texts = st.text(st.characters(codec="utf-8")) | st.text(" \t\r\n\u00a0ae\u0301\x
 
 @settings(deadline=None)
 @given(texts)
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 
 @settings(deadline=None)
 @given(texts)
-def test_cleaning_touches_nothing_but_white_space_and_composition(text: str) -> None:
+def test_cleaning_changes_only_white_space_and_composition(text: str) -> None:
     assert "".join(clean(text).split()) == "".join(unicodedata.normalize("NFC", text).split())
 
 
@@ -61,14 +61,14 @@ def test_composed_and_decomposed_letters_become_equal() -> None:
         ({"fault": "not valid JSON"}, "not valid JSON"),
     ],
 )
-def test_what_is_no_pair_is_refused_with_its_reason(changed: dict[str, object], reason: str) -> None:
+def test_an_invalid_row_is_rejected_with_its_reason(changed: dict[str, object], reason: str) -> None:
     row = Row("file", 1, "q", "d", "domain")._replace(**changed)
     with pytest.raises(RowError) as raised:
         normalise(row)
     assert str(raised.value) == reason
 
 
-def test_hard_negatives_are_cleaned_and_kept_once() -> None:
+def test_hard_negatives_are_cleaned_and_deduplicated() -> None:
     row = Row("file", 1, " q ", "d\n", "x", negatives=["n", "n ", "m"])
     assert normalise(row) == Pair("q", "d", "x", ["n", "m"])
 

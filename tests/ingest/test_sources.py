@@ -1,4 +1,4 @@
-"""Every kind of source gives the same pairs for the same rows."""
+"""Every kind of source yields the same pairs for the same rows."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def expected(workspace: Path) -> Outcome:
     return ingest({**write("reference.jsonl"), **MAPPING})
 
 
-def test_pairs_hold_the_rows(expected: Outcome) -> None:
+def test_pairs_contain_the_rows(expected: Outcome) -> None:
     assert expected.texts == {(row["ask"], row["answer"]) for row in ROWS}
     assert {(pair["query"], *pair["negatives"]) for pair in expected.pairs} == {
         (row["ask"], row["wrong"]) for row in ROWS
@@ -61,13 +61,13 @@ def test_a_dataset_is_read_in_pieces_without_losing_rows(expected: Outcome, monk
     assert outcome.reasons == [("train", len(ROWS) + 1, "no query")]
 
 
-def test_a_pattern_stands_for_all_its_files(expected: Outcome) -> None:
+def test_a_pattern_reads_all_matching_files(expected: Outcome) -> None:
     write("many/b.parquet", ROWS[:7])
     write("many/deep/a.parquet", ROWS[7:])
     assert ingest({"kind": "parquet", "path": "many/**/*.parquet", **MAPPING}).pairs == expected.pairs
 
 
-def test_text_in_any_arrow_type_is_read(expected: Outcome) -> None:
+def test_text_of_any_arrow_type_is_read(expected: Outcome) -> None:
     table = pa.Table.from_pylist(ROWS)
     lists = pa.array([[row["wrong"]] for row in ROWS], pa.list_(pa.string()))
     kinds = {"ask": pa.large_string(), "answer": pa.string_view(), "area": pa.dictionary(pa.int8(), pa.string())}
@@ -84,7 +84,7 @@ def test_lists_of_negatives_and_empty_ones_are_read(workspace: Path) -> None:
     assert negatives == {"q1": ["x", "y", "z"], "q2": []}
 
 
-def test_quotation_marks_may_be_characters_like_others(workspace: Path) -> None:
+def test_quotation_marks_can_be_ordinary_characters(workspace: Path) -> None:
     Path("t.tsv").write_text('query\tdocument\n"open\td1\na "b" c\t"d2\n')
     assert ingest({"kind": "csv", "path": "t.tsv", "domain": "d", "quote": ""}).texts == {
         ('"open', "d1"),
@@ -92,7 +92,7 @@ def test_quotation_marks_may_be_characters_like_others(workspace: Path) -> None:
     }
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(workspace: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_not_part_of_the_text(workspace: Path) -> None:
     Path("t.csv").write_bytes("\ufeffquery,document\r\nq,d\r\n".encode())
     assert ingest({"kind": "csv", "path": "t.csv", "domain": "d"}).texts == {("q", "d")}
 
@@ -107,7 +107,7 @@ def test_positive_judgements_of_a_beir_folder_become_pairs(workspace: Path) -> N
     ]
 
 
-def test_sources_are_accounted_for_one_by_one(workspace: Path) -> None:
+def test_each_source_has_its_own_account(workspace: Path) -> None:
     first, second = write("a.jsonl", ROWS[:5]), write("b.jsonl", ROWS)
     ingest({**first, **MAPPING}, {**second, **MAPPING})
     assert read_json(Path("results/ingest.json"), made_by="ingest")["sources"] == {

@@ -1,4 +1,4 @@
-"""``python -m stages.ingest``: the same bytes however it runs, and an error leaves nothing behind."""
+"""``python -m stages.ingest``: the same bytes however it is run, and no output after an error."""
 
 import random
 from pathlib import Path
@@ -20,7 +20,7 @@ LOCAL = "--runner=FnApiRunner --direct_num_workers=2 --direct_running_mode="
 
 @pytest.fixture
 def sources(workspace: Path) -> list[dict[str, Any]]:
-    """Three files that share rows, and rows that are no pairs."""
+    """Three files that share rows and contain some invalid rows."""
     bad = [{**ROWS[0], "ask": ""}, {**ROWS[1], "answer": ROWS[1]["ask"]}]
     write("raw/a.jsonl", ROWS[:16] + bad)
     write("raw/b.jsonl", ROWS[10:])
@@ -39,7 +39,7 @@ def artifacts() -> dict[str, bytes]:
     }
 
 
-def test_the_command_writes_pairs_rejects_and_counts_and_says_so(published: dict[str, bytes]) -> None:
+def test_the_command_writes_pairs_rejects_and_counts_and_prints_a_summary(published: dict[str, bytes]) -> None:
     assert sorted(published) == [
         "data/pairs/north.parquet",
         "data/pairs/south.parquet",
@@ -105,7 +105,7 @@ def test_the_order_of_rows_and_files_does_not_change_the_pairs(sources: list[dic
     assert ingest(*reversed(sources)).pairs == pairs
 
 
-def test_adding_a_domain_leaves_the_bytes_of_the_others(sources: list[dict[str, Any]]) -> None:
+def test_adding_a_domain_does_not_change_the_bytes_of_the_others(sources: list[dict[str, Any]]) -> None:
     ingest(*sources)
     before = pairs_file(Path("data/pairs"), "north").read_bytes()
     east = [{**row, "area": "the east/far"} for row in ROWS if row["area"] == "north"]
@@ -114,14 +114,14 @@ def test_adding_a_domain_leaves_the_bytes_of_the_others(sources: list[dict[str, 
     assert len(read_pairs(Path("data/pairs"), "the east/far")) == len(east)
 
 
-def test_a_domain_that_is_gone_leaves_no_file(sources: list[dict[str, Any]]) -> None:
+def test_a_removed_domain_leaves_no_file(sources: list[dict[str, Any]]) -> None:
     ingest(*sources)
     north = [row for row in ROWS if row["area"] == "north"]
     ingest({**write("north.jsonl", north), **MAPPING})
     assert list(tree(Path("data/pairs"))) == ["north.parquet"]
 
 
-def test_a_failing_run_leaves_what_was_there(published: dict[str, bytes], sources: list[dict[str, Any]]) -> None:
+def test_a_failing_run_keeps_the_previous_output(published: dict[str, bytes], sources: list[dict[str, Any]]) -> None:
     with pytest.raises(InputError):
         ingest(*sources, max_reject_rate=0.0)
     assert artifacts() == published
@@ -133,7 +133,7 @@ def test_a_failing_run_leaves_what_was_there(published: dict[str, bytes], source
     [
         ({"path": "gone.jsonl"}, "ingest: error: gone.jsonl: no such file; correct 'path' of this source\n"),
         ({"columns": {"query": "aks"}}, "raw/a.jsonl: no column 'aks' (did you mean 'ask'?); columns found: ask, "),
-        ({"kind": "jsno"}, "params.yaml: parameter 'ingest.sources.0.kind': there is no 'jsno'; did you mean"),
+        ({"kind": "jsno"}, "params.yaml: parameter 'ingest.sources.0.kind': unknown value 'jsno'; did you mean"),
     ],
 )
 def test_the_command_ends_with_one_message_and_no_output(
@@ -149,7 +149,7 @@ def test_the_command_ends_with_one_message_and_no_output(
 
 
 @pytest.mark.parametrize("pages", [2, 30])
-def test_a_full_disk_is_told(sources: list[dict[str, Any]], tmp_path: Path, pages: int) -> None:
+def test_a_full_disk_is_reported(sources: list[dict[str, Any]], tmp_path: Path, pages: int) -> None:
     configure(*sources)
     ended, left = run_on_full_disk("ingest", cwd=Path.cwd(), pages=pages, outside=tmp_path)
     assert ended.returncode == 1
@@ -166,7 +166,7 @@ def test_a_full_disk_is_told(sources: list[dict[str, Any]], tmp_path: Path, page
         ("--direct_num_workers=many", "argument --direct_num_workers: invalid int value: 'many'"),
     ],
 )
-def test_wrong_beam_options_are_named(
+def test_wrong_beam_options_are_reported(
     sources: list[dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -1,4 +1,4 @@
-"""Hard negatives are the best-ranked documents that are none of the query's positives."""
+"""Hard negatives are the best-ranked documents that are not positives of the query."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -26,7 +26,7 @@ def case(seed: int, pairs: int) -> tuple[PairVectors, Negatives]:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5))
-def test_the_choice_is_what_a_loop_over_the_ranking_takes(seed: int, pairs: int, count: int) -> None:
+def test_the_choice_is_that_of_a_loop_over_the_ranking(seed: int, pairs: int, count: int) -> None:
     vectors, negatives = case(seed, pairs)
     generator = np.random.default_rng(seed)
     depth = int(generator.integers(1, pairs + 1))

@@ -34,7 +34,7 @@ def run_mine(workspace: Path) -> RunMine:
     return lambda: mine.main("again")
 
 
-def test_batches_stay_and_their_negatives_are_the_models_best_that_are_no_positives(run_mine: RunMine) -> None:
+def test_batches_stay_and_negatives_are_the_best_ranked_that_are_not_positives(run_mine: RunMine) -> None:
     assert run_mine().startswith("again: ")
     before, after = ShardSet.open(Path("data/shards/contextual")), ShardSet.open(ROUND)
     after.verify()
@@ -70,7 +70,7 @@ def by_hand(domain: str) -> list[list[str]]:
     ]
 
 
-def test_a_second_run_and_one_that_goes_on_give_the_same_bytes(run_mine: RunMine, monkeypatch) -> None:
+def test_a_second_run_and_a_resumed_one_give_the_same_bytes(run_mine: RunMine, monkeypatch) -> None:
     run_mine()
     first = tree(ROUND)
     choose, calls = mine.choose_hardest, []
@@ -88,7 +88,7 @@ def test_a_second_run_and_one_that_goes_on_give_the_same_bytes(run_mine: RunMine
     assert len(calls) == 3
     assert tree(ROUND) == first
     run_mine()
-    assert len(calls) == 5, "nothing of a finished run is taken for a later one's"
+    assert len(calls) == 5, "a later run uses nothing of a finished one"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_cannot_be_mined_is_refused(run_mine: RunMine, workspace: Path, cha
     assert not ROUND.exists()
 
 
-def test_an_unknown_entry_is_one_line(run_mine: RunMine, workspace: Path) -> None:
+def test_an_unknown_entry_is_a_one_line_error(run_mine: RunMine, workspace: Path) -> None:
     done = run_stage("mine", "agian", cwd=workspace)
     assert done.returncode == 1
     assert "no parameter group 'mine.agian'; did you mean 'again'" in done.stderr

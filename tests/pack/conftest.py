@@ -1,4 +1,4 @@
-"""A corpus that has been clustered and filtered, and the stage in this process."""
+"""A corpus that has been filtered and clustered, and the stage as a function."""
 
 from pathlib import Path
 
@@ -18,5 +18,5 @@ def corpus(workspace: Path) -> Path:
 
 @pytest.fixture
 def run_pack() -> RunPack:
-    """``python -m stages.pack POLICY``."""
+    """Run ``python -m stages.pack POLICY`` in this process."""
     return pack.main

@@ -19,7 +19,7 @@ def prepare(**domains: list[tuple[str, str]]) -> None:
 
 
 def with_duplicates(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """``pairs``, and 30 more that share a query or a document with them, in other letters or spaces."""
+    """Return ``pairs`` and 30 more that repeat one of their queries or documents, apart from case or spaces."""
     more = [(query.upper(), f"topic0 more {number}") for number, (query, _) in enumerate(pairs[:12])]
     more += [
         (f"topic1 more {number}", document.replace(" ", "\t ")) for number, (_, document) in enumerate(pairs[6:24])

@@ -1,4 +1,4 @@
-"""Other libraries read shards without this project."""
+"""Other libraries can read shards without this project."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_a_folder_of_shards_is_a_train_split(corpus: Path, run_pack: RunPack, tm
     assert found["train"].num_rows == len(rows(folder))
 
 
-def test_batches_of_the_packed_size_in_order_are_the_training_batches(
+def test_consecutive_batches_of_the_packed_size_are_the_training_batches(
     corpus: Path, run_pack: RunPack, tmp_path: Path
 ) -> None:
     run_pack("contextual")

@@ -1,4 +1,4 @@
-"""Masks and hardness against plain loops over texts and vectors."""
+"""Masks and hardness, checked against plain loops over texts and vectors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ VALUES = {"margin": 0.125, "factor": 0.25, "threshold": 0.5}
 def brute_force(
     queries: list[str], documents: list[str], known: dict[str, set[str]], lowest: Callable[[float], float]
 ) -> np.ndarray:
-    """The mask by its definition; ``known`` are the normalised documents of each normalised query."""
+    """Compute the mask by its definition; ``known`` maps each normalised query to its normalised documents."""
     left, right = planted_vectors(queries).tolist(), planted_vectors(documents).tolist()
     mask = np.zeros((len(queries), len(queries)), bool)
     for i, query in enumerate(queries):
@@ -91,8 +91,8 @@ def test_a_known_positive_is_masked_however_low_it_scores(workspace: Path, run_p
     np.testing.assert_array_equal(mask, ~np.eye(8, dtype=bool))
 
 
-def test_nearly_the_same_query_shares_its_documents(workspace: Path, run_pack: RunPack) -> None:
-    """Both ways: the other's document is a positive of mine, and mine of the other's."""
+def test_near_duplicate_queries_share_their_documents(workspace: Path, run_pack: RunPack) -> None:
+    """Each query's document is a known positive of the other query."""
     write_params(workspace, {"pack.batch_size": 2, "filter.margin": 0.0, "pack.epochs": 1})
     question = "topic0 how do the birds that live beside the lake find their way when they fly south before winter"
     prepare(birds=[(question, "topic1 one answer"), (f"{question}s", "topic2 another answer")])
@@ -103,7 +103,7 @@ def test_nearly_the_same_query_shares_its_documents(workspace: Path, run_pack: R
     assert by_reason == {"known_positive": 1.0, "duplicate": 0.0, "score": 0.0}
 
 
-def test_a_document_like_ones_own_is_masked_on_both_sides(workspace: Path, run_pack: RunPack) -> None:
+def test_duplicate_documents_are_masked_for_both_queries(workspace: Path, run_pack: RunPack) -> None:
     write_params(workspace, {"pack.batch_size": 2, "filter.margin": 0.0, "pack.epochs": 1})
     prepare(birds=[("topic0 one", "topic0 Same  answer"), ("topic1 two", "topic0 same answer")])
     run_pack("random")
@@ -168,7 +168,7 @@ def test_hardness_is_the_mean_over_negatives(batch: int, seed: int) -> None:
     assert measured.masked_share == pytest.approx(1 - len(kept) / len(every))
 
 
-def test_the_hardness_reported_is_that_of_the_texts_packed(corpus: Path, run_pack: RunPack) -> None:
+def test_the_reported_hardness_is_that_of_the_packed_texts(corpus: Path, run_pack: RunPack) -> None:
     run_pack("contextual")
     shards = ShardSet.open(SHARDS / "contextual")
     table = read_tsv(Path("results/pack/contextual.tsv"), made_by="pack")
@@ -181,7 +181,7 @@ def test_the_hardness_reported_is_that_of_the_texts_packed(corpus: Path, run_pac
         assert (row["batch"], row["domain"]) == (str(number), batch["domain"][0])
 
 
-def test_the_masked_share_is_told_by_reason_for_batches_epochs_and_domains(corpus: Path, run_pack: RunPack) -> None:
+def test_the_masked_share_is_reported_by_reason_for_batches_epochs_and_domains(corpus: Path, run_pack: RunPack) -> None:
     run_pack("contextual")
     table = read_tsv(Path("results/pack/contextual.tsv"), made_by="pack")
     summary = read_json(Path("results/pack/contextual.json"), made_by="pack")
@@ -203,7 +203,7 @@ def test_the_masked_share_is_told_by_reason_for_batches_epochs_and_domains(corpu
     assert summary["domains"]["fish"]["masked_by"]["duplicate"] == 0
 
 
-def test_mined_negatives_follow_those_that_the_source_gave(workspace: Path, run_pack: RunPack) -> None:
+def test_mined_negatives_follow_those_of_the_source(workspace: Path, run_pack: RunPack) -> None:
     write_params(workspace, {"filter.mine": {"count": 3, "depth": 10}})
     prepare(birds=topic_pairs(40))
     run_pack("contextual")
@@ -218,7 +218,7 @@ def test_mined_negatives_follow_those_that_the_source_gave(workspace: Path, run_
     assert any(negatives.mined.ravel() >= 0)
 
 
-def test_a_mined_negative_that_the_source_gave_stands_once() -> None:
+def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
     table = pa.Table.from_pylist(
         [
             {

@@ -1,4 +1,4 @@
-"""Which pairs meet in a batch, and in which order batches come."""
+"""Which pairs share a batch, and the order of batches."""
 
 from collections import Counter
 from typing import Any
@@ -17,7 +17,7 @@ from stages.pack.policies import POLICIES
 
 
 def make_clusters(sizes: list[int], seed: int = 0) -> Clusters:
-    """Clusters of the given sizes, members in random rows."""
+    """Return clusters of the given sizes with members in random rows."""
     generator = np.random.default_rng(seed)
     assignment = generator.permutation(np.repeat(np.arange(len(sizes)), sizes)).astype(np.int32)
     return Clusters(assignment=assignment, centroids=generator.normal(size=(len(sizes), 2, 4)).astype(np.float32))
@@ -37,7 +37,7 @@ def plan(
 
 
 def cut(rows: NDArray[np.int64], batch_size: int) -> NDArray[np.int64]:
-    """Whole batches ``(n, batch_size)``."""
+    """Cut rows into whole batches ``(n, batch_size)``."""
     return rows[: len(rows) // batch_size * batch_size].reshape(-1, batch_size)
 
 
@@ -70,7 +70,7 @@ def test_pairs_that_the_filter_dropped_are_in_no_batch(policy: str, share: float
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
-def test_a_batch_takes_the_share_asked_for_from_each_of_its_clusters(share: float) -> None:
+def test_a_batch_takes_the_requested_share_from_each_of_its_clusters(share: float) -> None:
     clusters = make_clusters([16] * 20)
     batches = cut(POLICIES["contextual"](clusters, 8, share, np.random.default_rng(0)), 8)
     of = np.sort(clusters.assignment[batches], axis=1)
@@ -98,11 +98,11 @@ def test_clusters_too_small_to_fill_a_batch_share_one_with_their_nearest_neighbo
     )
     batches = cut(POLICIES["contextual"](clusters, 6, 1.0, np.random.default_rng(0)), 6)
     spans = np.sort(np.ptp(angles[clusters.assignment[batches]], axis=1))
-    # The tour turns round where an end of the half circle is reached: one batch at most spans more.
+    # The tour turns back once it reaches an end of the half circle, so at most one batch spans more.
     np.testing.assert_allclose(spans[:-1], 2 * np.pi / 24)
 
 
-def test_no_pair_comes_twice_in_an_epoch_and_epochs_follow_each_other() -> None:
+def test_no_pair_appears_twice_in_an_epoch_and_epochs_are_in_order() -> None:
     batches = plan(birds=[9, 5, 8], fish=[7, 7])
     assert [each.epoch for each in batches] == sorted(each.epoch for each in batches)
     for epoch in range(3):
@@ -111,7 +111,7 @@ def test_no_pair_comes_twice_in_an_epoch_and_epochs_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_epoch_has_other_batches_and_leaves_others_over(policy: str) -> None:
+def test_epochs_have_different_batches_and_left_over_pairs(policy: str) -> None:
     by_epoch: list[set[frozenset[int]]] = [set() for _ in range(3)]
     for each in plan(policy, batch_size=8, birds=[30, 19, 26]):
         by_epoch[each.epoch].add(frozenset(each.rows.tolist()))
@@ -134,7 +134,7 @@ def test_the_batches_of_all_domains_are_mixed() -> None:
     assert of_epoch != sorted(of_epoch, reverse=True)
 
 
-def test_the_same_seed_gives_the_same_batches_and_another_seed_others() -> None:
+def test_the_same_seed_gives_the_same_batches_and_another_seed_different_ones() -> None:
     assert content(plan(birds=[9, 5])) == content(plan(birds=[9, 5]))
     assert content(plan(birds=[9, 5])) != content(plan(birds=[9, 5], seed=2))
 
@@ -146,7 +146,7 @@ def test_a_domain_does_not_change_the_batches_of_another() -> None:
     assert birds() == birds(fish=[7, 7]) == birds(ants=[30], zebras=[12])
 
 
-def test_two_domains_of_one_form_do_not_draw_the_same() -> None:
+def test_two_domains_of_the_same_shape_get_different_draws() -> None:
     batches = plan("random", birds=[20], fish=[20])
     assert {str(rows) for _, _, rows in content(batches, "birds")} != {
         str(rows) for _, _, rows in content(batches, "fish")
@@ -160,7 +160,7 @@ def test_domains_smaller_than_a_batch_are_named_with_their_sizes() -> None:
         plan(batch_size=8, **{f"d{number:02}": [1] for number in range(15)})
 
 
-def test_the_share_follows_the_epochs_and_the_last_one_holds() -> None:
+def test_the_share_changes_with_the_epoch_and_the_last_value_is_repeated() -> None:
     batches = plan(epochs=4, batch_size=4, more={"cluster_share": [0.0, 1.0]}, birds=[4] * 20)
     of = make_clusters([4] * 20).assignment
     alone = [np.mean([len(set(of[each.rows].tolist())) == 1 for each in batches if each.epoch == e]) for e in range(4)]
@@ -168,7 +168,7 @@ def test_the_share_follows_the_epochs_and_the_last_one_holds() -> None:
     assert alone[1:] == [1, 1, 1]
 
 
-def test_every_draw_of_clusters_gets_its_epoch() -> None:
+def test_epochs_rotate_through_the_draws_of_clusters() -> None:
     draws = [make_clusters([4] * 10, seed) for seed in range(2)]
     params = PackParams(batch_size=4, epochs=3, batches_per_shard=3)
     batches = plan_batches({"birds": draws}, "contextual", params, 1)
@@ -178,7 +178,7 @@ def test_every_draw_of_clusters_gets_its_epoch() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_refilled_batches_leave_no_pair_out_and_repeat_no_more_than_they_need(policy: str) -> None:
+def test_refilled_batches_leave_no_pair_out_and_repeat_no_more_than_necessary(policy: str) -> None:
     batches = plan(policy, epochs=1, batch_size=8, more={"left_over": "refill"}, birds=[9, 5, 6])
     rows = [row for each in batches for row in each.rows.tolist()]
     assert set(rows) == set(range(20))
@@ -187,7 +187,7 @@ def test_refilled_batches_leave_no_pair_out_and_repeat_no_more_than_they_need(po
 
 
 @pytest.mark.parametrize(("weight", "batches"), [(0.5, 5), (1, 10), (1.5, 15), (2, 20), (0.01, 0)])
-def test_a_weight_says_how_often_an_epoch_takes_a_domains_pairs(weight: float, batches: int) -> None:
+def test_a_weight_is_the_number_of_passes_over_a_domain_in_an_epoch(weight: float, batches: int) -> None:
     planned = plan(epochs=1, more={"weights": {"birds": weight}}, birds=[40], fish=[8])
     assert Counter(each.domain for each in planned) == Counter({"birds": batches, "fish": 2})
     times = Counter(row for each in planned if each.domain == "birds" for row in each.rows.tolist())
@@ -198,7 +198,7 @@ def test_a_domain_without_training_pairs_has_no_batches() -> None:
     assert {each.domain for each in plan(batch_size=8, bees=[0], cats=[8])} == {"cats"}
 
 
-def test_pairs_that_the_filter_dropped_are_told_where_too_few_are_left() -> None:
+def test_the_message_mentions_dropped_pairs_if_too_few_are_left() -> None:
     clusters = make_clusters([9])
     clusters.assignment[[2, 5, 6]] = NONE
     params = PackParams(batch_size=8, epochs=1, batches_per_shard=3)
@@ -214,7 +214,7 @@ def test_weights_that_leave_no_batch_are_refused() -> None:
 
 
 def test_a_weight_of_an_unknown_domain_is_refused() -> None:
-    with pytest.raises(InputError, match=r"pack\.weights: no domain is named 'bird'; there are birds, fish"):
+    with pytest.raises(InputError, match=r"pack\.weights: unknown domain 'bird'; the domains are birds, fish"):
         plan(more={"weights": {"bird": 2}}, birds=[40], fish=[8])
 
 

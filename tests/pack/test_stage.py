@@ -29,9 +29,10 @@ from tests.pack.corpora import RunPack, prepare, with_duplicates
 
 OURS = Path("data/shards/contextual")
 ALL_FIELDS = ["id", "query", "document", "domain", "negatives"]
+STALE_CLUSTERS = "data/clusters: the pairs or vectors it was made from have changed; run the stage 'cluster' again"
 
 
-def test_batches_are_of_one_domain_and_hold_its_pairs_as_they_are(corpus: Path, run_pack: RunPack) -> None:
+def test_each_batch_contains_unchanged_pairs_of_one_domain(corpus: Path, run_pack: RunPack) -> None:
     assert run_pack("contextual").startswith("30 contextual batches of 8, hardness 0.")
     pairs = {
         row["id"]: {field: row[field] for field in ALL_FIELDS}
@@ -61,7 +62,7 @@ def test_every_pair_is_in_an_epoch_once_or_counted_as_left_over(corpus: Path, ru
 
 
 @pytest.mark.parametrize(("draws", "least", "most"), [(1, 1, 1), (2, 0.05, 0.9)])
-def test_the_manifest_tells_which_share_of_pairs_meets_again(
+def test_the_manifest_reports_the_share_of_pairs_that_meet_again(
     workspace: Path, run_pack: RunPack, draws: int, least: float, most: float
 ) -> None:
     write_params(workspace, {"cluster.cluster_size": 8, "cluster.draws": draws})
@@ -72,7 +73,7 @@ def test_the_manifest_tells_which_share_of_pairs_meets_again(
     assert least <= second.met_before <= most
 
 
-def test_refilled_batches_leave_nothing_over_and_tell_what_came_twice(corpus: Path, run_pack: RunPack) -> None:
+def test_refilled_batches_leave_nothing_over_and_count_repeated_pairs(corpus: Path, run_pack: RunPack) -> None:
     write_params(corpus, {"pack.left_over": "refill"})
     run_pack("contextual")
     for epoch in ShardSet.open(OURS).manifest.epochs:
@@ -109,7 +110,7 @@ def test_the_number_of_workers_does_not_change_a_byte(
     assert (tree(OURS), tree(Path("results"))) == first
 
 
-def test_another_seed_gives_other_bytes(corpus: Path, run_pack: RunPack) -> None:
+def test_another_seed_gives_different_bytes(corpus: Path, run_pack: RunPack) -> None:
     run_pack("contextual")
     first = tree(OURS)
     write_params(corpus, {"base.seed": 2})
@@ -130,7 +131,7 @@ def test_a_new_domain_changes_no_batch_of_another(corpus: Path, run_pack: RunPac
     assert batches_of_birds() == first
 
 
-def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
+def test_a_killed_run_resumes_and_gives_the_same_bytes(
     corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_pack("contextual")
@@ -145,7 +146,7 @@ def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
             assert process.poll() is None, "the stage ended before it could be killed"
             time.sleep(0.02)
         process.kill()
-    assert ShardSet.open(OURS).manifest.seed == 2, "a killed stage must leave the old shards as they were"
+    assert ShardSet.open(OURS).manifest.seed == 2, "a killed stage must leave the old shards unchanged"
     finished = {ledger.with_suffix("").name for ledger in ledgers}
 
     written: list[str] = []
@@ -162,7 +163,7 @@ def test_killed_half_way_it_goes_on_where_it_was_and_gives_the_same_bytes(
     assert written
 
 
-def test_what_an_unfinished_run_left_is_not_used_once_inputs_change(
+def test_an_unfinished_run_is_not_resumed_after_inputs_change(
     corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*arguments: object) -> None:
@@ -181,13 +182,13 @@ def test_what_an_unfinished_run_left_is_not_used_once_inputs_change(
     assert packed <= known
 
 
-def test_a_domain_smaller_than_a_batch_is_one_message_and_nothing_comes_out(corpus: Path) -> None:
+def test_a_domain_smaller_than_a_batch_gives_one_message_and_no_output(corpus: Path) -> None:
     write_params(corpus, {"pack.batch_size": 64})
     ended = run_stage("pack", "contextual", cwd=corpus)
     assert ended.returncode == 1
     assert ended.stderr == (
         "pack: error: pack.batch_size is 64, but these domains hold fewer training pairs: 'fish' (45); "
-        "lower pack.batch_size, or give small domains one name in ingest.sources\n"
+        "lower pack.batch_size, or give small domains the same name in ingest.sources\n"
     )
     assert ended.stdout == ""
     assert not Path("data/shards").exists()
@@ -219,17 +220,17 @@ def test_an_unknown_policy_is_explained(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [45, 60])
-def test_clusters_of_other_pairs_are_refused(corpus: Path, run_pack: RunPack, count: int) -> None:
+def test_clusters_made_from_other_pairs_are_refused(corpus: Path, run_pack: RunPack, count: int) -> None:
     write_pairs("fish", topic_pairs(count, seed=77))
     plant_vectors()
-    with pytest.raises(InputError, match=r"data/clusters: made from other pairs .*; run the stage 'cluster' again"):
+    with pytest.raises(InputError, match=STALE_CLUSTERS):
         run_pack("contextual")
 
 
-def test_clusters_of_other_vectors_are_refused(corpus: Path, run_pack: RunPack) -> None:
+def test_clusters_made_from_other_vectors_are_refused(corpus: Path, run_pack: RunPack) -> None:
     encoder = Path("data/vectors/planted/encoder.json")
     encoder.write_text(encoder.read_text().replace("weights of planted", "retrained weights"))
-    with pytest.raises(InputError, match=r"data/clusters: made from other .*; run the stage 'cluster' again"):
+    with pytest.raises(InputError, match=STALE_CLUSTERS):
         run_pack("contextual")
 
 
@@ -253,7 +254,7 @@ def test_vectors_of_the_wrong_size_are_named(corpus: Path, run_pack: RunPack) ->
 
 
 @pytest.mark.parametrize("pages", [0, 9])
-def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_path: Path, pages: int) -> None:
+def test_a_full_disk_gives_one_message_and_no_partial_output(corpus: Path, tmp_path: Path, pages: int) -> None:
     before = set(tree(corpus))
     ended, left = run_on_full_disk("pack", "contextual", cwd=corpus, pages=pages, outside=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -263,7 +264,7 @@ def test_a_full_disk_is_one_message_and_no_half_of_anything(corpus: Path, tmp_pa
     assert all(name.startswith(".scratch/pack/") and "/." not in name.removeprefix(".") for name in new)
 
 
-def test_a_disk_that_fills_up_while_shards_are_published_keeps_no_half_of_them(corpus: Path, tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_while_shards_are_published_keeps_no_partial_output(corpus: Path, tmp_path: Path) -> None:
     ended, left = run_on_full_disk(
         "pack", "contextual", cwd=corpus, pages=9, outside=tmp_path, BATCHWRIGHT_SCRATCH=str(tmp_path / "scratch")
     )
@@ -281,11 +282,11 @@ def test_a_hundred_domains_are_packed_with_few_files_open(workspace: Path) -> No
     assert ended.stdout.startswith("pack: 200 random batches of 8")
 
 
-def test_domains_that_have_hardly_any_negatives_left_are_named(workspace: Path) -> None:
+def test_domains_with_hardly_any_unmasked_negatives_are_named(workspace: Path) -> None:
     prepare(birds=topic_pairs(40), copies=[(f"query {number}", "the same answer") for number in range(16)])
     done = run_stage("pack", "random", cwd=workspace)
     assert done.returncode == 0
     assert done.stderr.strip() == (
-        "pack: warning: 100 % of the negatives of 'copies' are masked, so it teaches next to nothing; "
-        "results/pack/random.json says why"
+        "pack: warning: 100% of the negatives of 'copies' are masked, so it adds next to nothing to training; "
+        "see results/pack/random.json for the reasons"
     )

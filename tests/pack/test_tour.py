@@ -1,4 +1,4 @@
-"""The greedy tour over centroids, and the short one."""
+"""The greedy tour and the short tour over centroids."""
 
 import faiss
 import numpy as np
@@ -17,7 +17,7 @@ TOURS = pytest.mark.parametrize("tour", [greedy_tour, short_tour])
 
 @st.composite
 def centroids_and_start(draw: st.DrawFn, most: int = 60) -> tuple[NDArray[np.float32], int]:
-    """Some directions, some of them equal, some zero."""
+    """Draw random centroids, some of them equal and some zero, and a start."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     count, width = draw(st.integers(1, most)), draw(st.integers(1, 12))
     centroids = rng.normal(size=(count, width)).astype(np.float32)
@@ -41,7 +41,7 @@ def length(centroids: NDArray[np.float32], tour: NDArray[np.int64]) -> float:
 
 
 def search_in_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some thousand points are searched as many thousands are."""
+    """Search a few thousand points the way that many thousands are searched."""
     monkeypatch.setattr(neighbours, "EXACT_UP_TO", 300)
     monkeypatch.setattr(neighbours, "CELL_POINTS", 100)
     monkeypatch.setattr(neighbours, "CELLS_SEARCHED", 8)
@@ -85,7 +85,7 @@ def test_no_centroids_make_an_empty_tour(tour) -> None:
 
 
 @TOURS
-def test_the_input_is_left_as_it_was(tour) -> None:
+def test_the_input_is_not_modified(tour) -> None:
     centroids = topics(10)
     before = centroids.copy()
     tour(centroids, 4)
@@ -106,7 +106,7 @@ def test_the_short_tour_is_never_longer_than_the_greedy_one(case: tuple[NDArray[
     assert length(centroids, short_tour(centroids, start)) <= length(centroids, greedy_tour(centroids, start)) + 1e-4
 
 
-def test_among_more_centroids_the_short_tour_is_shorter_without_the_greedy_one(monkeypatch) -> None:
+def test_the_short_tour_is_shorter_even_without_improving_the_greedy_one(monkeypatch) -> None:
     monkeypatch.setattr(tour_module, "GREEDY_UP_TO", 0)
     for spread in (0.2, 0.5, 2.0):
         centroids = topics(1500, spread=spread)
@@ -155,7 +155,7 @@ def test_a_clump_of_centroids_takes_few_searches(noise: float, in_cells: bool, m
     assert len(searches) < 25
 
 
-def test_parts_that_run_the_wrong_way_are_turned() -> None:
+def test_parts_that_run_the_wrong_way_are_reversed() -> None:
     angles = np.linspace(0, np.pi, 200)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     order = np.arange(200)

@@ -1,4 +1,4 @@
-"""Both losses spelt out, position by position, from the model's weights alone."""
+"""Both losses computed position by position, from the model's weights alone."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from trainers.pretraining.params import Enhanced, Weak
 
 
 def rough_model(decoder: Weak | Enhanced | None) -> Pretrained:
-    """In double precision, with weights so large that all of them matter."""
+    """A model in double precision, with weights so large that every one of them matters."""
     model = tiny_model(decoder).double()
     torch.manual_seed(1)
     for parameter in model.parameters():
@@ -18,8 +18,8 @@ def rough_model(decoder: Weak | Enhanced | None) -> Pretrained:
     return model
 
 
-def guess(model: Pretrained, state: Tensor, token: Tensor, by_head: bool) -> Tensor:
-    """Minus the logarithm of the chance that a state ``(d,)`` gives a token."""
+def token_loss(model: Pretrained, state: Tensor, token: Tensor, by_head: bool) -> Tensor:
+    """Negative logarithm of the probability that a state ``(d,)`` assigns to a token."""
     table, head = model.encoder.get_input_embeddings().weight, model.head
     logits = table @ (head.norm(functional.gelu(head.dense(state))) if by_head else state)
     return -((logits + head.bias) if by_head else logits).log_softmax(dim=0)[token]
@@ -30,7 +30,7 @@ def encoder_loss(model: Pretrained, batch: Sequences) -> Tensor:
     for tokens, read, chosen, present in zip(*batch, strict=True):
         states = model.encoder(read[present][None]).last_hidden_state[0]
         for place in chosen.nonzero().flatten():
-            total = total + guess(model, states[place], tokens[place], by_head=True)
+            total = total + token_loss(model, states[place], tokens[place], by_head=True)
     return total
 
 
@@ -39,7 +39,7 @@ def first_state(model: Pretrained, batch: Sequences, row: int) -> Tensor:
 
 
 def weak_loss(model: Pretrained, batch: Sequences, window: int) -> Tensor:
-    """State t, from h0 and tokens t - window + 1 to t and 0, guesses token t + 1."""
+    """State t predicts token t + 1 from h0, token 0 and tokens t - window + 1 to t."""
     decoder, total = model.decoder, torch.zeros((), dtype=torch.double)
     for row in range(len(batch.tokens)):
         h0 = first_state(model, batch, row)
@@ -54,12 +54,12 @@ def weak_loss(model: Pretrained, batch: Sequences, window: int) -> Tensor:
             states = [state + attend(layer.multihead_attn, layer.norm2(state), [h0]) for state in states]
             states = [state + layer.linear2(functional.gelu(layer.linear1(layer.norm3(state)))) for state in states]
         for t, state in enumerate(states):
-            total = total + guess(model, decoder.layers.norm(state), tokens[t + 1], by_head=False)
+            total = total + token_loss(model, decoder.layers.norm(state), tokens[t + 1], by_head=False)
     return total
 
 
 def enhanced_loss(model: Pretrained, batch: Sequences, hidden: Tensor) -> Tensor:
-    """Position t is guessed from h0 and from what ``hidden`` ``(n, l - 1, l)`` lets its row t - 1 see."""
+    """Position t is predicted from h0 and from what row t - 1 of ``hidden`` ``(n, l - 1, l)`` leaves visible."""
     decoder, total = model.decoder, torch.zeros((), dtype=torch.double)
     for row in range(len(batch.tokens)):
         h0 = first_state(model, batch, row)
@@ -71,12 +71,12 @@ def enhanced_loss(model: Pretrained, batch: Sequences, hidden: Tensor) -> Tensor
             seen = [memory[u] for u in range(len(tokens)) if not hidden[row, t - 1, u]]
             state = decoder.attention_norm(query + attend(decoder.attention, query, seen))
             state = decoder.output_norm(state + decoder.feed_forward(state))
-            total = total + guess(model, state, tokens[t], by_head=True)
+            total = total + token_loss(model, state, tokens[t], by_head=True)
     return total
 
 
 def attend(attention: nn.MultiheadAttention, query: Tensor, seen: list[Tensor]) -> Tensor:
-    """What one query ``(d,)`` takes from the vectors that it sees."""
+    """Attention of one query ``(d,)`` over the vectors that it sees."""
     weights = torch.chunk(attention.in_proj_weight, 3)
     biases = torch.chunk(attention.in_proj_bias, 3)
     rows = torch.stack(seen)

@@ -1,4 +1,4 @@
-"""Texts to a vocabulary and a stream of tokens, and that to sequences."""
+"""From texts to a vocabulary and a token stream, and from that to sequences."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_every_epoch_reads_every_sequence_once(sequences, batch, seed) -> None:
         assert sorted(read[epoch * sequences : (epoch + 1) * sequences]) == list(range(sequences))
 
 
-def test_validation_texts_are_other_texts_and_all_are_there(tmp_path: Path, monkeypatch) -> None:
+def test_every_text_is_either_for_training_or_for_validation(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     pairs = topic_pairs(80)
     write_rows("toys", [(q, d, "train") for q, d in pairs] + [("held out query", "held out document", "test")])
@@ -58,7 +58,7 @@ def test_validation_texts_are_other_texts_and_all_are_there(tmp_path: Path, monk
     assert 20 < len(validation) < 80
 
 
-def test_the_vocabulary_is_the_same_every_time_and_as_large_as_asked(tmp_path: Path) -> None:
+def test_the_vocabulary_is_the_same_every_time_and_within_its_size(tmp_path: Path) -> None:
     texts = [[text for pair in topic_pairs(50) for text in pair]]
     for name in ("first", "second"):
         tokenizer = train_vocabulary(lambda: texts, 120)
@@ -69,7 +69,9 @@ def test_the_vocabulary_is_the_same_every_time_and_as_large_as_asked(tmp_path: P
 
 
 def test_a_vocabulary_too_small_for_the_characters_is_refused() -> None:
-    with pytest.raises(InputError, match=r"vocab_size: 10 pieces cannot hold the texts' characters; raise it to \d+"):
+    with pytest.raises(
+        InputError, match=r"vocab_size: 10 pieces cannot hold the texts' characters; raise it to at least \d+"
+    ):
         train_vocabulary(lambda: [["many different letters, and more"]], 10)
 
 
@@ -81,7 +83,7 @@ def test_a_tokenizer_without_a_mask_token_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("held_out", "use"), [(1e-9, "validation"), (1 - 1e-9, "training")])
-def test_a_corpus_with_nothing_on_one_side_is_refused(tmp_path: Path, monkeypatch, held_out, use) -> None:
+def test_a_corpus_without_training_or_validation_text_is_refused(tmp_path: Path, monkeypatch, held_out, use) -> None:
     monkeypatch.chdir(tmp_path)
     write_pairs("toys", topic_pairs(5))
     tokenizer = train_vocabulary(lambda: [["topic words"]], 200)
@@ -89,9 +91,9 @@ def test_a_corpus_with_nothing_on_one_side_is_refused(tmp_path: Path, monkeypatc
         write_corpus(tmp_path / "corpus", Path("data/pairs"), held_out, tokenizer)
 
 
-def test_where_no_pair_is_for_training_another_share_is_not_advised(tmp_path: Path, monkeypatch) -> None:
+def test_without_training_pairs_the_advice_is_not_another_share(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_pairs("toys", topic_pairs(5), split="test")
     tokenizer = train_vocabulary(lambda: read_texts(Path("data/pairs"), 0.02, False), 200)
-    with pytest.raises(InputError, match=r"no training pairs; all are held out, so lower ingest.held_out or give more"):
+    with pytest.raises(InputError, match=r"no training pairs; all are held out, so lower ingest.held_out or add pairs"):
         write_corpus(tmp_path / "corpus", Path("data/pairs"), 0.02, tokenizer)

@@ -1,4 +1,4 @@
-"""What decoders see: the released SEED model class's behaviour, and RetroMAE's rule."""
+"""What the decoders see: as in the released SEED model class, and by RetroMAE's rule."""
 
 import math
 from itertools import product
@@ -39,7 +39,7 @@ def weak(layers: int, window: int | None) -> WeakDecoder:
 
 
 def dependence(decoder: nn.Module, row: int) -> Tensor:
-    """Which of ``LENGTH`` tokens move the state of ``row``."""
+    """How much each token affects the state of ``row``."""
     embedded = torch.randn(1, LENGTH + 1, WIDTH, requires_grad=True)
     states = decoder(torch.randn(1, WIDTH), embedded, torch.ones(1, LENGTH + 1, dtype=torch.bool))
     (gradient,) = torch.autograd.grad(states[0, row].square().sum(), embedded)
@@ -56,13 +56,13 @@ def test_the_last_of_14_states_depends_on_the_stacked_windows_and_position_0(
     assert found.nonzero().flatten().tolist() == [0, *range(first, LENGTH)]
 
 
-def test_no_state_depends_on_the_token_that_it_guesses_or_on_later_ones() -> None:
+def test_no_state_depends_on_the_token_it_predicts_or_on_later_ones() -> None:
     for row in range(LENGTH):
         assert dependence(weak(3, 2), row)[row + 1 :].abs().sum() == 0
 
 
 def test_unshifted_targets_would_be_seen() -> None:
-    """State t sees token t: were that the target, there would be nothing to guess."""
+    """State t sees token t; if that were its target, there would be nothing to predict."""
     assert dependence(weak(3, 2), 5)[5] > 0
 
 
@@ -79,14 +79,14 @@ def test_memory_of_length_one_adds_the_same_vector_everywhere() -> None:
     assert layer.in_proj_weight.grad[2 * WIDTH :].abs().max() > 0
 
 
-@pytest.mark.parametrize("decoder", [WEAK, ENHANCED], ids=["seed", "retromae"])
-def test_the_decoder_knows_the_encoder_only_by_its_state_at_cls(decoder) -> None:
+@pytest.mark.parametrize("decoder", [WEAK, ENHANCED], ids=["weak", "retromae"])
+def test_the_decoder_sees_only_the_encoders_cls_state(decoder) -> None:
     gradient = state_gradient(tiny_model(decoder))
     assert gradient[:, 0].abs().min() > 0
     assert gradient[:, 1:].abs().max() == 0
 
 
-def test_all_encoder_states_as_memory_would_be_noticed() -> None:
+def test_a_decoder_that_sees_all_encoder_states_would_be_noticed() -> None:
     model = tiny_model(WEAK)
 
     class Leaking(WeakDecoder):
@@ -98,7 +98,7 @@ def test_all_encoder_states_as_memory_would_be_noticed() -> None:
 
 
 def state_gradient(model: Pretrained) -> Tensor:
-    """Of the decoder's loss at the encoder's last states, by the pass that training makes."""
+    """Gradient of the decoder's loss at the encoder's last states, from the same forward pass as in training."""
     batch = sequences(4, shortest=LENGTH)
     states = model.encode(batch.read, batch.present).detach().requires_grad_()
     model.decoder.memory = states  # type: ignore[union-attr]
@@ -107,9 +107,9 @@ def state_gradient(model: Pretrained) -> Tensor:
     return gradient
 
 
-@pytest.mark.parametrize("decoder", [WEAK, Enhanced(kind="retromae", mask_ratio=0.0)], ids=["seed", "retromae"])
-def test_a_new_decoder_hears_the_tokens_as_well_as_h0(decoder) -> None:
-    """Embeddings have a deviation of .02, h0 one of 1: without a norm the tokens would hardly be heard."""
+@pytest.mark.parametrize("decoder", [WEAK, Enhanced(kind="retromae", mask_ratio=0.0)], ids=["weak", "retromae"])
+def test_a_new_decoder_responds_to_the_tokens_as_well_as_to_h0(decoder) -> None:
+    """Embeddings have a standard deviation of 0.02 and h0 one of 1: without a norm, tokens would hardly matter."""
     model, present = tiny_model(decoder), torch.ones(4, LENGTH, dtype=torch.bool)
     h0 = functional.layer_norm(torch.randn(4, WIDTH), [WIDTH])
     first, second = (model.decode(h0, sequences(4, seed, LENGTH).tokens, present) for seed in (0, 1))
@@ -148,7 +148,7 @@ def test_the_enhanced_decoder_never_shows_a_token_to_its_own_position(seed: int,
     assert hidden.diagonal(1).all()
 
 
-def test_the_enhanced_decoder_sees_the_wanted_share() -> None:
+def test_the_enhanced_decoder_sees_the_requested_share() -> None:
     torch.manual_seed(0)
     hidden = EnhancedDecoder(SHAPE, masked=0.7)._hidden(torch.ones(400, LENGTH, dtype=torch.bool))
     others = torch.ones(LENGTH - 1, LENGTH, dtype=torch.bool)
@@ -157,8 +157,8 @@ def test_the_enhanced_decoder_sees_the_wanted_share() -> None:
     assert hidden[:, others].float().mean() == pytest.approx(0.7, abs=0.01)
 
 
-@pytest.mark.parametrize("decoder", [WEAK, ENHANCED], ids=["seed", "retromae"])
-def test_both_losses_begin_near_the_logarithm_of_the_vocabulary(decoder) -> None:
+@pytest.mark.parametrize("decoder", [WEAK, ENHANCED], ids=["weak", "retromae"])
+def test_both_losses_start_near_the_log_of_the_vocabulary_size(decoder) -> None:
     model = tiny_model(decoder)
     batch = sequences(64)
     with torch.no_grad():

@@ -18,7 +18,7 @@ ALLOWED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("architecture", ALLOWED)
-def test_what_guesses_masked_tokens_can_be_built(architecture: str) -> None:
+def test_encoders_that_predict_masked_tokens_can_be_built(architecture: str) -> None:
     params = NewEncoder(kind="new", model_type=architecture, config=ALLOWED[architecture])
     encoder = new_encoder(params, train_vocabulary(lambda: [["topic"]], 60))
     assert encoder.config.model_type == architecture
@@ -26,7 +26,7 @@ def test_what_guesses_masked_tokens_can_be_built(architecture: str) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["t5", "vit", "gpt2", "bart"])
-def test_what_guesses_none_and_what_has_a_decoder_of_its_own_is_refused(architecture: str) -> None:
+def test_other_models_and_encoder_decoders_are_refused(architecture: str) -> None:
     params = NewEncoder(kind="new", model_type=architecture)
-    with pytest.raises(InputError, match=f"model_type: '{architecture}' is no encoder that guesses masked tokens"):
+    with pytest.raises(InputError, match=f"model_type: '{architecture}' is not an encoder that predicts masked tokens"):
         new_encoder(params, train_vocabulary(lambda: [["topic"]], 60))

@@ -1,4 +1,4 @@
-"""The h0 gap says how much a decoder needs h0: oracle of *Less is More*, section 4, on texts where it must show."""
+"""The h0 gap says how much a decoder needs h0 (*Less is More*, section 4), on texts where this must show."""
 
 from itertools import combinations
 from statistics import mean
@@ -16,7 +16,7 @@ FIRST_WORD, WORDS_OF_A_TEXT = 5, 3
 
 
 def texts(count: int, generator: Generator) -> Sequences:
-    """Every text repeats three words of its own, so that what was read before says as much of the next as h0 does."""
+    """Each text repeats three words, so that the previous words say as much about the next one as h0 does."""
     own = torch.rand(count, VOCABULARY - FIRST_WORD, generator=generator).argsort(dim=1)[:, :WORDS_OF_A_TEXT]
     tokens = FIRST_WORD + own.gather(1, torch.randint(WORDS_OF_A_TEXT, (count, LENGTH), generator=generator))
     tokens[:, 0] = 2
@@ -26,7 +26,7 @@ def texts(count: int, generator: Generator) -> Sequences:
 
 
 def gap_after_training(window: int | None) -> float:
-    model, generator = tiny_model(Weak(kind="seed", layers=1, window=window)), Generator().manual_seed(0)
+    model, generator = tiny_model(Weak(kind="weak", layers=1, window=window)), Generator().manual_seed(0)
     optimiser = torch.optim.AdamW(model.train().parameters(), lr=1e-2)
     for _ in range(200):
         batch = texts(32, generator)
@@ -39,12 +39,12 @@ def gap_after_training(window: int | None) -> float:
     return shuffled - own
 
 
-def test_the_gap_is_positive_and_larger_where_the_decoder_sees_less() -> None:
+def test_the_gap_is_positive_and_larger_if_the_decoder_sees_less() -> None:
     blind, whole = gap_after_training(1), gap_after_training(None)
     assert blind > whole + 0.1 > 0.3
 
 
-def test_the_other_h0_is_not_of_the_neighbour_which_may_be_the_same_text() -> None:
+def test_the_other_h0_is_not_the_neighbours_which_may_be_of_the_same_text() -> None:
     model, whole = tiny_model(WEAK), sequences(6, shortest=LENGTH)
     twins = Sequences(*(part.repeat_interleave(2, dim=0) for part in whole))
     _, own, shuffled = validation_sums(model, [twins])

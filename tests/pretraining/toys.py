@@ -1,4 +1,4 @@
-"""A pre-training small enough to run in a second."""
+"""Pre-training small enough to run in a second."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ WIDTH = 16
 VOCABULARY = 50
 LENGTH = 14
 SHAPE = Shape(width=WIDTH, heads=2, feed_forward=32, positions=LENGTH + 2, dropout=0.0)
-WEAK = Weak(kind="seed", layers=3, window=2)
+WEAK = Weak(kind="weak", layers=3, window=2)
 
 ENCODER: dict[str, Any] = {
     "kind": "new",
@@ -34,7 +34,7 @@ ENCODER: dict[str, Any] = {
 }
 PARAMS: dict[str, Any] = {
     "encoder": ENCODER,
-    "decoder": {"kind": "seed"},
+    "decoder": {"kind": "weak"},
     "max_length": 16,
     "batch_size": 6,
     "mini_batch_size": 4,
@@ -68,7 +68,7 @@ def tiny_model(decoder: Weak | Enhanced | None) -> Pretrained:
 
 
 def sequences(count: int, seed: int = 0, shortest: int = 5) -> Sequences:
-    """Random tokens, of which some are padding (0) and some chosen."""
+    """Sequences of random tokens, some of them padding (0) and some chosen."""
     generator = np.random.default_rng(seed)
     tokens = torch.from_numpy(generator.integers(5, VOCABULARY, (count, LENGTH)))
     lengths = torch.from_numpy(generator.integers(shortest, LENGTH + 1, count))
@@ -80,7 +80,7 @@ def sequences(count: int, seed: int = 0, shortest: int = 5) -> Sequences:
 
 
 def pretrain_job(folder: Path, **changes: Any) -> PretrainJob:
-    """A job on ``data/pairs`` of the working directory, which is written where there is none."""
+    """A job on ``data/pairs`` in the working directory, which is written if it does not exist."""
     if not Path("data/pairs").exists():
         write_pairs("toys", topic_pairs(60))
     return plan_pretraining(

@@ -64,10 +64,10 @@ def write_artifacts(
     mined: tuple[str, ...] = (),
     by_tokens: tuple[str, ...] = (),
 ) -> None:
-    """All that the report reads, but for retrieval ``by_tokens`` of these runs.
+    """Write everything that the report reads, except the token results of the runs in ``by_tokens``.
 
-    ``collections`` are evaluated beside the held-out one. Every variant is trained on contextual and on random batches,
-    the first one on ``mined`` batches as well; those in ``pretrained`` start from a model of their own.
+    ``collections`` are evaluated in addition to the held-out one. Every variant is trained on contextual and on random
+    batches, the first one on ``mined`` batches as well. Variants in ``pretrained`` start from a model of their own.
     """
     (folder / "dvc.yaml").write_text(PIPELINE)
     runs = _runs(variants, pretrained, mined)
@@ -96,7 +96,7 @@ def write_artifacts(
 
 
 def write_evaluation(file: Path, systems: Mapping[str, float], collections: Iterable[str] = ("held_out",)) -> None:
-    """Scores of systems by their nDCG@10 on the first collection, and the table by domain beside them."""
+    """Write scores derived from each system's nDCG@10 on the first collection, and the table by domain."""
     by_collection = {
         name: {system: scores(value + place / 50) for system, value in systems.items()}
         for place, name in enumerate(collections)
@@ -112,7 +112,7 @@ def write_evaluation(file: Path, systems: Mapping[str, float], collections: Iter
 
 
 def write_trials(file: Path) -> None:
-    """Trials of an experiment, the seeds of a setting apart from each other."""
+    """Write trials of an experiment; the seeds of a setting are not in consecutive rows."""
     write_tsv(
         file,
         [
@@ -136,7 +136,7 @@ def write_trials(file: Path) -> None:
 
 
 def write_tokens(folder: Path, run: str) -> None:
-    """``results/tokens/RUN*.tsv``."""
+    """Write ``results/tokens/RUN*.tsv``."""
     rows = [
         {"retrieved": count, "imputation": name, "ndcg@10": 0.5, "recall@100": 0.8, "imputed": 0.4}
         for count in (10, 100)
@@ -151,7 +151,7 @@ def scores(ndcg: float) -> dict[str, float]:
 
 
 def _runs(variants: tuple[str, ...], pretrained: tuple[str, ...], mined: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """The group ``runs``."""
+    """Return the parameter group ``runs``."""
     runs = {}
     for variant in variants:
         start = f"models/start/{variant if variant in pretrained else 'minilm'}"

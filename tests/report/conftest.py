@@ -8,7 +8,7 @@ from stages.report import stage
 
 @pytest.fixture
 def make_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
-    """Run the stage where its artifacts are; what it says comes back."""
+    """Run the stage in the folder with its artifacts and return its summary."""
 
     def run() -> str:
         monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""What is on a page."""
+"""Read what a page contains."""
 
 from collections import Counter
 from html.parser import HTMLParser
@@ -39,5 +39,5 @@ def page_in(folder: Path) -> str:
 
 
 def section_of(page: str, name: str) -> str:
-    """The HTML of one section."""
+    """Return the HTML of one section."""
     return page.split(f'<section id="{name}">')[1].split("</section>")[0]

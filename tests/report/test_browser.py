@@ -43,7 +43,7 @@ parent.document.body.append(result);
 
 
 def measure(page: Path, width: int, profile: Path) -> dict[str, Any]:
-    """What a browser makes of the page in a frame of ``width``: its own windows are 500 wide at least."""
+    """Measure the page in a frame of ``width``, because a browser's own windows are at least 500 wide."""
     content = escape(page.read_text(encoding="utf-8").replace("</body>", MEASURE + "</body>"))
     host = page.with_name("host.html")
     frame = f'<iframe width="{width}" height="900" style="border: 0" srcdoc="{content}"></iframe>'
@@ -56,7 +56,7 @@ def measure(page: Path, width: int, profile: Path) -> dict[str, Any]:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no 'chromium' on PATH")
 @pytest.mark.parametrize("width", [400, 1200])
-def test_a_browser_shows_all_of_the_page_without_scrolling_sideways(
+def test_a_browser_shows_the_whole_page_without_scrolling_sideways(
     tmp_path: Path, make_report: Callable[..., str], width: int
 ):
     collections = ("scifact", "a_collection_with_an_unusually_long_name")

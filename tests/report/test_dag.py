@@ -26,7 +26,7 @@ GROUPS: dict[str, Any] = {
 
 
 def chain(edges: set[tuple[int, int]], count: int) -> list[Stage]:
-    """Stages ``s0``...; an edge's source writes what its target reads."""
+    """Return stages ``s0``...; the source of each edge writes what its target reads."""
     return [
         Stage(
             name=f"s{number}",
@@ -45,7 +45,7 @@ def read(folder: Path, groups: dict[str, Any], pipeline: str = PIPELINE) -> list
 
 
 def heads(drawing: Drawing) -> set[tuple[str, str]]:
-    """Stages at the tail and at the head of each arrow, one pair per head."""
+    """Return the stages at the tail and at the head of each arrow, one pair per head."""
     at = {point: stage.name for stage, point in drawing.boxes}
     ends = [(arrow, at[arrow.points[0]], at[arrow.points[-1]]) for arrow in drawing.arrows]
     ahead = {(start, end) for arrow, start, end in ends if arrow.ahead}
@@ -54,7 +54,7 @@ def heads(drawing: Drawing) -> set[tuple[str, str]]:
     return ahead | back
 
 
-def test_arrows_are_the_dependencies_that_no_others_imply(tmp_path: Path):
+def test_arrows_are_the_dependencies_that_others_do_not_imply(tmp_path: Path):
     drawing = draw(read(tmp_path, GROUPS | {"mine": {}}))
     assert heads(drawing) == {
         ("ingest", "pretrain"),
@@ -77,7 +77,7 @@ def test_arrows_are_the_dependencies_that_no_others_imply(tmp_path: Path):
     assert not any(arrow.back for arrow in drawing.arrows)
 
 
-def test_a_stage_that_later_runs_of_another_wait_for_has_an_arrow_with_two_heads(tmp_path: Path):
+def test_a_stage_that_later_runs_of_another_one_wait_for_has_an_arrow_with_two_heads(tmp_path: Path):
     drawing = draw(read(tmp_path, GROUPS))
     at = {stage.name: point for stage, point in drawing.boxes}
     both = [arrow.points for arrow in drawing.arrows if arrow.ahead and arrow.back]
@@ -86,7 +86,7 @@ def test_a_stage_that_later_runs_of_another_wait_for_has_an_arrow_with_two_heads
     assert {("train", "mine"), ("mine", "train"), ("train", "evaluate")} <= heads(drawing)
 
 
-def test_a_longer_way_back_is_an_arrow_of_its_own(tmp_path: Path):
+def test_a_longer_cycle_has_a_separate_arrow_back(tmp_path: Path):
     reads = {"mine": [["data/encoded"]], "train": [["raw"], ["data/mined"]], "encode": [["models/a"]]}
     writes = {"mine": ["data/mined"], "train": ["models/a", "models/b"], "encode": ["data/encoded"]}
     drawing = draw(Stage(name=name, many=True, reads=reads[name], writes=writes[name]) for name in reads)
@@ -95,7 +95,7 @@ def test_a_longer_way_back_is_an_arrow_of_its_own(tmp_path: Path):
     assert heads(drawing) == {("train", "encode"), ("encode", "mine"), ("mine", "train")}
 
 
-def test_a_loop_is_one_stage_that_runs_often_and_one_over_nothing_none(tmp_path: Path):
+def test_a_loop_is_one_stage_and_a_loop_over_nothing_is_left_out(tmp_path: Path):
     every = ["pack", "fetch", "pretrain", "mine", "train", "evaluate", "tokens"]
     assert [stage.name for stage in read(tmp_path, GROUPS) if stage.many] == every
     for group, stage in (("pretrain", "pretrain"), ("mine", "mine"), ("tokens", "tokens")):
@@ -121,13 +121,13 @@ def test_a_loop_over_a_group_that_the_report_does_not_read_is_refused(tmp_path: 
         read(tmp_path, GROUPS, pipeline)
 
 
-def test_stages_in_a_circle_are_refused():
+def test_stages_in_a_cycle_are_refused():
     with pytest.raises(InputError, match="depend on each other: s0, s1"):
         draw(chain({(0, 1), (1, 0)}, 2))
 
 
 @given(st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda edge: edge[0] < edge[1])))
-def test_arrows_go_right_and_no_box_or_arrow_lies_on_another_box(edges: set[tuple[int, int]]):
+def test_arrows_go_right_and_no_box_or_arrow_overlaps_another_box(edges: set[tuple[int, int]]):
     drawing = draw(chain(edges, 7))
     width, height = drawing.box
     places = [point for _, point in drawing.boxes]

@@ -16,7 +16,7 @@ ALWAYS = ["results", "pipeline", "counts", "clusters", "hardness", "curves"]
 SOMETIMES = ["pretraining", "tokens", "experiments"]
 
 
-def test_the_page_has_all_sections_in_order_but_those_without_content(tmp_path: Path, make_report: Report):
+def test_the_page_has_all_sections_with_content_in_order(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path)
     assert "best nDCG@10 on held-out queries 0.623 (biencoder)" in make_report()
     page = page_in(tmp_path)
@@ -31,7 +31,7 @@ def test_the_page_has_all_sections_in_order_but_those_without_content(tmp_path: 
     assert len(SECTIONS) == len(ALWAYS + SOMETIMES)
 
 
-def test_the_page_begins_with_what_came_out(tmp_path: Path, make_report: Report):
+def test_the_page_starts_with_a_summary(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path)
     make_report()
     summary = page_in(tmp_path).split('<p class="summary">')[1].split("</p>")[0]
@@ -61,7 +61,7 @@ def test_the_same_artifacts_give_the_same_bytes_in_another_process(tmp_path: Pat
     assert page_in(tmp_path) == first
 
 
-def test_texts_of_users_are_escaped(tmp_path: Path, make_report: Report):
+def test_user_text_is_escaped(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, ("<i>scifact",), ("biencoder", "<i>cde"), ("<i>cde",), ("<i>mined",), ("<i>cde",))
     write_tokens(tmp_path, "<i>cde")
     make_report()
@@ -70,7 +70,7 @@ def test_texts_of_users_are_escaped(tmp_path: Path, make_report: Report):
     assert [DOMAINS[1], "40", "4", "43", "39"] in reader.rows
 
 
-def test_the_page_needs_nothing_else(tmp_path: Path, make_report: Report):
+def test_the_page_is_self_contained(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, ("scifact",))
     make_report()
     page, reader = page_in(tmp_path), Reader(page_in(tmp_path))
@@ -79,7 +79,7 @@ def test_the_page_needs_nothing_else(tmp_path: Path, make_report: Report):
     assert str(tmp_path) not in page
 
 
-def test_ids_are_unique_and_every_reference_has_one(tmp_path: Path, make_report: Report):
+def test_ids_are_unique_and_every_reference_resolves(tmp_path: Path, make_report: Report):
     variants = ("biencoder", "cde", "seed")
     write_artifacts(tmp_path, ("scifact", "vaswani"), variants, variants[1:], ("mined-1", "mined-2"), variants)
     for run in variants:
@@ -91,7 +91,7 @@ def test_ids_are_unique_and_every_reference_has_one(tmp_path: Path, make_report:
     assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', page)) <= set(ids)
 
 
-def test_every_chart_says_what_it_shows(tmp_path: Path, make_report: Report):
+def test_every_chart_has_its_own_description(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, ("scifact",), ("seed", "cde"), ("seed", "cde"), by_tokens=("seed", "cde"))
     for run in ("seed", "cde"):
         write_tokens(tmp_path, run)
@@ -138,7 +138,7 @@ def test_a_missing_artifact_is_named_with_its_stage(tmp_path: Path, make_report:
     assert not (tmp_path / "report").exists()
 
 
-def test_a_result_of_another_form_is_refused(tmp_path: Path, make_report: Report):
+def test_a_malformed_result_is_refused(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path)
     (tmp_path / "results/train/biencoder.tsv").write_text("step\tloss\taccuracy\n1\tlow\t0.5\n")
     with pytest.raises(InputError, match=r"biencoder\.tsv, at 0\.loss: .*run the stage 'train' again"):

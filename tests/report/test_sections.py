@@ -1,4 +1,4 @@
-"""What the sections show, but for results."""
+"""What the sections other than results show."""
 
 import re
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def test_clusters_are_shown_with_their_extremes(tmp_path: Path, make_report: Rep
     ]
 
 
-def test_what_is_masked_is_told_by_reason(tmp_path: Path, make_report: Report):
+def test_masked_shares_are_shown_by_reason(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path)
     make_report()
     rows = {row[0]: row[1:] for row in Reader(page_in(tmp_path)).rows if row}
@@ -84,7 +84,7 @@ def test_runs_on_the_same_batches_differ_in_their_dashes(tmp_path: Path, make_re
     assert len(set(styles)) == 2
 
 
-def test_pretraining_is_shown_with_what_a_decoder_learnt_where_there_was_one(tmp_path: Path, make_report: Report):
+def test_pretraining_is_shown_with_the_decoders_charts_if_there_was_a_decoder(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, variants=("seed", "cde"), pretrained=("seed",))
     make_report()
     section = section_of(page_in(tmp_path), "pretraining")
@@ -124,12 +124,12 @@ def test_costs_of_benchmarks_are_not_shown(tmp_path: Path, make_report: Report):
     assert "experiments" not in Reader(page_in(tmp_path)).ids
 
 
-def test_trials_whose_measures_are_no_numbers_are_refused(tmp_path: Path, make_report: Report):
+def test_trials_whose_measures_are_not_numbers_are_refused(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path)
     file = tmp_path / "experiments/cde/home.tsv"
     file.parent.mkdir(parents=True)
     file.write_text("model\tseed\tbatches\ncde\t0\trandom\n")
-    with pytest.raises(InputError, match=r"cde/home\.tsv: .*'random'; columns behind 'seed' hold numbers"):
+    with pytest.raises(InputError, match=r"cde/home\.tsv: .*'random'; columns after 'seed' must be numbers"):
         make_report()
     assert not (tmp_path / "report").exists()
 
@@ -150,7 +150,7 @@ def test_retrieval_by_tokens_is_shown_for_the_runs_that_have_it(tmp_path: Path, 
     ]
 
 
-def test_what_training_retrieved_is_shown_where_all_runs_of_a_variant_tell_it(tmp_path: Path, make_report: Report):
+def test_a_measure_is_shown_if_all_runs_of_a_variant_have_it(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, variants=("biencoder", "xtr"))
     rows = [{"step": step, "loss": 1, "accuracy": 0, "z": 3, "missed_positives": 0.1} for step in range(1, 5)]
     common = ["Loss", "Accuracy"]

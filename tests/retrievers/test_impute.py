@@ -1,4 +1,4 @@
-"""Document scores out of retrieved tokens, against the definition and the paper's counts."""
+"""Document scores from retrieved tokens, compared with the definition and the paper's operation counts."""
 
 from typing import get_args
 
@@ -14,7 +14,10 @@ Grid = NDArray[np.float32]
 
 
 def retrieved(seed: int, k: int, documents: int = 6, tokens: int = 3) -> tuple[Grid, NDArray[np.int64], Grid]:
-    """What three query tokens retrieve of three tokens a document, and all similarities ``(3, documents, 3)``."""
+    """What three query tokens retrieve from ``tokens`` tokens per document, and all similarities.
+
+    Returns similarities ``(3, k)``, their documents ``(3, k)``, and the grid ``(3, documents, tokens)``.
+    """
     grid = np.random.default_rng(seed).uniform(-1, 1, (3, documents, tokens)).astype(np.float32)
     flat = grid.reshape(3, -1)
     best = np.argsort(-flat, axis=1)[:, :k]
@@ -22,7 +25,7 @@ def retrieved(seed: int, k: int, documents: int = 6, tokens: int = 3) -> tuple[G
 
 
 def by_definition(similarities: Grid, documents: NDArray[np.int64], imputation: Imputation) -> dict[int, float]:
-    """Section 3.2, document by document."""
+    """Scores by the definition in section 3.2, document by document."""
     scores = {}
     for document in set(documents.flatten().tolist()) - {-1}:
         terms = []
@@ -48,7 +51,7 @@ def by_definition(similarities: Grid, documents: NDArray[np.int64], imputation: 
     lost=st.integers(0, 3),
     imputation=st.sampled_from(["last", "none", "mean", "constant"]),
 )
-def test_scores_are_those_of_the_definition(seed: int, k: int, lost: int, imputation: Imputation) -> None:
+def test_scores_match_the_definition(seed: int, k: int, lost: int, imputation: Imputation) -> None:
     similarities, documents, _ = retrieved(seed, k)
     documents[seed % 3, max(k - lost, 0) :] = -1  # an approximate index finds fewer
     found = collect(similarities, documents)
@@ -59,8 +62,7 @@ def test_scores_are_those_of_the_definition(seed: int, k: int, lost: int, imputa
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_the_last_score_bounds_the_mean_of_maxima_from_above_and_meets_it_in_the_end(seed: int) -> None:
-    """Oracle 8."""
+def test_imputing_the_last_score_bounds_the_mean_of_maxima_from_above_and_converges_to_it(seed: int) -> None:
     before: dict[int, float] = {}
     for k in range(1, 19):
         similarities, documents, grid = retrieved(seed, k)
@@ -82,14 +84,14 @@ def test_the_share_of_imputed_similarities_is_counted() -> None:
 
 
 @pytest.mark.parametrize("imputation", get_args(Imputation))
-def test_nothing_retrieved_is_no_document(imputation: Imputation) -> None:
+def test_without_retrieved_tokens_there_are_no_documents(imputation: Imputation) -> None:
     for shape in ((2, 0), (0, 4), (2, 3)):
         found = collect(np.zeros(shape, np.float32), np.full(shape, -1))
         assert len(found.documents) == len(found.scores(imputation)) == 0 and found.imputed_share == 0
 
 
-def test_the_papers_count_of_operations() -> None:
-    """Table 1: n 16, k' 100, m 55, d 128, r 2.5."""
+def test_operation_counts_match_the_paper() -> None:
+    """Table 1: n = 16, k' = 100, m = 55, d = 128, r = 2.5."""
     gathered, imputed = colbert_operations(16, 100, 55, 128), xtr_operations(16, 100, 2.5)
     assert (gathered, imputed) == (361_881_600, 89_600)
     assert gathered / imputed == pytest.approx(4038.9, abs=0.1)

@@ -1,4 +1,4 @@
-"""Exact search against sorting everything."""
+"""Exact search, compared with sorting all scores."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_search_equals_a_stable_sort_of_all_scores(seed: int, q: int, n: int, k:
     assert np.array_equal(scores, np.take_along_axis(everything, expected, axis=1))
 
 
-def test_no_queries_and_no_documents_give_empty_results() -> None:
+def test_no_queries_or_no_documents_give_empty_results() -> None:
     some, none = np.ones((2, 3), np.float32), np.ones((0, 3), np.float32)
     assert search.search(none, some, 5)[0].shape == (0, 2)
     assert search.search(some, none, 5)[0].shape == (2, 0)

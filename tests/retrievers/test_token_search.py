@@ -1,4 +1,4 @@
-"""The index of tokens, and search in it."""
+"""The token index, and search in it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ WIDTH = 128
 
 
 def texts(count: int, seed: int, longest: int = 6, width: int = WIDTH) -> TokenVectors:
-    """Texts of one token and more; the second has none."""
+    """Texts of 1 to ``longest`` tokens; only the second text has none."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, longest + 1, count)
     lengths[1] = 0
@@ -34,7 +34,7 @@ def texts(count: int, seed: int, longest: int = 6, width: int = WIDTH) -> TokenV
 
 
 def mean_of_maxima(queries: TokenVectors, documents: TokenVectors) -> NDArray[np.float32]:
-    """``(Q, N)``; a document without tokens has -inf."""
+    """Exact scores ``(Q, N)``; a document without tokens scores -inf."""
     grid = queries.vectors @ documents.vectors.T
     columns = np.split(grid, np.cumsum(documents.lengths)[:-1], axis=1)
     maxima = np.stack([each.max(axis=1, initial=-np.inf) for each in columns], axis=1)
@@ -66,7 +66,7 @@ def test_every_document_is_ranked_once_however_few_tokens_are_retrieved(imputati
     assert (np.diff(scores, axis=1) <= 1e-6).all()
 
 
-def test_an_index_is_saved_mapped_and_added_to(tmp_path: Path) -> None:
+def test_an_index_can_be_saved_mapped_and_extended(tmp_path: Path) -> None:
     queries, first, second = texts(5, 5), texts(20, 6), texts(10, 7)
     TokenIndex.build(first.vectors, first.lengths, "m").save(tmp_path / "index")
     index = TokenIndex.open(tmp_path / "index", "m")
@@ -81,10 +81,10 @@ def test_an_index_is_saved_mapped_and_added_to(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["index"]
 
 
-def test_another_models_index_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
+def test_another_models_index_and_a_missing_one_are_refused(tmp_path: Path) -> None:
     documents = texts(20, 6)
     TokenIndex.build(documents.vectors, documents.lengths, "one").save(tmp_path / "index")
-    with pytest.raises(InputError, match="made by a model with the hash one, searched with one of other"):
+    with pytest.raises(InputError, match="built with a model of hash one, opened with one of hash other"):
         TokenIndex.open(tmp_path / "index", "other")
     with pytest.raises(InputError, match="nowhere: no index here"):
         TokenIndex.open(tmp_path / "nowhere", "one")
@@ -102,14 +102,14 @@ def same_size(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "owners.npy").write_bytes(b""), r"owners\.npy: not what was saved"),
-        (other_owners, r"owners\.npy: not what was saved"),
+        (lambda folder: (folder / "owners.npy").write_bytes(b""), r"owners\.npy: changed since it was saved"),
+        (other_owners, r"owners\.npy: changed since it was saved"),
         (lambda folder: (folder / "owners.npy").unlink(), r"owners\.npy: missing"),
-        (lambda folder: (folder / "index.faiss").write_bytes(b"rubbish"), r"index\.faiss: not what was saved"),
-        (same_size, r"index\.faiss: no index that FAISS can read; build it again"),
+        (lambda folder: (folder / "index.faiss").write_bytes(b"rubbish"), r"index\.faiss: changed since it was saved"),
+        (same_size, r"index\.faiss: not an index that FAISS can read; build it again"),
         (lambda folder: (folder / "index.faiss").unlink(), r"index\.faiss: missing"),
-        (lambda folder: (folder / "index.json").write_text("{}"), r"index\.json: does not describe an index"),
-        (lambda folder: (folder / "index.json").write_text("{"), r"index\.json: does not describe an index"),
+        (lambda folder: (folder / "index.json").write_text("{}"), r"index\.json: not a valid index description"),
+        (lambda folder: (folder / "index.json").write_text("{"), r"index\.json: not a valid index description"),
         (lambda folder: (folder / "index.json").unlink(), "no index here"),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_damaged_index_is_refused(tmp_path: Path, damage: Callable[[Path], Non
         TokenIndex.open(tmp_path / "index", "m")
 
 
-def test_of_two_that_add_to_one_saved_index_the_second_has_to_open_it_again(tmp_path: Path) -> None:
+def test_an_opened_index_that_was_replaced_on_disk_must_be_opened_again(tmp_path: Path) -> None:
     documents, more = texts(20, 6), texts(10, 7)
     TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path / "index")
     first, second, third = (TokenIndex.open(tmp_path / "index", "m") for _ in range(3))
@@ -130,18 +130,18 @@ def test_of_two_that_add_to_one_saved_index_the_second_has_to_open_it_again(tmp_
     first.save(tmp_path / "index")
     first.add(more.vectors, more.lengths)
     first.save(tmp_path / "index")
-    with pytest.raises(InputError, match="index: saved anew since it was opened; open it again and add to that"):
+    with pytest.raises(InputError, match="index: replaced since it was opened; open it again and add the documents"):
         second.save(tmp_path / "index")
-    with pytest.raises(InputError, match="saved anew since it was opened"):
+    with pytest.raises(InputError, match="replaced since it was opened"):
         third.add(more.vectors, more.lengths)
     assert third.documents == 20
     assert TokenIndex.open(tmp_path / "index", "m").documents == 40
 
 
-def test_an_index_replaces_nothing_but_an_index(tmp_path: Path) -> None:
+def test_saving_an_index_replaces_nothing_but_an_index(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     documents = texts(20, 6)
-    with pytest.raises(InputError, match="holds other files than an index"):
+    with pytest.raises(InputError, match="contains files other than an index"):
         TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
 
@@ -149,16 +149,16 @@ def test_an_index_replaces_nothing_but_an_index(tmp_path: Path) -> None:
 def test_vectors_that_do_not_fit_are_refused() -> None:
     documents = texts(20, 6)
     index = TokenIndex.build(documents.vectors, documents.lengths, "m")
-    with pytest.raises(InputError, match="vectors of documents that have 1 tokens in all"):
+    with pytest.raises(InputError, match="vectors, but lengths sum to 1"):
         index.add(documents.vectors, np.array([1]))
-    with pytest.raises(InputError, match="this index holds those of 128 dimensions"):
+    with pytest.raises(InputError, match="this index needs 128 dimensions"):
         index.add(documents.vectors[:, :5], documents.lengths)
-    with pytest.raises(InputError, match="this index holds those of 128 dimensions"):
+    with pytest.raises(InputError, match="this index needs 128 dimensions"):
         search_tokens(index, documents._replace(vectors=documents.vectors[:, :5]), 10)
     assert (len(index), index.documents) == (len(documents.vectors), 20)
 
 
-def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(
+def test_a_compressed_index_finds_nearly_the_same_as_an_exact_one_and_can_be_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("batchwright.retrievers.xtr.index._CODES", 4)
@@ -178,7 +178,7 @@ def test_a_compressed_index_finds_nearly_what_the_exact_one_does_and_is_mapped(
     assert np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) > 5
     opened.add(vectors[:10], lengths[:1])
     assert (len(opened), opened.documents) == (3010, 301)
-    with pytest.raises(InputError, match="a compressed index needs 3000; build an exact one"):
+    with pytest.raises(InputError, match="only 500 tokens: a compressed index needs at least 3000; build an exact one"):
         TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
 
 
@@ -191,7 +191,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return describe(folder / "model")
 
 
-def test_a_trained_folder_retrieves_as_its_vectors_say(model: Path) -> None:
+def test_a_trained_model_ranks_by_the_similarities_of_its_vectors(model: Path) -> None:
     queries, documents = ["one two", "three", ""], ["one two three", "", "three four", "topic1"]
     encoder = load_token_model(model, 16)
     sides = encode_tokens(encoder, queries, "query"), encode_tokens(encoder, documents, "document")

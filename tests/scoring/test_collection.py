@@ -1,4 +1,4 @@
-"""What is retrieved from: held-out pairs and BEIR folders."""
+"""Test collections: held-out pairs and BEIR folders."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,12 +31,12 @@ def collect(queries: int = 100, documents: int = 1000) -> Collection:
 
 
 def texts(collection: Collection) -> dict[str, set[str]]:
-    """Query texts with the texts of their relevant documents."""
+    """Map query texts to the texts of their relevant documents."""
     documents = {document.id: document.text for document in collection.documents}
     return {query.text: {documents[key] for key in collection.relevant[query.id]} for query in collection.queries}
 
 
-def test_held_out_queries_and_no_others_are_asked_for_all_their_documents(corpus: Path) -> None:
+def test_the_queries_are_exactly_the_held_out_ones_with_all_their_documents(corpus: Path) -> None:
     pairs, fish = topic_pairs(30), topic_pairs(20, seed=1)
     expected = {query: {document} for query, document in [*pairs[:8], *fish[:2]]}
     expected[pairs[0][0]].add("topic0 second answer")
@@ -59,7 +59,7 @@ def test_a_query_keeps_the_domain_that_decides_its_prefix(corpus: Path) -> None:
     assert domains["topic1 asks too"] == "birds"
 
 
-def test_one_text_asked_in_two_domains_is_two_queries(workspace: Path) -> None:
+def test_the_same_query_text_in_two_domains_is_two_queries(workspace: Path) -> None:
     write_rows("birds", [("who?", "a bird", "test")])
     write_rows("fish", [("who?", "a fish", "test")])
     collection = collect()
@@ -76,12 +76,12 @@ def test_the_collection_is_cut_to_size_but_relevant_documents_stay(corpus: Path,
     assert relevant <= {document.id for document in collection.documents}
 
 
-def test_the_draw_follows_content_and_larger_draws_hold_smaller_ones(corpus: Path) -> None:
+def test_draws_are_reproducible_and_larger_draws_contain_smaller_ones(corpus: Path) -> None:
     assert collect(5, 20) == collect(5, 20)
     assert {query.id for query in collect(5).queries} <= {query.id for query in collect(7).queries}
 
 
-def test_without_held_out_pairs_there_is_nothing_to_evaluate(workspace: Path) -> None:
+def test_a_corpus_without_held_out_pairs_is_refused(workspace: Path) -> None:
     write_pairs("birds", topic_pairs(5))
     with pytest.raises(InputError, match=r"data/pairs: no held-out pairs to evaluate on; raise ingest\.held_out"):
         collect()
@@ -99,7 +99,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_beir_folder_asks_the_queries_that_have_a_relevant_document(folder: Path) -> None:
+def test_a_beir_folder_gives_the_queries_that_have_a_relevant_document(folder: Path) -> None:
     collection = beir(folder)
     assert collection.name == "tiny-facts"
     assert [(query.id, query.text, query.domain) for query in collection.queries] == [
@@ -129,9 +129,7 @@ def empty_corpus(folder: Path) -> None:
         (empty_corpus, r"tiny-facts: no judged queries, or no documents"),
     ],
 )
-def test_a_beir_folder_that_cannot_be_used_is_explained(
-    folder: Path, harm: Callable[[Path], None], message: str
-) -> None:
+def test_an_unusable_beir_folder_is_explained(folder: Path, harm: Callable[[Path], None], message: str) -> None:
     harm(folder)
     with pytest.raises(InputError, match=message):
         beir(folder)

@@ -1,4 +1,4 @@
-"""Metrics against values worked out by hand."""
+"""Metrics, checked against values worked out by hand."""
 
 from math import log2
 
@@ -20,7 +20,7 @@ def collection(relevant: dict[str, dict[str, int]], documents: int = 150) -> Col
     )
 
 
-def test_graded_relevance_and_places_count_as_defined() -> None:
+def test_graded_relevance_and_ranks_count_as_defined() -> None:
     relevant = {"first": {"d3": 1}, "graded": {"d1": 2, "d2": 1}, "missed": {"d149": 1}, "late": {"d10": 1, "d50": 1}}
     ranking = np.tile(np.arange(100), (4, 1))
     ranking[0, [0, 3]] = [3, 0]
@@ -34,7 +34,7 @@ def test_graded_relevance_and_places_count_as_defined() -> None:
     assert average(scored, ["first", "missed"]) == {"ndcg@10": 0.5, "mrr@10": 0.5, "recall@100": 0.5}
 
 
-def test_no_document_is_no_hit() -> None:
+def test_a_missing_document_is_not_a_hit() -> None:
     relevant = {"none": {"d149": 1}, "last": {"d149": 1}}
     scored = score_queries(collection(relevant), np.array([[-1, -1], [149, -1]]))
     assert scored["none"] == {"ndcg@10": 0.0, "mrr@10": 0.0, "recall@100": 0.0}

@@ -1,4 +1,4 @@
-"""What fine-tuning begins with."""
+"""The model that fine-tuning starts from."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["toy", "toy-bert"], ids=["mean pooling", "a plain BERT"])
-def test_the_vector_is_the_state_at_cls_whatever_the_folder_says(tmp_path: Path, name: str) -> None:
+def test_the_vector_is_the_cls_state_whatever_pooling_the_folder_has(tmp_path: Path, name: str) -> None:
     write_toy_model(tmp_path / "toy")
     model = build_learner(seed_job(tmp_path, tmp_path / name)).model.eval()
     features = preprocess(model, ["w1 w2 w3", "w4"])
@@ -40,17 +40,17 @@ def test_the_vector_is_the_state_at_cls_whatever_the_folder_says(tmp_path: Path,
     assert torch.allclose(embed(saved, preprocess(saved, ["w1 w2 w3", "w4"])), expected, atol=1e-6)
 
 
-def test_a_model_without_a_state_at_cls_is_refused(tmp_path: Path) -> None:
+def test_a_model_without_a_cls_state_is_refused(tmp_path: Path) -> None:
     static = StaticEmbedding(toy_tokenizer(), embedding_dim=8)
     SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"), create_model_card=False)
     for number, start in enumerate((tmp_path / "static", save_t5(tmp_path / "t5"))):
-        with pytest.raises(InputError, match=f"model '{start}': gives no state at CLS; take an encoder such as BERT"):
+        with pytest.raises(InputError, match=f"model '{start}': has no CLS state; use an encoder such as BERT"):
             build_learner(seed_job(tmp_path / str(number), start))
 
 
 @pytest.mark.parametrize("change", [{"hidden_size": 8}, {"vocab_size": 9}])
-def test_weights_of_other_shapes_than_config_json_says_are_refused(tmp_path: Path, change: dict[str, int]) -> None:
+def test_weights_whose_shapes_contradict_config_json_are_refused(tmp_path: Path, change: dict[str, int]) -> None:
     file = write_toy_model(tmp_path / "toy") / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    with pytest.raises(InputError, match=r"its weights do not have the shapes that its config.json says"):
+    with pytest.raises(InputError, match=r"the shapes of its weights do not match its config.json"):
         load_model(tmp_path / "toy", 16, "cpu")

@@ -1,4 +1,4 @@
-"""Retrieval by tokens as a stage."""
+"""The stage ``tokens``, which measures retrieval by tokens."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_shares_by_rank_count_the_querys_token_and_relevant_documents() -> None:
 
 
 def one_token_documents(count: int) -> tuple[TokenIndex, TokenVectors]:
-    """Documents of one token each, less and less like the query's two, of which the second is a special one."""
+    """Documents of one token each, ever less similar to the query's two tokens, the second of which is special."""
     angles = np.linspace(0, 1, count)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     index = TokenIndex.build(vectors, np.ones(count, np.int64), "m")
@@ -43,7 +43,7 @@ def asking_for(wanted: int, documents: int) -> Collection:
     return Collection(name="toys", queries=texts[:1], documents=texts, relevant={"0": {str(wanted): 1}})
 
 
-def test_a_document_of_which_nothing_was_retrieved_is_not_found() -> None:
+def test_a_document_without_retrieved_tokens_is_not_found() -> None:
     index, queries = one_token_documents(70)
     found = {
         wanted: [row["recall@100"] for row in _measure(index, queries, asking_for(wanted, 70))] for wanted in (0, 69)
@@ -51,7 +51,7 @@ def test_a_document_of_which_nothing_was_retrieved_is_not_found() -> None:
     assert found == {0: [1.0] * 4, 69: [0.0] * 4}
 
 
-def test_the_querys_special_tokens_do_not_count_by_rank() -> None:
+def test_the_querys_special_tokens_are_not_counted() -> None:
     index, queries = one_token_documents(3)
     ids = np.array([7, 2, 2])
     rows = _ranks(index, queries, ids, [2], asking_for(1, 3))

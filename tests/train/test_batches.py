@@ -1,4 +1,4 @@
-"""Reading training batches, and how many steps they make."""
+"""Reading training batches, and planning the number of steps."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def reader(folder: Path, size: int = 9, hard_negatives: int = 2) -> BatchReader:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 9))
-def test_the_ranks_rows_together_are_the_batch(tmp_path_factory: pytest.TempPathFactory, world: int) -> None:
+def test_the_rows_of_all_ranks_make_up_the_batch(tmp_path_factory: pytest.TempPathFactory, world: int) -> None:
     read = reader(tmp_path_factory.mktemp("batches")).read
     whole = read(0, slice(None))
     parts = [read(0, slice(rank, None, world)) for rank in range(world)]
@@ -56,13 +56,13 @@ def test_texts_get_the_prefix_of_their_domain(tmp_path: Path) -> None:
 ROW_PLACES = [(2, 0), (2, 1), (3, 0), (3, 1), (5, 0), (6, 0), (6, 1), (7, 0), (7, 1)]
 
 
-def test_no_more_hard_negatives_than_asked_for_are_read(tmp_path: Path) -> None:
+def test_no_more_hard_negatives_than_requested_are_read(tmp_path: Path) -> None:
     batch = reader(tmp_path, hard_negatives=0).read(0, slice(None))
     assert batch.negatives == []
     assert batch.negative_counts.tolist() == [0] * 9
 
 
-def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
+def test_the_message_names_a_damaged_shard(tmp_path: Path) -> None:
     batches = reader(tmp_path)
     file = tmp_path / "shards" / "train-00000-of-00002.arrow"
     file.write_bytes(b"\0" * file.stat().st_size)
@@ -70,7 +70,7 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
         batches.read(0, slice(None))
 
 
-def test_a_batch_of_another_size_than_the_manifest_says_is_refused(tmp_path: Path) -> None:
+def test_a_batch_whose_size_differs_from_the_manifest_is_refused(tmp_path: Path) -> None:
     folder = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4)), toy_batch(toy_rows(3))])
     with pytest.raises(InputError, match="3 rows, the manifest says 4"):
         BatchReader(ShardSet.open(folder), PREFIXES, 0).read(1, slice(None))
@@ -97,9 +97,9 @@ def test_steps_follow_epochs_and_limit(tmp_path: Path) -> None:
     assert [epoch_of(manifest, step) for step in range(6)] == [1, 1, 1, 2, 2, 2]
 
 
-def test_more_steps_or_epochs_than_packed_are_refused_with_what_to_change(tmp_path: Path) -> None:
+def test_more_steps_or_epochs_than_packed_are_refused_with_advice(tmp_path: Path) -> None:
     manifest = Manifest.read(write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4))]))
-    with pytest.raises(InputError, match=r"epochs is 2, the shards hold 1; lower it, or raise pack.epochs"):
+    with pytest.raises(InputError, match=r"epochs is 2, but the shards hold 1; lower it, or raise pack.epochs"):
         planned_steps(manifest, common(epochs=2))
-    with pytest.raises(InputError, match=r"steps is 5, 1 epoch\(s\) of the shards hold 1 batches"):
+    with pytest.raises(InputError, match=r"steps is 5, but 1 epoch\(s\) of the shards hold 1 batches"):
         planned_steps(manifest, common(steps=5))

@@ -1,4 +1,4 @@
-"""The biencoder's gradient, with masks and hard negatives, against the formula on one graph."""
+"""The biencoder's gradient, with masks and hard negatives, against the formula in one autograd graph."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ TEMPERATURE = 0.1
 
 
 @pytest.mark.parametrize("hard_negatives", [0, 2])
-def test_backward_gives_the_gradient_of_the_formula(
+def test_backward_computes_the_gradient_of_the_formula(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard_negatives: int
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))

@@ -1,4 +1,4 @@
-"""Two processes against one."""
+"""Training with two processes against training with one."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ WORLD = 2
         ("biencoder", {}),
         ("cde", {"context_documents": 4, "null_share": 0.3}),
         ("cde", {"context_documents": 9, "null_share": 0.3, "context_reads_text": False}),
-        ("xtr", {"k": 9, "learning_rate": 1e-7}),  # what is retrieved jumps, and so would larger steps
+        ("xtr", {"k": 9, "learning_rate": 1e-7}),  # retrieval is discontinuous, so steps must be tiny
         ("xtr", {"score": "colbert"}),
     ],
 )
@@ -54,7 +54,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
 
 
 def ragged_rows(seed: int) -> list[dict[str, object]]:
-    """Texts and negatives of all lengths and counts, so that no two ranks pad alike."""
+    """Rows with texts of all lengths and any number of negatives, so that no two ranks pad alike."""
     rows = toy_rows(7, seed)
     for number, row in enumerate(rows):
         row["query"] = f"{row['query']} {' '.join(WORDS[: number % 5])}".strip()

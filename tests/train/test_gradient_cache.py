@@ -29,7 +29,7 @@ def test_any_chunk_size_gives_the_gradient_of_one_big_batch(
 ) -> None:
     model.train(dropout)
     queries, documents = _texts(size)
-    # Dropout draws once a chunk: the big batch is the same chunks, all kept in one graph.
+    # Dropout draws once per chunk, so the big batch runs as the same chunks, kept in one graph.
     whole = _gradient(model, lambda texts: _attached(model, texts, chunk if dropout else size), queries, documents)
     cached = _cached_gradient(model, queries, documents, chunk)
     assert torch.cosine_similarity(whole, cached, dim=0) > 0.99999

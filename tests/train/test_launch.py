@@ -1,4 +1,4 @@
-"""Ray Train around the training: this process, and two real workers on a real local cluster."""
+"""Launching training with Ray Train: in this process, and with two real workers on a local cluster."""
 
 import re
 from collections.abc import Iterator
@@ -62,11 +62,9 @@ def test_two_ray_workers_train_as_this_process_does(
     assert not trained.scratch.exists()
 
 
-def test_what_a_worker_has_to_say_reaches_the_user(
-    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workers_message_reaches_the_user(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
-    with pytest.raises(InputError, match=r"at step \d the loss is nan, .*; lower its learning_rate"):
+    with pytest.raises(InputError, match=r"at step \d the loss is nan and .*; lower its learning_rate"):
         launch(job(tmp_path, learning_rate=1e30, max_grad_norm=1e30, warmup_ratio=0), train)
     assert not (tmp_path / "out" / "model").exists()
 
@@ -85,7 +83,7 @@ def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypa
         launch(job(tmp_path), train)
 
 
-def test_only_the_launcher_imports_ray_and_only_the_index_of_tokens_faiss() -> None:
+def test_only_the_launcher_imports_ray_and_only_the_token_index_faiss() -> None:
     root = Path(__file__).parents[2]
     imports = re.compile(r"^\s*(?:import|from)\s+(ray|faiss|apache_beam)\b", re.MULTILINE)
     found = {

@@ -1,4 +1,4 @@
-"""Masked InfoNCE against a loop that is obvious."""
+"""Masked InfoNCE and hinge loss against plain double loops."""
 
 import math
 
@@ -111,7 +111,7 @@ def test_hinge_equals_a_double_loop(seed: int, size: int, negatives: int) -> Non
     assert math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def test_hinge_gives_no_gradient_to_triplets_with_enough_distance() -> None:
+def test_hinge_gives_no_gradient_to_triplets_beyond_the_margin() -> None:
     scores = torch.tensor([[3.0, 1.5], [0.5, 1.0]], requires_grad=True)
     nothing = torch.zeros(2, 2, dtype=torch.bool)
     hinge(scores, nothing, torch.zeros(2, 0)).loss.backward()

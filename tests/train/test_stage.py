@@ -1,4 +1,4 @@
-"""The stage's command."""
+"""The command of the stage ``train``."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def test_a_run_may_differ_from_the_common_parameters(project: Path) -> None:
         ({"temprature": 1}, "unknown parameter 'train.biencoder.temprature'; did you mean 'temperature'?"),
     ],
 )
-def test_bad_parameters_are_named(
+def test_the_message_names_bad_parameters(
     project: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], message: str
 ) -> None:
     values = yaml.safe_load((project / "params.yaml").read_text())
@@ -90,7 +90,7 @@ def test_bad_parameters_are_named(
         ({"step": 3}, "unknown parameter 'runs.biencoder.step'; did you mean 'steps'?"),
     ],
 )
-def test_a_bad_run_is_named(project: Path, change: dict[str, object], message: str) -> None:
+def test_the_message_names_what_is_wrong_with_a_run(project: Path, change: dict[str, object], message: str) -> None:
     values = yaml.safe_load((project / "params.yaml").read_text())
     values["runs"]["biencoder"] |= change
     write_params(project, values)
@@ -100,7 +100,7 @@ def test_a_bad_run_is_named(project: Path, change: dict[str, object], message: s
     assert not (project / "models").exists()
 
 
-def test_an_unknown_run_and_missing_shards_end_with_one_line(
+def test_an_unknown_run_and_missing_shards_are_one_line_errors(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InputError, match=r"no parameter group 'runs\.biencodr'; did you mean 'biencoder'"):
@@ -109,7 +109,7 @@ def test_an_unknown_run_and_missing_shards_end_with_one_line(
     with pytest.raises(SystemExit) as exit:
         run("train", lambda: main("biencoder"))
     assert exit.value.code == 1
-    assert capsys.readouterr().err.endswith("missing; run the stage 'pack' again\n")
+    assert capsys.readouterr().err.endswith("train-00001-of-00002.arrow: no such file; run the stage 'pack' again\n")
 
 
 def test_the_summary_averages_the_first_and_last_steps() -> None:

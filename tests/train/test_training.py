@@ -42,7 +42,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_training_lowers_the_loss_and_the_curve_has_a_row_a_step(tmp_path: Path, start: Path, shards: Path) -> None:
+def test_training_lowers_the_loss_and_the_curve_has_one_row_per_step(tmp_path: Path, start: Path, shards: Path) -> None:
     train(toy_job(tmp_path, start, shards, mini_batch_size=12, learning_rate=1e-2))
     rows = read_tsv(tmp_path / "curve.tsv", made_by="train")
     assert [row["step"] for row in rows] == [str(step + 1) for step in range(STEPS)]
@@ -94,7 +94,7 @@ def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     assert not [file for file in scratch.rglob("*") if file.is_file()]
 
 
-def test_another_parameter_does_not_resume_a_stale_state(tmp_path: Path, start: Path, shards: Path) -> None:
+def test_a_run_with_another_parameter_does_not_resume(tmp_path: Path, start: Path, shards: Path) -> None:
     one, other = (toy_job(tmp_path, start, shards, temperature=value) for value in (0.1, 0.2))
     assert one.scratch != other.scratch
 
@@ -132,13 +132,13 @@ def test_the_card_has_a_header_and_no_path(tmp_path: Path, start: Path, shards: 
 def test_a_loss_that_is_not_finite_ends_training_with_a_message_and_no_model(
     tmp_path: Path, start: Path, shards: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"at step \d+ the loss is nan, .*; lower its learning_rate"):
+    with pytest.raises(InputError, match=r"at step \d+ the loss is nan and .*; lower its learning_rate"):
         train(toy_job(tmp_path, start, shards, learning_rate=1e30, max_grad_norm=1e30, warmup_ratio=0))
     assert not (tmp_path / "model").exists()
     assert not (tmp_path / "curve.tsv").exists()
 
 
-def test_a_folder_that_holds_no_model_and_too_long_texts_are_refused(tmp_path: Path, start: Path, shards: Path) -> None:
+def test_a_folder_without_a_model_and_too_long_texts_are_refused(tmp_path: Path, start: Path, shards: Path) -> None:
     with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 64"):
         train(toy_job(tmp_path, start, shards, max_length=64))
     (tmp_path / "empty").mkdir()
@@ -173,7 +173,7 @@ def test_retrieve_finds_what_brute_force_finds(start: Path) -> None:
     assert np.allclose(np.take_along_axis(cosine, best, axis=1), scores, atol=1e-5)
 
 
-def test_a_static_model_is_trained_too_and_reads_texts_whole(tmp_path: Path, shards: Path) -> None:
+def test_a_static_model_can_be_trained_and_reads_whole_texts(tmp_path: Path, shards: Path) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(toy_tokenizer(), embedding_dim=16)], device="cpu")
     static.save(str(tmp_path / "static"), create_model_card=False)
     train(toy_job(tmp_path / "out", tmp_path / "static", shards, learning_rate=0.01, max_length=2))

@@ -1,4 +1,4 @@
-"""Toy models and toy shards, made on the spot."""
+"""Toy models and toy shards for tests."""
 
 import shutil
 from collections.abc import Sequence
@@ -76,14 +76,14 @@ def toy_rows(count: int, seed: int = 0, negatives: int = 0) -> list[dict[str, ob
 
 
 def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | None = None) -> pa.RecordBatch:
-    """One record batch; without ``masked`` every other document is a negative."""
+    """One record batch; without ``masked``, every other document is a negative."""
     mask = np.zeros((len(rows), len(rows)), bool) if masked is None else masked
     full = [row | {"mask": bits} for row, bits in zip(rows, pack_mask(mask), strict=True)]
     return pa.RecordBatch.from_pylist(full, schema=SHARD_SCHEMA)
 
 
 def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int = 1) -> Path:
-    """Two shards (one where there is one batch) and their manifest."""
+    """Write two shards, or one if there is only one batch, and their manifest."""
     folder.mkdir(parents=True)
     size = len(batches[0])
     half = (len(batches) + 1) // 2
@@ -119,7 +119,7 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
 
 
 def toy_job(folder: Path, start_model: Path, shards: Path, variant: str = "biencoder", **changes: object) -> TrainJob:
-    """A job in ``folder``; ``changes`` go to the start model's description or to the group that has the key."""
+    """A job in ``folder``; each of ``changes`` goes to the start model's description or the group that has its key."""
     common: dict[str, object] = {
         "epochs": 1,
         "mini_batch_size": 4,

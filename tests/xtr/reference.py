@@ -1,4 +1,4 @@
-"""What the scores are by definition: in loops, and with all similarities at once."""
+"""Scores by definition: in loops, and with all similarities at once."""
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ def looped(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
 
 
 def dense(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
-    """Scores ``(B, N)`` out of one grid of all similarities, by autograd."""
+    """Scores ``(B, N)`` from one grid of all similarities, differentiable by autograd."""
     grid = torch.einsum("bqd,nld->bqnl", queries.vectors, documents.vectors)
     grid = grid.masked_fill(~documents.mask, -torch.inf)
     pool = int(documents.mask.sum())
@@ -45,7 +45,7 @@ def dense(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
 
 
 def random_tokens(generator: torch.Generator, texts: int, length: int, width: int = 6) -> Tokens:
-    """Unit vectors in float64, each text padded at random; padding holds rubbish."""
+    """Unit vectors in float64, each text padded at random; padding holds arbitrary vectors."""
     vectors = functional.normalize(torch.randn(texts, length, width, generator=generator, dtype=torch.float64), dim=-1)
     lengths = torch.randint(1, length + 1, (texts, 1), generator=generator)
     return Tokens(vectors, torch.arange(length) < lengths)

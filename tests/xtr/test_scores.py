@@ -32,7 +32,7 @@ def retain(text: Tokens) -> Tokens:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=seeds, k=some_k, elements=st.sampled_from([1, 7, 60, 10**6]))
-def test_any_chunks_give_what_the_loops_and_the_grid_give(seed: int, k: int | None, elements: int) -> None:
+def test_any_chunks_give_the_scores_of_the_loops_and_the_grid(seed: int, k: int | None, elements: int) -> None:
     queries, documents = random_case(seed)
     expected = looped(queries, documents, k)
     torch.testing.assert_close(dense(queries, documents, k), expected, **EXACT)
@@ -62,7 +62,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
 
 
 class Held(TorchDispatchMode):
-    """Notes the most bytes that all tensors made inside held at any time."""
+    """Records the peak number of bytes held by tensors made inside the block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def held_at_most(way: Callable[[Tokens, Tokens], Tensor], gradient: bool = True)
     return held.most
 
 
-def test_a_few_chunks_of_similarities_are_held_and_not_in_pieces_all() -> None:
+def test_only_a_few_chunks_of_similarities_are_held_at_once() -> None:
     grid = 60 * 20 * 60 * 20 * 8
 
     def in_pieces(queries: Tokens, documents: Tokens) -> Tensor:
@@ -110,7 +110,7 @@ def test_a_few_chunks_of_similarities_are_held_and_not_in_pieces_all() -> None:
     assert held_at_most(in_pieces) > grid
 
 
-def test_nothing_is_kept_for_a_gradient_that_nobody_asks_for() -> None:
+def test_nothing_is_kept_for_a_gradient_that_is_not_needed() -> None:
     places = 60 * 20 * 60 * 4  # an int32 for each query token and document
     with_gradient, without = (
         held_at_most(lambda q, d: score(q, d, None, 40_000).values, gradient) for gradient in (True, False)
@@ -127,8 +127,7 @@ def test_documents_without_any_token_score_0() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, more=st.integers(0, 50))
-def test_a_k_of_the_whole_pool_or_more_is_colbert(seed: int, more: int) -> None:
-    """Oracle 1."""
+def test_k_of_the_pool_size_or_more_is_colbert(seed: int, more: int) -> None:
     queries, documents = random_case(seed)
     similarities = torch.einsum("bqd,nld->bqnl", *(each.vectors for each in (queries, documents)))
     maxima = similarities.masked_fill(~documents.mask, -torch.inf).amax(dim=3) * queries.mask[:, :, None]
@@ -141,13 +140,11 @@ def test_a_k_of_the_whole_pool_or_more_is_colbert(seed: int, more: int) -> None:
 
 @pytest.mark.parametrize(("k", "expected"), [(1, [0.5, 0]), (2, [0.5, -0.3]), (3, [0.5, -0.3]), (4, [0.5, -0.3])])
 def test_retrieved_negative_similarities_count(k: int, expected: list[float]) -> None:
-    """Oracle 2."""
     documents = tokens([[0.5, 0], [-0.9, 0]], [[-0.3, 0], [-0.8, 0]])
     assert score(tokens([[1, 0]]), documents, k).values.tolist() == [expected]
 
 
 def test_a_score_is_the_mean_over_query_tokens_that_retrieved() -> None:
-    """Oracle 3."""
     one = score(tokens([[1, 0]] * 3 + [[-1, 0]]), tokens([[0.5, 0]] * 3), 3)
     assert one.values.item() == pytest.approx(0.25, abs=1e-15) and one.retrieving.item() == 4
     two = score(tokens([[-0.5] * 8] * 4), tokens([[0.25] * 8] * 3, [[0.25] * 8] * 3), 6)
@@ -156,10 +153,10 @@ def test_a_score_is_the_mean_over_query_tokens_that_retrieved() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, k=some_k, order=st.permutations(range(5)), padding=st.integers(0, 3))
-def test_padding_changes_nothing_and_permuting_permutes(
+def test_padding_changes_nothing_and_permuted_documents_permute_the_scores(
     seed: int, k: int | None, order: list[int], padding: int
 ) -> None:
-    """Oracle 4; among equal similarities, too: sums of eighths are exact, wherever a product stands."""
+    """Ties included: vectors are in eighths, so that sums are exact in any order."""
     queries, documents = (Tokens((each.vectors * 2).round() / 8, each.mask) for each in random_case(seed))
     expected = score(queries, documents, k)
     wider = [
@@ -186,8 +183,7 @@ def test_documents_and_queries_without_tokens_score_zero_and_get_no_gradient(k: 
     assert not score(queries, documents, k).values.any()
 
 
-def test_a_positive_out_scored_by_one_document_gets_no_gradient_where_nothing_of_it_was_retrieved() -> None:
-    """Oracle 5."""
+def test_a_positive_without_retrieved_tokens_gets_no_gradient() -> None:
     queries = retain(tokens([[1, 0], [1, 0]]))
     documents = retain(tokens([[0.1, 0]] * 2, [[0.9, 0]] * 2))
     scores = score(queries, documents, 2).values
@@ -205,7 +201,7 @@ def test_a_positive_out_scored_by_one_document_gets_no_gradient_where_nothing_of
     [(None, 1.0, 1.1876), (None, 0.05, 5.2e-5), (1, 1.0, 2.4286), (1, 0.05, 20.386)],
 )
 def test_the_papers_failure_case(k: int | None, temperature: float, expected: float) -> None:
-    """Oracle 6: a positive that all query tokens find fairly good, negatives each of which one token finds better."""
+    """The positive is fairly similar to all query tokens; each negative is more similar to one of them."""
     positive = [[0.8] * 4] + [[0.0] * 4] * 3
     negatives = [[[0.95 * (row == peak) for row in range(4)]] + [[0.0] * 4] * 3 for peak in range(4)]
     scores = score(tokens(torch.eye(4).tolist()), tokens(positive, *negatives), k).values
@@ -215,7 +211,6 @@ def test_the_papers_failure_case(k: int | None, temperature: float, expected: fl
 
 @pytest.mark.parametrize("k", [None, 7])
 def test_bfloat16_is_accumulated_in_float32(k: int | None) -> None:
-    """Oracle 9."""
     generator = torch.Generator().manual_seed(4)
     queries, documents = (random_tokens(generator, 3, 200, 64) for _ in range(2))
     halves = [Tokens(each.vectors.bfloat16().requires_grad_(), each.mask) for each in (queries, documents)]
@@ -229,7 +224,7 @@ def test_bfloat16_is_accumulated_in_float32(k: int | None) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, k=st.integers(1, 30))
-def test_sentence_transformers_gives_the_same(seed: int, k: int) -> None:
+def test_sentence_transformers_gives_the_same_scores(seed: int, k: int) -> None:
     queries, documents = random_case(seed)
     k = min(k, int(documents.mask.sum()))
     theirs = xtr_scores(queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None], k)

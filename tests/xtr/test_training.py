@@ -1,4 +1,4 @@
-"""Training XTR: the gradient, the folder that comes out."""
+"""Training XTR: the gradient and the saved folder."""
 
 import os
 import subprocess
@@ -70,8 +70,8 @@ def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
         _assert_same(_flat(learner), whole)
 
 
-def test_a_pool_for_each_of_two_workers_gives_another_gradient(tmp_path: Path, shards: Path) -> None:
-    """What the test with two processes would see if each retrieved from its own documents."""
+def test_separate_pools_for_two_workers_would_change_the_gradient(tmp_path: Path, shards: Path) -> None:
+    """What two processes would compute if each retrieved only from its own documents."""
     job = job_with(tmp_path, shards)
 
     def split(queries: Tokens, documents: Tokens) -> Tensor:
@@ -83,7 +83,7 @@ def test_a_pool_for_each_of_two_workers_gives_another_gradient(tmp_path: Path, s
     assert torch.cosine_similarity(whole, apart, dim=0) < 0.98
 
 
-def test_training_learns_and_tells_what_was_retrieved(tmp_path: Path, shards: Path) -> None:
+def test_training_learns_and_reports_what_was_retrieved(tmp_path: Path, shards: Path) -> None:
     job = job_with(tmp_path, shards, mini_batch_size=32, learning_rate=1e-3)
     train(job)
     curve = read_tsv(job.curve, made_by="train")
@@ -91,14 +91,14 @@ def test_training_learns_and_tells_what_was_retrieved(tmp_path: Path, shards: Pa
     assert np.mean(losses[-10:]) < np.mean(losses[:5]) - 0.3
     for row in curve:
         assert 0 <= float(row["missed_positives"]) < 1
-        assert 0 < float(row["z"]) <= 4  # two words and two signs
+        assert 0 < float(row["z"]) <= 4  # two words, CLS and SEP
     rows = toy_rows(40, 99)
     queries, documents = ([str(row[side]) for row in rows] for side in ("query", "document"))
     found = retrieve(job.model, queries, documents, 1, 16)[0][:, 0]
     assert (found == np.arange(40)).mean() > 4 / 40
 
 
-def test_the_folder_loads_where_this_project_is_not(tmp_path: Path, shards: Path) -> None:
+def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path) -> None:
     job = job_with(tmp_path, shards, steps=1, prefixes={"default": {"query": "query: ", "document": "document: "}})
     train(job)
     script = (
@@ -155,7 +155,7 @@ def test_encoders_of_all_kinds_train_and_open_again(tmp_path: Path, shards: Path
     assert sorted(indices[0]) == [0, 1]
 
 
-def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
+def test_bad_start_models_are_refused(tmp_path: Path, shards: Path) -> None:
     static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
     static.save(str(tmp_path / "static"), create_model_card=False)
     with pytest.raises(InputError, match="begins with StaticEmbedding; XTR needs a transformer"):
@@ -177,7 +177,7 @@ def test_bad_starts_are_named(tmp_path: Path, shards: Path) -> None:
         retrieve(job.model, ["w1"], ["w2"], 1, 16)
 
 
-def test_a_start_that_limits_queries_and_documents_itself_reads_max_length(tmp_path: Path) -> None:
+def test_max_length_overrides_the_start_models_own_limits(tmp_path: Path) -> None:
     own = start_from(save_bert(tmp_path / "made"), PLAIN, "cpu")
     own[0].query_length, own[0].document_length = 4, 5
     own.save(str(tmp_path / "start"), create_model_card=False)
@@ -186,7 +186,7 @@ def test_a_start_that_limits_queries_and_documents_itself_reads_max_length(tmp_p
     assert [encode_tokens(model, [long], side).lengths.tolist() for side in ("query", "document")] == [[7], [7]]
 
 
-def test_training_does_without_faiss() -> None:
+def test_training_does_not_need_faiss() -> None:
     code = "import sys; sys.modules['faiss'] = None; import trainers.xtr, trainers.xtr.learner"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -202,7 +202,7 @@ def _learner(job: TrainJob) -> TokenLearner:
 
 
 def _plain(job: TrainJob, scores: Callable[[Tokens, Tokens], Tensor]) -> tuple[float, Tensor]:
-    """The definition: one graph from the texts to the loss, row by row; every token is in every row's pool."""
+    """By definition: one graph from the texts to the loss, row by row; every token is in every row's pool."""
     learner, batch = _learner(job), _batch(job)
     queries, documents = (_embed(learner, texts) for texts in (batch.queries, batch.documents + batch.negatives))
     found = scores(queries, documents) / TEMPERATURE

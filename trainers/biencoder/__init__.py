@@ -1,4 +1,4 @@
-"""The plain biencoder: one encoder for queries and documents, one vector a text, masked InfoNCE."""
+"""The plain biencoder: one encoder for queries and documents, one vector per text, masked InfoNCE."""
 
 from trainers.biencoder.learner import build_learner
 from trainers.biencoder.params import Params

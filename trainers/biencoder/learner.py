@@ -1,4 +1,4 @@
-"""Training the biencoder."""
+"""Trains the biencoder."""
 
 from pathlib import Path
 from typing import cast
@@ -12,5 +12,5 @@ CARD = Path(__file__).with_name("card.md")
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:
-    """The start model, ready to be trained."""
+    """Load the start model, ready for training."""
     return SentenceLearner(job, cast(Params, job.params).temperature, info_nce, CARD)

@@ -1,5 +1,7 @@
-"""CDE, the contextual biencoder: one stage embeds documents of the corpus, the next one reads a text in their light
-(*Contextual Document Embeddings*, section 4.2)."""
+"""CDE, the contextual biencoder: stage 1 embeds context documents, stage 2 embeds a text together with them.
+
+*Contextual Document Embeddings* (arXiv 2410.02525), section 4.2.
+"""
 
 from trainers.cde.learner import ContextualLearner
 from trainers.cde.params import Params

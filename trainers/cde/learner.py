@@ -1,4 +1,4 @@
-"""Training CDE with a gradient cache over both stages."""
+"""Trains CDE with a gradient cache over both stages."""
 
 from pathlib import Path
 from typing import cast
@@ -23,9 +23,9 @@ from trainers.common.train_job import TrainJob
 
 
 class ContextualLearner:
-    """A ``trainers.common.run.Learner`` around a two-stage encoder.
+    """A ``trainers.common.run.Learner`` for a two-stage encoder.
 
-    A batch's context are J of its own documents, or all where it has fewer; queries and documents share it.
+    The queries and documents of a batch share one context: J of the batch's documents, or all of them if it has fewer.
     """
 
     def __init__(self, job: TrainJob) -> None:
@@ -35,8 +35,11 @@ class ContextualLearner:
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
 
     def backward(self, batch: TrainBatch) -> Outcome:
-        """The paper's two-stage gradient cache: loss and its gradient at the embeddings, then stage 2 again, which
-        collects the gradient at the context vectors of all ranks' texts, then stage 1 again."""
+        """See ``Learner``; uses the paper's two-stage gradient cache.
+
+        The loss gives the gradient at the embeddings. Stage 2 then runs again and collects the gradient at the context
+        vectors, over the texts of all ranks. Finally, stage 1 runs again with that gradient.
+        """
         rng = np.random.default_rng([self._job.seed, batch.index])
         context = SharedContext(self.encoder, batch, self._split, self._params.null_share, rng)
         queries = self._read(batch.queries, context.prepared)
@@ -46,7 +49,7 @@ class ContextualLearner:
         return outcome
 
     def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
-        """Write a sentence-transformers folder with its own code and a model card."""
+        """Write a sentence-transformers folder that contains the model's code and a model card."""
         save_contextual(self.model, folder, self._job.info.prefixes.default)
         write_card(folder, Path(__file__).with_name("card.md"), self._job, manifest, steps)
 

@@ -15,10 +15,11 @@ Features = dict[str, Any]
 
 
 class SharedContext:
-    """Stage 1 on J of a batch's documents, all of them where it has fewer.
+    """Runs stage 1 on J of a batch's documents, or on all of them if it has fewer.
 
-    A rank embeds those among its own rows. ``prepared`` is what stage 2 needs of everybody's; it leaves its gradient
-    there, and ``backward`` sends the sum over ranks back.
+    Each rank embeds the chosen documents among its own rows. ``prepared`` is stage 2's input, computed from the context
+    vectors of all ranks. Stage 2 leaves its gradient in ``prepared.grad``; ``backward`` sums that over ranks and
+    backpropagates it.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class SharedContext:
         null_share: float,
         rng: np.random.Generator,
     ) -> None:
-        """``split`` makes texts chunks of model inputs; ``rng`` draws the same on all ranks."""
+        """``split`` turns texts into chunks of model inputs; ``rng`` must draw the same numbers on all ranks."""
         chosen = rng.permutation(batch.size)[: encoder.documents]
         null = torch.from_numpy(rng.random(len(chosen)) < null_share).to(encoder.null.device)
         place_of_row = {row: place for place, row in enumerate(range(batch.size)[batch.rows])}
@@ -44,9 +45,9 @@ class SharedContext:
         self.prepared = self._prepared.detach().requires_grad_()
 
     def backward(self) -> None:
-        """Add what ``prepared.grad`` means for the parameters."""
+        """Backpropagate ``prepared.grad`` into the parameters' gradients."""
         gradient = sum_ranks(torch.zeros_like(self.prepared) if self.prepared.grad is None else self.prepared.grad)
-        # What follows ``prepared`` is the same on all ranks, whose gradients are summed: one of them goes back there.
+        # ``prepare`` is the same on all ranks, and their parameter gradients are summed later: only one rank goes back.
         if rank() == 0 and self._prepared.requires_grad:
             torch.autograd.backward(self._prepared, gradient)
         own = self._vectors.grad

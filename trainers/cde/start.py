@@ -1,4 +1,4 @@
-"""Where CDE's training starts."""
+"""The encoder that CDE training starts from."""
 
 from pathlib import Path
 from typing import cast
@@ -16,14 +16,14 @@ from trainers.cde.params import Params
 
 
 def start_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncoder:
-    """An encoder that begins as the model ``start``, read as ``params`` say.
+    """Build an encoder from the model ``start``, with the settings of ``params`` and ``info``.
 
-    Of a CDE folder all that was trained is taken over, but not the context, which was fitted to a corpus. Of another
-    sentence-transformers model both stages begin as its encoder, its pooling aside.
+    A CDE folder passes on everything that was trained, but not its context, which was fitted to a corpus. With any
+    other sentence-transformers model, both stages start as copies of its transformer; its pooling is not used.
 
     Raises:
-        InputError: there is no such model, it cannot read context vectors, it takes fewer tokens, or it was trained
-            with another ``context_reads_text``.
+        InputError: there is no such model, it cannot read context vectors, it reads fewer tokens than
+            ``info.max_length``, or it was trained with another ``context_reads_text``.
     """
     if info.variant == "cde":
         return _continue_from(start, params, info)

@@ -1,1 +1,1 @@
-"""What all trainings share."""
+"""Code that all variants and pre-training share."""

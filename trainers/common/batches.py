@@ -1,4 +1,4 @@
-"""Training batches as one rank reads them: its own rows' texts, and of all rows what the loss needs."""
+"""Reads training batches for one rank: the texts of its own rows, and the masks and counts of all rows."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,12 @@ from batchwright.formats.shards import ShardSet, unpack_mask
 
 @dataclass(frozen=True, kw_only=True)
 class TrainBatch:
-    """``queries``, ``documents`` and ``negatives`` (row after row) belong to the rank's own ``rows``, prefixed.
+    """A training batch as one rank reads it.
 
-    ``masked`` ``(B, B)`` bool takes document ``j`` out of query ``i``'s negatives; ``negative_counts`` ``(B,)``
-    int64 is how many hard negatives each row has. Both are of the whole batch, on every rank. ``index`` is the
-    batch's number among all that are packed.
+    ``queries``, ``documents`` and ``negatives`` are the prefixed texts of the rank's own ``rows``; ``negatives`` lists
+    their hard negatives row after row. ``masked`` and ``negative_counts`` cover the whole batch on every rank:
+    ``masked`` ``(B, B)`` bool excludes document ``j`` from query ``i``'s negatives, ``negative_counts`` ``(B,)`` int64
+    is the number of hard negatives of each row. ``index`` is the batch's number among all packed batches.
     """
 
     index: int
@@ -30,20 +31,20 @@ class TrainBatch:
 
     @property
     def size(self) -> int:
-        """Rows of the whole batch, B."""
+        """B, the number of rows in the whole batch."""
         return len(self.masked)
 
 
 @dataclass(frozen=True)
 class BatchReader:
-    """Reads training batches out of memory-mapped shards; ``hard_negatives`` is the most taken of a row."""
+    """Reads training batches from memory-mapped shards, with at most ``hard_negatives`` hard negatives per row."""
 
     shards: ShardSet
     prefixes: Prefixes
     hard_negatives: int
 
     def read(self, index: int, rows: slice) -> TrainBatch:
-        """Training batch ``index`` as the rank with ``rows`` sees it.
+        """Read training batch ``index`` for the rank that holds ``rows``.
 
         Raises:
             InputError: the shards are damaged.
@@ -51,7 +52,7 @@ class BatchReader:
         batch = self.shards.batch(index)
         try:
             return self._convert(batch, index, rows)
-        except ValueError as error:  # Arrow's own errors are ValueErrors, too
+        except ValueError as error:  # Arrow's errors are ValueErrors too
             raise InputError(
                 f"{self.shards.folder}: batch {index} is damaged ({error}); run the stage 'pack' again"
             ) from None

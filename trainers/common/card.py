@@ -11,7 +11,7 @@ from trainers.common.train_job import TrainJob
 
 
 def write_card(folder: Path, template: Path, job: TrainJob, manifest: Manifest, steps: int) -> None:
-    """Fill a variant's card template: what the model was trained from, on what and how."""
+    """Write a model card from a variant's template, with the training's start model, batches and parameters."""
     facts = {
         "base_model": f"base_model: {job.info.origin}\n" if _on_hub(job.info.origin) else "",
         "start": job.start_model.name,

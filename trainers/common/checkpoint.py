@@ -1,4 +1,4 @@
-"""The state of an unfinished training, on disk."""
+"""Checkpoints of unfinished training runs."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ Row = dict[str, float | int]
 
 
 def save_checkpoint(file: Path, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR, curve: list[Row]) -> None:
-    """Write the state after ``len(curve)`` steps, atomically."""
+    """Write a checkpoint after ``len(curve)`` steps, atomically."""
     state = {
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
@@ -26,7 +26,7 @@ def save_checkpoint(file: Path, model: nn.Module, optimiser: Optimizer, schedule
 
 
 def load_checkpoint(file: Path, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR) -> list[Row]:
-    """Restore what ``save_checkpoint`` wrote; the curve, empty when there is no such file."""
+    """Restore what ``save_checkpoint`` wrote and return the curve; it is empty if there is no such file."""
     if not file.exists():
         return []
     state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)

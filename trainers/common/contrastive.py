@@ -1,4 +1,4 @@
-"""From embeddings of a batch to the gradient of its loss, for all variants with one vector a text."""
+"""Loss and gradient of a batch, for all variants with one vector per text."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ def contrast_batch(
     temperature: float,
     objective: Objective = info_nce,
 ) -> Outcome:
-    """``objective`` of the whole batch, and its gradient at this rank's rows sent back into the encoder.
+    """Compute ``objective`` over the whole batch, and backpropagate its gradient at this rank's rows.
 
-    ``documents`` are the batch's own documents and, after them, its hard negatives.
+    ``documents`` holds the documents of the rank's rows, followed by their hard negatives.
     """
     present = present_negatives(batch, queries.output.device)
     own_present = present[batch.rows]
@@ -38,13 +38,16 @@ def contrast_batch(
 
 
 def present_negatives(batch: TrainBatch, device: torch.device) -> Tensor:
-    """Which of K places for hard negatives each row fills, ``(B, K)`` bool, the first ones."""
+    """Which places of a ``(B, K)`` table hold a hard negative, as bool; K is the largest count of any row.
+
+    A row with n hard negatives fills its first n places.
+    """
     present = np.arange(batch.negative_counts.max()) < batch.negative_counts[:, None]
     return torch.from_numpy(present).to(device)
 
 
 def spread(negatives: Tensor, present: Tensor) -> Tensor:
-    """Negatives ``(n, ...)`` on their places ``(b, K, ...)``; the others are zero."""
+    """Put negatives ``(n, ...)`` into the places marked in ``present`` ``(b, K)``; all others are zero."""
     places = negatives.new_zeros(*present.shape, *negatives.shape[1:])
     places[present] = negatives
     return places

@@ -1,8 +1,8 @@
-"""One batch over several processes: rank r of W holds rows ``r::W``.
+"""Splits a batch over several processes: rank r of W holds rows ``r::W``.
 
-Every rank computes the loss of the whole batch on gathered, detached embeddings and sends back only the gradient
-at its own rows; the sum over ranks is then the gradient of one process with the whole batch, for any W.
-DistributedDataParallel would average instead, and would synchronise on each chunk of a gradient cache.
+Every rank computes the loss of the whole batch on gathered, detached embeddings, and backpropagates only the gradient
+at its own rows. Summed over ranks, this is the gradient that one process would compute on the whole batch, for any W.
+DistributedDataParallel would average the gradients instead, and synchronise them on every chunk of a gradient cache.
 """
 
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from torch import distributed as dist
 
 
 def rank() -> int:
-    """This process's number."""
+    """This process's rank; 0 without a process group."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def world_size() -> int:
-    """How many processes train."""
+    """The number of processes that train; 1 without a process group."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
@@ -28,12 +28,12 @@ def own_rows() -> slice:
 
 
 def gather_rows(own: Tensor, total: int) -> Tensor:
-    """All ranks' rows in the batch's order, ``(total, ...)``, without gradient."""
+    """Gather the rows of all ranks in the batch's order, ``(total, ...)``, without gradient."""
     own = own.detach()
     world = world_size()
     if world == 1:
         return own
-    # Ranks may differ by one row; collectives need equal shapes.
+    # Ranks may differ by one row, but collectives need equal shapes.
     padded = own.new_zeros(-(-total // world), *own.shape[1:])
     padded[: len(own)] = own
     parts = [torch.empty_like(padded) for _ in range(world)]
@@ -42,7 +42,7 @@ def gather_rows(own: Tensor, total: int) -> Tensor:
 
 
 def pad_rows(own: Tensor) -> Tensor:
-    """Rows ``(n, l, ...)`` with zeros behind them, so that ``l`` is the longest of all ranks'."""
+    """Pad rows ``(n, l, ...)`` with zeros to the largest ``l`` of all ranks."""
     longest = torch.tensor(own.shape[1], device=own.device)
     if world_size() > 1:
         dist.all_reduce(longest, dist.ReduceOp.MAX)
@@ -51,7 +51,7 @@ def pad_rows(own: Tensor) -> Tensor:
 
 
 def sum_ranks(own: Tensor) -> Tensor:
-    """The sum over ranks, without gradient."""
+    """Sum a tensor over ranks, without gradient."""
     total = own.detach()
     if world_size() > 1:
         total = total.clone()
@@ -60,7 +60,7 @@ def sum_ranks(own: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Replace every gradient by its sum over ranks; one that no rank has stays None."""
+    """Replace every gradient by its sum over ranks; a gradient that is None on all ranks stays None."""
     if world_size() == 1:
         return
     trained = [parameter for parameter in parameters if parameter.requires_grad]

@@ -1,4 +1,4 @@
-"""How many steps a training has; step ``i`` reads training batch ``i``."""
+"""The number of steps in a training run; step ``i`` reads training batch ``i``."""
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import Manifest
@@ -6,24 +6,24 @@ from trainers.common.params import Common
 
 
 def planned_steps(manifest: Manifest, common: Common) -> int:
-    """Steps of the packed epochs that ``train.common`` asks for.
+    """The number of steps that ``train.common`` requests.
 
     Raises:
-        InputError: the shards hold fewer epochs or batches than that.
+        InputError: the shards hold fewer epochs or batches than requested, or no batches at all.
     """
     packed = len(manifest.epochs)
     if common.epochs > packed:
-        raise InputError(
-            f"train.common.epochs is {common.epochs}, the shards hold {packed}; lower it, or raise pack.epochs"
-        )
+        raise InputError(f"epochs is {common.epochs}, but the shards hold {packed}; lower it, or raise pack.epochs")
     available = sum(epoch.batches for epoch in manifest.epochs[: common.epochs])
     if common.steps is not None and common.steps > available:
         raise InputError(
-            f"train.common.steps is {common.steps}, {common.epochs} epoch(s) of the shards hold {available} batches; "
-            "lower it, or raise train.common.epochs and pack.epochs"
+            f"steps is {common.steps}, but {common.epochs} epoch(s) of the shards hold {available} "
+            "batches; lower it, or raise epochs and pack.epochs"
         )
     if available == 0:
-        raise InputError("the shards hold no batches; give more pairs or lower pack.batch_size, then pack again")
+        raise InputError(
+            "the shards hold no batches; add pairs or lower pack.batch_size, and run the stage 'pack' again"
+        )
     return common.steps or available
 
 

@@ -1,4 +1,4 @@
-"""Gradient cache: the gradient of one big batch with the memory of one chunk (Gao et al., arXiv 2101.06983)."""
+"""Gradient cache: the gradient of one big batch in the memory of one chunk (Gao et al., arXiv 2101.06983)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +11,14 @@ Inputs = TypeVar("Inputs")
 
 
 class CachedForward(Generic[Inputs]):
-    """Embeddings of ``chunks``, and later the way back from their gradient to the encoder's parameters.
+    """Encodes ``chunks``, and later backpropagates a gradient from their embeddings to the encoder's parameters.
 
-    ``encode`` turns a chunk into a tensor of one row a text. Several chunks run once without and, in
-    ``backward``, once with gradient, under the same random state (dropout); a single one runs once.
-    Stages chain: let ``encode`` of the second read a leaf made of the first one's ``output``, run the
-    second's ``backward``, then the first one's with ``leaf.grad``.
+    ``encode`` turns a chunk into a tensor with one row per text; ``output`` holds all rows, detached. Several chunks
+    are encoded twice: first without gradient, then in ``backward`` with gradient and the same random state, so that
+    dropout repeats. A single chunk is encoded once.
+
+    To chain two stages, let ``encode`` of the second read a leaf made from the first stage's ``output``. Call the
+    second stage's ``backward``, then the first stage's with ``leaf.grad``.
     """
 
     def __init__(self, encode: Callable[[Inputs], Tensor], chunks: Sequence[Inputs]) -> None:
@@ -28,7 +30,7 @@ class CachedForward(Generic[Inputs]):
         self.output = self._attached.detach() if self._attached is not None else self._forward()
 
     def backward(self, gradient: Tensor) -> None:
-        """Add to the parameters' gradients what ``gradient``, of the shape of ``output``, sends back."""
+        """Backpropagate ``gradient``, which has the shape of ``output``, into the parameters' gradients."""
         if self._attached is not None:
             torch.autograd.backward(self._attached, gradient)
             return
@@ -48,7 +50,7 @@ class CachedForward(Generic[Inputs]):
 
 
 class _RandomState:
-    """The generators' state now, on the CPU and on the current GPU."""
+    """A snapshot of the random generators on the CPU and the current GPU."""
 
     def __init__(self) -> None:
         self._cpu = torch.get_rng_state()
@@ -56,7 +58,7 @@ class _RandomState:
 
     @contextmanager
     def replayed(self) -> Iterator[None]:
-        """Go back to this state for the length of the block."""
+        """Run the block from this state, and restore the current state afterwards."""
         with torch.random.fork_rng(devices=[] if self._gpu is None else [torch.cuda.current_device()]):
             torch.set_rng_state(self._cpu)
             if self._gpu is not None:

@@ -6,17 +6,16 @@ from typing import Literal
 
 import torch
 
-import batchwright
-from batchwright.core.fingerprint import files_fingerprint
+from batchwright.core.fingerprint import code_fingerprint
 from batchwright.core.runtime import train_gpus
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Picklable; all paths are absolute, since workers run in folders of their own.
+    """A training job. It can be pickled, and all paths are absolute, since each worker runs in its own folder.
 
-    ``name`` stands in progress bars and file names. ``batch_size`` counts the rows of a batch over all workers.
-    Workers on several machines must share the file system that the paths lie on.
+    ``name`` appears in progress bars and file names. ``batch_size`` is the number of rows in a batch over all workers.
+    Workers on several machines must share the file system that the paths are on.
     """
 
     name: str
@@ -28,10 +27,10 @@ class Job:
 
 
 def training_device() -> Literal["cpu", "cuda"]:
-    """The device that a training process computes on."""
+    """The device that training processes use."""
     return "cuda" if train_gpus(int(torch.cuda.is_available())) else "cpu"
 
 
 def training_code() -> str:
-    """Fingerprint of all code that may decide the result of a training."""
-    return files_fingerprint([Path(__file__).parents[1], Path(str(batchwright.__file__)).parent])
+    """Fingerprint of all code that can affect the result of training."""
+    return code_fingerprint(Path(__file__).parents[1])

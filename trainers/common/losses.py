@@ -1,4 +1,4 @@
-"""Losses of a batch, from the scores of its queries and documents."""
+"""Losses of a batch, computed from the scores of its queries and documents."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from torch.nn import functional
 
 
 class Outcome(NamedTuple):
-    """The mean loss, and the share of queries whose own document outscores all that it is compared with.
+    """The mean loss, and the accuracy: the share of queries whose positive outscores all their negatives.
 
-    ``measures`` are further columns of the training curve, by name, the same in every step.
+    ``measures`` are additional columns of the training curve, by name; every step must have the same ones.
     """
 
     loss: Tensor
@@ -20,21 +20,27 @@ class Outcome(NamedTuple):
 
 
 Objective = Callable[[Tensor, Tensor, Tensor], Outcome]
-"""A loss of ``scores`` ``(B, B)``, whose diagonal are the positives; of ``masked`` ``(B, B)`` bool, the false negatives
-(the diagonal is disregarded); and of ``negative_scores`` ``(B, K)``, each row's own hard negatives, -inf for none."""
+"""A loss as a function of three tensors.
+
+``scores`` ``(B, B)`` has the positives on its diagonal. ``masked`` ``(B, B)`` bool is True for false negatives; its
+diagonal is ignored. ``negative_scores`` ``(B, K)`` are the scores of each row's own hard negatives, -inf if absent."""
 
 
 def info_nce(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Outcome:
-    """InfoNCE: cross-entropy of each row's positive among what is not masked (equation 4 of *Contextual Document
-    Embeddings*, arXiv 2410.02525)."""
+    """InfoNCE: cross-entropy of each row's positive among the unmasked documents and the row's own hard negatives.
+
+    *Contextual Document Embeddings* (arXiv 2410.02525), equation 4.
+    """
     scores = _compared(scores, masked, negative_scores)
     loss = functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
     return Outcome(loss, _accuracy(scores))
 
 
 def hinge(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Outcome:
-    """max(0, 1 - (s+ - s-)), the mean over a query's negatives, then over queries (*Less is More*, section 3); a query
-    all of whose negatives are masked counts 0."""
+    """Hinge loss: max(0, 1 - (s+ - s-)), averaged over each query's negatives, then over queries.
+
+    *Less is More* (arXiv 2102.09206), section 3. A query whose negatives are all masked counts as 0.
+    """
     scores = _compared(scores, masked, negative_scores)
     positive = scores.diagonal()
     negative = torch.isfinite(scores) & ~torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
@@ -51,12 +57,16 @@ def compare(
     temperature: float,
     objective: Objective = info_nce,
 ) -> Outcome:
-    """``objective`` of unit vectors' inner products, divided by ``temperature``.
+    """Compute ``objective`` on the inner products of unit vectors, divided by ``temperature``.
 
     Args:
-        queries: ``(B, d)``; ``documents``: ``(B, d)``, row ``i`` the positive of query ``i``.
-        masked: ``(B, B)`` bool, document ``j`` is no negative of query ``i``; the diagonal is disregarded.
-        negatives: ``(B, K, d)``, each query's own hard negatives; ``absent`` ``(B, K)`` bool where there is none.
+        queries: ``(B, d)``.
+        documents: ``(B, d)``; row ``i`` is the positive of query ``i``.
+        masked: ``(B, B)`` bool, True if document ``j`` is not a negative of query ``i``; the diagonal is ignored.
+        negatives: ``(B, K, d)``, each query's own hard negatives.
+        absent: ``(B, K)`` bool, True where a query has no hard negative.
+        temperature: Divides all inner products.
+        objective: The loss.
     """
     scores = queries @ documents.T / temperature
     own = torch.einsum("bd,bkd->bk", queries, negatives) / temperature
@@ -64,7 +74,7 @@ def compare(
 
 
 def _compared(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Tensor:
-    """``(B, B + K)``, -inf where there is nothing to compare with."""
+    """Scores ``(B, B + K)`` of documents and hard negatives, -inf for those that are masked or absent."""
     diagonal = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
     return torch.cat([scores.masked_fill(masked & ~diagonal, -torch.inf), negative_scores], dim=1)
 

@@ -9,13 +9,13 @@ from trainers.common.params import Optimisation
 
 
 def build_optimiser(model: nn.Module, params: Optimisation, steps: int) -> tuple[AdamW, LambdaLR]:
-    """Optimiser and schedule for ``steps`` steps; biases and norms, which have one dimension, do not decay."""
+    """Build optimiser and schedule for ``steps`` steps. Biases and norms, which have one dimension, do not decay."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [each for each in trained if each.ndim > 1], "weight_decay": params.weight_decay},
         {"params": [each for each in trained if each.ndim <= 1], "weight_decay": 0.0},
     ]
     optimiser = AdamW(groups, lr=params.learning_rate)
-    warmup_ratio = round(params.warmup_ratio * steps)
-    schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warmup_ratio, steps)  # type: ignore[no-untyped-call]
+    warmup = round(params.warmup_ratio * steps)
+    schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warmup, steps)  # type: ignore[no-untyped-call]
     return optimiser, schedule

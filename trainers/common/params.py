@@ -9,11 +9,11 @@ class Optimisation(Params):
     """AdamW with linear warm-up and linear decay to zero."""
 
     learning_rate: float = Field(gt=0)
-    """The highest, at the end of warm-up."""
+    """Peak learning rate, reached at the end of warm-up."""
     warmup_ratio: float = Field(ge=0, lt=1)
-    """Share of the steps in which the learning rate rises."""
+    """Share of the steps during which the learning rate warms up."""
     weight_decay: float = Field(ge=0)
-    """Of matrices; biases and norms do not decay."""
+    """Weight decay for weight matrices and embeddings; biases and norms do not decay."""
     max_grad_norm: float = Field(gt=0)
     """Gradients are clipped to this norm."""
 
@@ -24,15 +24,15 @@ class Common(Optimisation):
     epochs: int = Field(ge=1)
     """How many of the packed epochs to train on."""
     steps: int | None = Field(default=None, ge=1)
-    """Ends training earlier."""
+    """Stops training after this many steps; null trains on every batch of the epochs."""
     hard_negatives: int = Field(default=0, ge=0)
-    """The most of a pair's own hard negatives that join its negatives."""
+    """How many of a pair's own hard negatives to use, at most."""
     mini_batch_size: int = Field(ge=1)
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same."""
 
 
 class VariantParams(Params):
-    """What every variant's group begins with."""
+    """Parameters that every variant has."""
 
     temperature: float = Field(gt=0)
-    """Divides the scores before the loss."""
+    """Divides the scores before the loss is computed."""

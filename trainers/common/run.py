@@ -1,4 +1,4 @@
-"""Training on shards, as variants share it."""
+"""Training on shards, shared by all variants."""
 
 from pathlib import Path
 from typing import Protocol
@@ -18,24 +18,24 @@ from trainers.common.train_job import TrainJob
 
 
 class Learner(Protocol):
-    """What a variant brings: a model, its gradient on a batch and its form on disk."""
+    """A variant's part of the training: its model, the gradient on a batch, and how the model is saved."""
 
     @property
     def model(self) -> nn.Module:
-        """What is trained."""
+        """The model to train."""
 
     def backward(self, batch: TrainBatch) -> Outcome:
-        """Add the gradient of the whole batch's loss at this rank's rows to the parameters' gradients."""
+        """Compute the loss of the whole batch and backpropagate its gradient at this rank's rows."""
 
     def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
         """Write the trained model into ``folder``."""
 
 
 def run_training(job: TrainJob, learner: Learner) -> None:
-    """Train on the job's shards; rank 0 publishes curve and model when all steps are done.
+    """Train on the job's shards; rank 0 writes curve and model after the last step.
 
     Raises:
-        InputError: the shards are damaged or too few, or the loss is not finite.
+        InputError: the shards are damaged or hold too few batches, or the loss is not finite.
     """
     shards = ShardSet.open(job.shards)
     steps = planned_steps(shards.manifest, job.common)

@@ -1,4 +1,4 @@
-"""Training one encoder that gives one vector a text, for queries and documents alike."""
+"""Trains one encoder for queries and documents, with one vector per text."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ from trainers.common.train_job import TrainJob
 
 
 class SentenceLearner:
-    """A ``trainers.common.run.Learner`` around a SentenceTransformer; ``card`` is the template of the model's card."""
+    """A ``trainers.common.run.Learner`` for a SentenceTransformer; ``card`` is the template of its model card."""
 
     def __init__(self, job: TrainJob, temperature: float, objective: Objective, card: Path) -> None:
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
         self._job, self._temperature, self._objective, self._card = job, temperature, objective, card
 
     def backward(self, batch: TrainBatch) -> Outcome:
-        """Two-pass gradient over the whole batch; see ``trainers.common.gradient_cache``."""
+        """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
         queries = self._forward(batch.queries)
         documents = self._forward(batch.documents + batch.negatives)
         return contrast_batch(queries, documents, batch, self._temperature, self._objective)

@@ -1,4 +1,4 @@
-"""The steps of any training. It knows nothing of Ray: a process group is used where there is one."""
+"""The training loop that all trainings share. It does not depend on Ray: it uses a process group if there is one."""
 
 import math
 import time
@@ -19,8 +19,7 @@ from trainers.common.randomness import seed_step
 SAVE_EVERY_SECONDS = 120.0
 
 Backward = Callable[[int], Mapping[str, float | int]]
-"""Adds the gradient of a step's loss at this rank's rows to the parameters' gradients; returns what to write into the
-curve, the loss under ``loss``."""
+"""Backpropagates a step's loss at this rank's rows; returns the step's columns of the curve, which include ``loss``."""
 
 
 def run_steps(
@@ -34,9 +33,10 @@ def run_steps(
     advice: str,
     before: int = 0,
 ) -> list[Row]:
-    """Train ``model``; a row of the curve a step. An unfinished run of the same job is gone on with.
+    """Train ``model`` and return its curve, one row per step. Resumes an unfinished run of the same job.
 
-    ``before`` counts the steps of jobs before this one, which drew other numbers.
+    ``task`` names the training in the progress bar and in messages. ``before`` is the number of steps that earlier jobs
+    took; random draws continue after them.
 
     Raises:
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
@@ -55,7 +55,7 @@ def run_steps(
             norm = float(nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm))
             if not (math.isfinite(row["loss"]) and math.isfinite(norm)):
                 raise InputError(
-                    f"{task} {job.name}: at step {step + 1} the loss is {row['loss']:g}, its gradient's norm "
+                    f"{task} {job.name}: at step {step + 1} the loss is {row['loss']:g} and its gradient norm is "
                     f"{norm:g}; {advice}"
                 )
             optimiser.step()
@@ -71,5 +71,5 @@ def run_steps(
 
 
 def checkpoint_file(job: Job) -> Path:
-    """Where an unfinished run's state is."""
+    """Path of an unfinished run's checkpoint."""
     return job.scratch / "checkpoint.pt"

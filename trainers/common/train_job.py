@@ -15,7 +15,7 @@ from trainers.common.params import Common, VariantParams
 
 @dataclass(frozen=True, kw_only=True)
 class TrainJob(Job):
-    """Training a ``variant`` on shards, from a start model that ``info`` describes."""
+    """A job that trains a ``variant`` on shards, from a start model that ``info`` describes."""
 
     variant: str
     common: Common
@@ -38,10 +38,10 @@ def plan_job(
     model: Path,
     curve: Path,
 ) -> TrainJob:
-    """Check the inputs; name the scratch folder after everything that decides the result.
+    """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
 
     Raises:
-        InputError: the start model is missing, or the shards are missing, damaged or too few.
+        InputError: the start model is missing, or the shards are missing, damaged or hold too few batches.
     """
     info = ModelInfo.read(start)
     shard_set = ShardSet.open(shards)

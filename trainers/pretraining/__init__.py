@@ -1,1 +1,1 @@
-"""Pre-training an encoder whose CLS state says what its text says (*Less is More*, arXiv 2102.09206)."""
+"""Pre-trains an encoder so that its CLS state summarises the text (*Less is More*, arXiv 2102.09206)."""

@@ -1,4 +1,4 @@
-"""Texts of the pairs, and the vocabulary and tokens made of them."""
+"""Builds a vocabulary and token streams from the texts of the pairs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -22,9 +22,10 @@ _BLOCK = 4096
 
 
 def read_texts(pairs: Path, held_out: float, validation: bool) -> Iterator[list[str]]:
-    """Texts of the training pairs in blocks, each once a domain and side.
+    """Yield the texts of the training pairs in blocks, each text once per domain and side.
 
-    A text's hash decides whether it is among the share ``held_out`` for ``validation``.
+    ``validation`` selects the texts held out for validation, or all others. A text's hash decides whether it is among
+    the share ``held_out``.
     """
     for domain in domains(pairs):
         table = read_pairs(pairs, domain, "train")
@@ -37,15 +38,17 @@ def read_texts(pairs: Path, held_out: float, validation: bool) -> Iterator[list[
 
 
 def train_vocabulary(texts: Callable[[], Iterable[list[str]]], size: int) -> PreTrainedTokenizerBase:
-    """A lower-casing WordPiece tokenizer as BERT's, with at most ``size`` pieces; ``texts`` gives blocks, twice.
+    """Train a lower-casing WordPiece tokenizer like BERT's, with at most ``size`` pieces.
+
+    ``texts`` is called twice and must return the same blocks each time.
 
     Raises:
-        InputError: so few pieces cannot hold the texts' characters.
+        InputError: the characters of the texts alone need more pieces.
     """
     blank = BertTokenizer()
     special = blank.convert_ids_to_tokens(list(range(len(blank))))
     inner = sorted({f"##{letter}" for block in texts() for text in block for letter in _inner_letters(blank, text)})
-    # The trainer numbers inner letters, and so breaks ties, in a hash map's order, unless it is given them.
+    # Without these, the trainer would number inner letters in the order of a hash map, and it breaks ties by number.
     trainer = WordPieceTrainer(vocab_size=size, special_tokens=[*special, *inner], show_progress=False)
     blank.backend_tokenizer.train_from_iterator(
         tqdm(texts(), desc="vocabulary", unit="block", mininterval=2, delay=2), trainer
@@ -53,14 +56,14 @@ def train_vocabulary(texts: Callable[[], Iterable[list[str]]], size: int) -> Pre
     vocabulary = blank.backend_tokenizer.get_vocab()
     if len(vocabulary) > size:
         raise InputError(
-            f"pretrain.seed_encoder.encoder.vocab_size: {size} pieces cannot hold the texts' characters; "
-            f"raise it to {len(vocabulary)} at least, better to ten times that"
+            f"encoder.vocab_size: {size} pieces cannot hold the texts' characters; "
+            f"raise it to at least {len(vocabulary)}, preferably ten times that"
         )
     return BertTokenizer(vocab=vocabulary)
 
 
 def special_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> Special:
-    """The ids that pre-training needs.
+    """Look up the special token ids that pre-training needs.
 
     Raises:
         InputError: the tokenizer lacks one of them.
@@ -69,16 +72,16 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> Special:
     if lacking := [name for name, number in ids.items() if number is None]:
         raise InputError(
             f"{source}: its tokenizer has no {' and no '.join(lacking)} token, which pre-training needs; "
-            "take a BERT-like encoder, or add the token to its tokenizer and resize its embeddings"
+            "use a BERT-like encoder, or add the token to its tokenizer and resize its embeddings"
         )
     return Special(**ids)
 
 
 def write_corpus(folder: Path, pairs: Path, held_out: float, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Write the tokenizer and both streams into ``folder``.
+    """Write the tokenizer and the token streams for training and validation into ``folder``.
 
     Raises:
-        InputError: there is nothing to train on, or nothing to validate on.
+        InputError: there is no text to train on, or none to validate on.
     """
     tokenizer.save_pretrained(folder / TOKENIZER)
     for name, validation in ((TRAINING, False), (VALIDATION, True)):
@@ -87,14 +90,14 @@ def write_corpus(folder: Path, pairs: Path, held_out: float, tokenizer: PreTrain
         write_stream(folder / name, texts, int(tokenizer.sep_token_id))
         if (folder / name).stat().st_size == 0:
             if next(read_texts(pairs, held_out, validation), None) is None:
-                raise InputError(f"{pairs}: no training pairs; all are held out, so lower ingest.held_out or give more")
+                raise InputError(f"{pairs}: no training pairs; all are held out, so lower ingest.held_out or add pairs")
             use, change = ("validation", "raise") if validation else ("training", "lower")
-            remedy = f"give more pairs, or {change} pretrain.seed_encoder.held_out from {held_out}"
+            remedy = f"add pairs, or {change} held_out from {held_out}"
             raise InputError(f"{pairs}: no text is left for {use}; {remedy}")
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """The tokenizer that ``write_corpus`` wrote, or a model's own."""
+    """Load the tokenizer that ``write_corpus`` wrote, or that of a model folder."""
     return AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
@@ -102,7 +105,7 @@ def _tokenise(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list
     found = tokenizer(
         texts,
         add_special_tokens=False,
-        split_special_tokens=True,  # a text that says [MASK] is a text
+        split_special_tokens=True,  # [MASK] in a text is ordinary text
         return_attention_mask=False,
         verbose=False,
     )
@@ -111,13 +114,13 @@ def _tokenise(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list
 
 
 def _inner_letters(tokenizer: BertTokenizer, text: str) -> set[str]:
-    """Letters that stand inside a word, once normalised."""
+    """The letters that follow the first one in any word of the normalised text."""
     backend = tokenizer.backend_tokenizer
     words = backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(text))
     return set("".join(word[1:] for word, _ in words))
 
 
 def _shares(texts: list[str]) -> NDArray[np.float64]:
-    """A number in [0, 1) for each text, from its hash."""
+    """Map each text to a number in [0, 1) by its hash."""
     shares: NDArray[np.float64] = text_keys(texts).view("<u4").reshape(len(texts), -1)[:, 0] / 2**32
     return shares

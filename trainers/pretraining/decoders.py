@@ -1,4 +1,4 @@
-"""Decoders that must rely on the encoder's h0, its last state at CLS, which is all that they see of it."""
+"""Decoders that must rely on h0, the encoder's last state at CLS: it is all that they see of the encoder."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -12,7 +12,7 @@ from trainers.pretraining.windows import hidden_positions
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What a decoder takes over from its encoder; ``positions`` is how many tokens that reads."""
+    """Sizes that a decoder takes over from its encoder; ``positions`` is how many tokens the encoder can read."""
 
     width: int
     heads: int
@@ -22,10 +22,13 @@ class Shape:
 
     @classmethod
     def of(cls, encoder: PreTrainedModel, length: int) -> "Shape":
-        """The shape of a BERT, RoBERTa, ModernBERT or the like; one without position embeddings reads ``length``."""
+        """Read the shape of an encoder such as BERT, RoBERTa or ModernBERT.
+
+        If the encoder has no limit on positions, ``positions`` is ``length``.
+        """
         config = encoder.config
         kept = [m.padding_idx for name, m in encoder.named_modules() if name.endswith("position_embeddings")]
-        first = next((index + 1 for index in kept if index is not None), 0)  # RoBERTa counts from its padding on
+        first = next((index + 1 for index in kept if index is not None), 0)  # RoBERTa counts from its padding index
         return cls(
             width=config.hidden_size,
             heads=config.num_attention_heads,
@@ -36,27 +39,27 @@ class Shape:
 
 
 class Decoder(nn.Module):
-    """Base of decoders: from h0 and a sequence to states that guess the sequence's tokens from the second one on."""
+    """Base class of decoders, which predict every token of a sequence but the first from h0 and the sequence."""
 
     takes_head = False
-    """Whether states guess by way of the encoder's head, or by the token embeddings alone."""
+    """Whether states predict through the encoder's head, or through the token embeddings alone."""
 
     def forward(self, h0: Tensor, embedded: Tensor, present: Tensor) -> Tensor:
-        """States ``(n, l - 1, d)``: number t guesses token t + 1.
+        """Compute states ``(n, l - 1, d)``; state t predicts token t + 1.
 
         Args:
             h0: ``(n, d)``, the encoder's last states at CLS.
             embedded: ``(n, l, d)``, embeddings of the unmasked tokens, CLS first.
-            present: ``(n, l)`` bool, what is no padding.
+            present: ``(n, l)`` bool, False for padding.
         """
         raise NotImplementedError
 
 
 class WeakDecoder(Decoder):
-    """SEED's autoregressive decoder: few layers that see few tokens back (*Less is More*, section 4).
+    """SEED's autoregressive decoder: few layers, each of which sees few previous tokens (*Less is More*, section 4).
 
-    Pre-norm layers with positions of their own. h0 is a cross-attention memory of length 1, so the softmax over it is 1
-    and its query and key get no gradient: it adds the same vector everywhere.
+    It has pre-norm layers and its own position embeddings. h0 is a cross-attention memory of length 1. The softmax over
+    it is 1, so it adds the same vector at every position, and the cross-attention's queries and keys get no gradient.
     """
 
     def __init__(self, shape: Shape, *, layers: int, window: int | None) -> None:
@@ -71,7 +74,7 @@ class WeakDecoder(Decoder):
         self.layers = nn.TransformerDecoder(layer, layers, norm=nn.LayerNorm(shape.width))
 
     def forward(self, h0: Tensor, embedded: Tensor, present: Tensor) -> Tensor:  # noqa: ARG002
-        """See ``Decoder``; tokens are shifted right, so padding, which is at the end, is never looked at."""
+        """See ``Decoder``. ``present`` is not needed: attention is causal, and padding is at the end."""
         length = embedded.shape[1] - 1
         rows = self.dropout(self.norm(embedded[:, :-1] + self.positions.weight[:length]))
         hidden = hidden_positions(length, self.window, rows.device)
@@ -79,8 +82,11 @@ class WeakDecoder(Decoder):
 
 
 class EnhancedDecoder(Decoder):
-    """RetroMAE's one-layer decoder (arXiv 2205.12035, section 3.3): position t is guessed from h0 and from tokens that
-    are drawn for t alone, each with a chance of 1 - ``masked``, never t itself. It guesses with the encoder's head."""
+    """RetroMAE's one-layer decoder (arXiv 2205.12035, section 3.3), which predicts through the encoder's head.
+
+    Position t is predicted from h0 and from a random selection of the other tokens, drawn for t alone: each is visible
+    with probability 1 - ``masked``.
+    """
 
     takes_head = True
 
@@ -98,7 +104,7 @@ class EnhancedDecoder(Decoder):
         self.dropout = nn.Dropout(shape.dropout)
 
     def forward(self, h0: Tensor, embedded: Tensor, present: Tensor) -> Tensor:
-        """See ``Decoder``; queries are h0 with a position, keys and values are h0 and the sequence's tokens."""
+        """See ``Decoder``. Queries are h0 plus a position; keys and values are h0 and the sequence's tokens."""
         places = self.positions.weight[: embedded.shape[1]]
         queries = h0[:, None] + places[1:]
         seen = self.norm(torch.cat([h0[:, None], embedded[:, 1:]], dim=1) + places)
@@ -108,7 +114,7 @@ class EnhancedDecoder(Decoder):
         return cast(Tensor, self.output_norm(states + self.dropout(self.feed_forward(states))))
 
     def _hidden(self, present: Tensor) -> Tensor:
-        """``(n, l - 1, l)`` bool: what position t must not see; h0 is always seen."""
+        """``(n, l - 1, l)`` bool: row t - 1 marks what position t must not see; h0 is always visible."""
         count, length = present.shape
         hidden = torch.rand(count, length, length, device=present.device) < self.masked
         hidden |= torch.eye(length, dtype=torch.bool, device=present.device) | ~present[:, None]

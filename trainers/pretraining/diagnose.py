@@ -1,4 +1,4 @@
-"""What an encoder's CLS state is worth, without any labels."""
+"""Measures how informative an encoder's CLS state is, without labels."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ SHORTEST = 8
 
 @torch.no_grad()
 def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
-    """Summed losses ``(3,)`` of all chunks: the encoder's, the decoder's, and the decoder's when each sequence gets
-    another's h0.
+    """Sum three losses ``(3,)`` over all chunks: the encoder's, the decoder's, and the decoder's with swapped h0.
 
-    The *h0 gap* is the difference of the decoder's means: how much the decoder learns from h0. The other sequence is
-    half of all away, since neighbours are often parts of one text; what a decoder draws is the same both times.
+    With swapped h0, each sequence is decoded with the h0 of another one. The *h0 gap* is the difference between the
+    means of the decoder's two losses: how much h0 tells the decoder. The other sequence is half of all sequences away,
+    since neighbours are often parts of one text. The decoder draws the same random numbers both times.
     """
     sums, firsts = [], []
     for chunk in chunks:
@@ -35,9 +35,9 @@ def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
 
 @torch.no_grad()
 def cosine_by_length(model: Pretrained, tokens: Tensor, sep: int, chunk: int) -> list[dict[str, float]]:
-    """Mean cosine of the CLS states of any two of the unpadded sequences ``(n, l)``, cut to 8, 16, ... tokens.
+    """Mean cosine between the CLS states of any two sequences, cut to 8, 16, ... tokens.
 
-    ``chunk`` sequences go through the model at once.
+    ``tokens`` ``(n, l)`` must be without padding. ``chunk`` sequences go through the model at once.
     """
     rows = []
     length = SHORTEST
@@ -55,7 +55,7 @@ def cosine_by_length(model: Pretrained, tokens: Tensor, sep: int, chunk: int) ->
 
 @torch.no_grad()
 def cosine_by_position(model: Pretrained, tokens: Tensor, chunk: int) -> list[dict[str, float]]:
-    """Mean cosine of h0 with the decoder's state at each position, over unpadded sequences ``(n, l)``."""
+    """Mean cosine between h0 and the decoder's state at each position, over unpadded sequences ``(n, l)``."""
     torch.manual_seed(0)
     found = []
     for part in torch.split(tokens, chunk):

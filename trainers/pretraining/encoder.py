@@ -1,4 +1,4 @@
-"""The encoder to begin with: new, or from a folder."""
+"""The encoder that pre-training starts with: a new one, or one from a folder."""
 
 from pathlib import Path
 from typing import cast
@@ -16,19 +16,20 @@ from trainers.pretraining.params import NewEncoder
 
 
 def new_encoder(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """An encoder with random weights.
+    """Build an encoder with random weights.
 
     Raises:
-        InputError: transformers knows no such architecture or setting, or one that reads no text with masks.
+        InputError: transformers does not know the model type or a setting, the model type is not an encoder that
+            predicts masked tokens, or no encoder can be built from the settings.
     """
-    where = "pretrain.seed_encoder.encoder"
+    where = "encoder"
     try:
         default = AutoConfig.for_model(params.model_type)
     except ValueError:
-        raise InputError(f"{where}.model_type: transformers knows no '{params.model_type}'") from None
+        raise InputError(f"{where}.model_type: transformers has no model type '{params.model_type}'") from None
     if params.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or default.is_encoder_decoder:
         raise InputError(
-            f"{where}.model_type: '{params.model_type}' is no encoder that guesses masked tokens; take one such as "
+            f"{where}.model_type: '{params.model_type}' is not an encoder that predicts masked tokens; use one such as "
             "bert, roberta or modernbert"
         )
     known = default.to_dict()
@@ -39,36 +40,40 @@ def new_encoder(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTr
         config = AutoConfig.for_model(params.model_type, **{"vocab_size": len(tokenizer), **own, **params.config})
         encoder: PreTrainedModel = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, KeyError, AssertionError, ZeroDivisionError, StrictDataclassError) as error:
-        raise InputError(f"{where}: no such encoder can be built ({str(error).splitlines()[0]})") from None
+        raise InputError(f"{where}: this encoder cannot be built ({str(error).splitlines()[0]})") from None
     return encoder
 
 
 def check_embeddings(encoder: PreTrainedModel, shape: Shape, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise InputError where the encoder's embeddings fit neither its tokenizer nor head and decoder."""
+    """Check that the encoder's token embeddings fit its tokenizer, the head and the decoder.
+
+    Raises:
+        InputError: there are fewer embeddings than tokens, or their width is not that of the encoder's states.
+    """
     tokens, width = cast(Tensor, encoder.get_input_embeddings().weight).shape
     if tokens < len(tokenizer):
         raise InputError(
-            f"pretrain.seed_encoder.encoder: embeds {tokens} tokens, its tokenizer has {len(tokenizer)}; resize its "
-            "embeddings, or leave out the option vocab_size"
+            f"encoder: embeds {tokens} tokens, but its tokenizer has {len(tokenizer)}; resize "
+            "its embeddings, or leave vocab_size out of config"
         )
     if width != shape.width:
         raise InputError(
-            f"pretrain.seed_encoder.encoder: embeds tokens in {width} dimensions, its states have {shape.width}; head and "
-            "decoder need an encoder where these are equal"
+            f"encoder: embeds tokens in {width} dimensions, but its states have {shape.width}; "
+            "head and decoder need an encoder where both are equal"
         )
 
 
 def load_encoder(start: Path) -> PreTrainedModel:
-    """The encoder of a folder, in float32, every weight of its body from there.
+    """Load the encoder of a folder in float32; every weight of its layers must be in the folder.
 
     Raises:
-        InputError: there is no such model, or config.json says more or fewer layers than there are weights.
+        InputError: there is no such model, or its config.json requires more or fewer weights than it has.
     """
     with loading(f"model '{start}'"):
         encoder, found = AutoModel.from_pretrained(start, local_files_only=True, output_loading_info=True)
     for key in sorted(found["missing_keys"]):
         if "pooler" not in key.split("."):
-            raise InputError(f"model '{start}': has no weights '{key}', which its config.json asks for")
+            raise InputError(f"model '{start}': has no weights '{key}', which its config.json requires")
     for key in sorted(found["unexpected_keys"]):
         if _in_body(key, encoder):
             raise InputError(f"model '{start}': has weights '{key}', which its config.json leaves out")
@@ -76,9 +81,10 @@ def load_encoder(start: Path) -> PreTrainedModel:
 
 
 def _in_body(key: str, encoder: PreTrainedModel) -> bool:
-    """Whether a surplus weight is of the layers.
+    """Whether an unexpected weight belongs to the encoder's layers.
 
-    Heads and a pooler are of no use here, and released models do hold embeddings that they do not use.
+    Other unexpected weights are harmless: heads and poolers are not used here, and some released models contain unused
+    embeddings.
     """
     part = key.removeprefix(f"{encoder.base_model_prefix}.").split(".")[0]
     return part in {own.split(".")[0] for own in encoder.state_dict()} - {"embeddings", "pooler"}

@@ -1,4 +1,4 @@
-"""Pre-trained models on disk: a plain encoder, which sentence-transformers reads as well, and beside it what only
+"""Pre-trained models on disk: a plain encoder, which sentence-transformers can read too, and a subfolder with what only
 pre-training needs."""
 
 import json
@@ -31,12 +31,14 @@ _CONFIG = "decoder.json"
 def build_model(
     params: PretrainParams, start: Path | None, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[Pretrained, int]:
-    """A model to begin with: weights drawn anew, or those of the folder ``start``; and how many steps pre-training
-    has already gone, over all runs that led to that folder.
+    """Build the model to pre-train, with random weights or with those of the folder ``start``.
+
+    Returns:
+        The model, and the number of steps done by the earlier runs that led to ``start``.
 
     Raises:
-        InputError: no such encoder can be made, it reads fewer tokens, or ``start`` has a decoder of another shape or
-            one that is damaged.
+        InputError: the encoder cannot be built or loaded, it reads fewer tokens than ``max_length``, or the decoder in
+            ``start`` is damaged or not the one that ``params`` describes.
     """
     if isinstance(params.encoder, NewEncoder):
         encoder = new_encoder(params.encoder, tokenizer)
@@ -45,7 +47,7 @@ def build_model(
     shape = Shape.of(encoder, params.max_length)
     if shape.positions < params.max_length:
         raise InputError(
-            f"pretrain.seed_encoder.max_length is {params.max_length}, the encoder reads {shape.positions} tokens; lower it"
+            f"max_length is {params.max_length}, but the encoder reads only {shape.positions} tokens; lower it"
         )
     check_embeddings(encoder, shape, tokenizer)
     model = Pretrained(encoder, shape, params.decoder)
@@ -56,8 +58,11 @@ def build_model(
 def save_pretrained(
     model: Pretrained, tokenizer: PreTrainedTokenizerBase, params: PretrainParams, steps: int, folder: Path
 ) -> None:
-    """Write the encoder, to be read by ``AutoModel`` or as a sentence-transformers model that takes the state at CLS,
-    and in ``folder/pretraining`` decoder, head and the ``steps`` done, those of earlier runs among them."""
+    """Write the model into ``folder``.
+
+    The encoder can be read by ``AutoModel``, or as a sentence-transformers model with CLS pooling.
+    ``folder/pretraining`` holds the decoder, the head and the number of ``steps``, those of earlier runs included.
+    """
     with tempfile.TemporaryDirectory() as plain:
         model.encoder.save_pretrained(plain)
         tokenizer.save_pretrained(plain)
@@ -80,11 +85,11 @@ def _beside(model: Pretrained) -> dict[str, Tensor]:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """``decoder`` and ``steps``."""
+    """Read ``decoder`` and ``steps``."""
     with _reading(folder):
         config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
         if not isinstance(config, dict) or config.keys() != {"decoder", "steps"} or type(config["steps"]) is not int:
-            raise ValueError(f"{_CONFIG} does not say decoder and steps")
+            raise ValueError(f"{_CONFIG} must have the keys decoder and steps")
     return config
 
 
@@ -100,17 +105,16 @@ def _load_beside(folder: Path, model: Pretrained, params: PretrainParams) -> int
     config = _read_config(folder)
     with _reading(folder):
         weights = load_file(folder / _WEIGHTS)
-    remedy = f"remove '{folder}' to begin with a new decoder and head"
+    remedy = f"remove '{folder}' to start with a new decoder and head"
     if config["decoder"] != _decoder(params):
         raise InputError(
-            f"{folder}: holds the decoder {json.dumps(config['decoder'])}; "
-            f"set pretrain.seed_encoder.decoder to that, or {remedy}"
+            f"{folder}: holds the decoder {json.dumps(config['decoder'])}; set decoder to that, or {remedy}"
         )
     wanted = {name: tuple(value.shape) for name, value in _beside(model).items()}
     found = {name: tuple(value.shape) for name, value in weights.items()}
     for name in sorted(wanted.items() ^ found.items()):
         raise InputError(
-            f"{folder}: '{name[0]}' has the shape {found.get(name[0])}, the model needs {wanted.get(name[0])}; {remedy}"
+            f"{folder}: '{name[0]}' has shape {found.get(name[0])}, but the model needs {wanted.get(name[0])}; {remedy}"
         )
     model.load_state_dict(weights, strict=False)
     return int(config["steps"])

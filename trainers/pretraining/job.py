@@ -1,4 +1,4 @@
-"""A pre-training job, and what is made ready for it."""
+"""Pre-training jobs, and the corpus prepared for them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +16,11 @@ from trainers.pretraining.params import NewEncoder, PretrainParams
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainJob(Job):
-    """``corpus`` holds tokenizer and tokens; ``start_model`` is None where the encoder is new. Curves go to
-    ``results``, ``NAME-CURVE.tsv``."""
+    """A pre-training job.
+
+    ``corpus`` is the folder with tokenizer and tokens. ``start_model`` is None if the encoder is new. ``results`` is
+    the folder for curves, which are written as ``NAME.tsv`` and ``NAME-CURVE.tsv``.
+    """
 
     params: PretrainParams
     start_model: Path | None
@@ -28,11 +31,13 @@ class PretrainJob(Job):
 def plan_pretraining(
     *, name: str, seed: int, params: PretrainParams, pairs: Path, model: Path, results: Path
 ) -> PretrainJob:
-    """Make vocabulary and tokens of the texts of ``pairs``, in a scratch folder named after all that decides the
-    result.
+    """Tokenise the texts of ``pairs`` and build the job; a new encoder also gets a new vocabulary.
+
+    The scratch folder, which holds the tokens, is named after everything that affects the result.
 
     Raises:
-        InputError: there are no texts, no such start model, or its tokenizer or the vocabulary will not do.
+        InputError: there are no texts, there is no such start model, its tokenizer is unsuitable, or the vocabulary is
+            too small.
     """
     encoder = params.encoder
     start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder.revision).resolve()
@@ -65,7 +70,7 @@ def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Pa
         with loading(f"model '{start}': its tokenizer"):
             tokenizer = load_tokenizer(start)
         pieces = tokenizer.get_vocab().keys() - tokenizer.all_special_tokens
-        if not any(letter.isalnum() for piece in pieces for letter in piece):  # transformers made it up
+        if not any(letter.isalnum() for piece in pieces for letter in piece):  # transformers made up an empty one
             raise InputError(f"model '{start}': its tokenizer knows no words; is tokenizer.json missing?")
         special_tokens(tokenizer, f"model '{start}'")
     with atomic_dir(corpus) as folder:

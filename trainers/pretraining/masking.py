@@ -1,4 +1,4 @@
-"""Which tokens the encoder has to guess, drawn anew for every sequence that is read."""
+"""Masks the tokens that the encoder has to predict. Masks are redrawn each time a sequence is read."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ def mask_tokens(
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Mask ``share`` of each sequence's ``maskable`` tokens, as BERT does.
 
-    Of n maskable tokens floor(share n) or one more are chosen, share n on average. Of these 80 % become ``mask``, 10 %
-    one of the ``ordinary`` tokens ``(V',)``, 10 % stay as they are.
+    Of m maskable tokens, floor(share m) or one more are chosen, share m on average. Of these, 80 % become ``mask``,
+    10 % become one of the ``ordinary`` tokens ``(V',)``, and 10 % stay as they are.
 
     Returns:
-        The tokens as the encoder reads them, and the chosen ones as bool, both of the shape ``(n, l)`` of ``tokens``.
+        The tokens as the encoder reads them, and which ones were chosen, as bool; both have the shape ``(n, l)`` of
+        ``tokens``.
     """
     counts = np.floor(share * maskable.sum(axis=1) + generator.random(len(tokens))).astype(np.int64)
     keys = np.where(maskable, generator.random(tokens.shape), np.inf)

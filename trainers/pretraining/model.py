@@ -1,4 +1,4 @@
-"""The model that is pre-trained: an encoder, its masked-language head and a decoder that reads h0."""
+"""The model to pre-train: an encoder, its masked-language head and a decoder that reads h0."""
 
 from typing import NamedTuple, cast
 
@@ -28,8 +28,11 @@ class Head(nn.Module):
 
 
 class Sequences(NamedTuple):
-    """``tokens`` ``(n, l)``, and how the encoder gets to ``read`` them; bool are ``chosen``, what it has to guess, and
-    ``present``, what is no padding."""
+    """A batch of sequences; all fields are ``(n, l)``.
+
+    ``tokens`` are the original ids and ``read`` those that the encoder reads. ``chosen`` bool marks the tokens that it
+    has to predict, ``present`` bool is False for padding.
+    """
 
     tokens: Tensor
     read: Tensor
@@ -38,7 +41,7 @@ class Sequences(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Summed cross-entropies in nats: of the chosen tokens by the encoder, of all but the first by the decoder."""
+    """Cross-entropies in nats, summed: the encoder's over the chosen tokens, the decoder's over all but the first."""
 
     encoder: Tensor
     decoder: Tensor
@@ -62,17 +65,17 @@ class Pretrained(nn.Module):
         return cast(Tensor, self.encoder.get_input_embeddings().weight)
 
     def encode(self, read: Tensor, present: Tensor) -> Tensor:
-        """The encoder's last states ``(n, l, d)``."""
+        """Compute the encoder's last states ``(n, l, d)``."""
         states: Tensor = self.encoder(input_ids=read, attention_mask=present.long()).last_hidden_state
         return states
 
     def decode(self, h0: Tensor, tokens: Tensor, present: Tensor) -> Tensor:
-        """The decoder's states ``(n, l - 1, d)``."""
+        """Compute the decoder's states ``(n, l - 1, d)``."""
         assert self.decoder is not None
         return cast(Tensor, self.decoder(h0, functional.embedding(tokens, self.embeddings), present))
 
     def forward(self, batch: Sequences) -> Sums:
-        """Both losses from one pass of the encoder (*Less is More*, section 4.1)."""
+        """Compute both losses with one pass of the encoder (*Less is More*, section 4.1)."""
         states = self.encode(batch.read, batch.present)
         return Sums(self.encoder_sum(states, batch), self.decoder_sum(states[:, 0], batch))
 
@@ -99,7 +102,7 @@ def _build_decoder(shape: Shape, params: Weak | Enhanced | None) -> Decoder | No
 
 
 def _initialise(module: nn.Module) -> None:
-    """As BERT does."""
+    """Draw weights as BERT does."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=INITIAL_DEVIATION)
     if isinstance(module, nn.MultiheadAttention):

@@ -17,11 +17,11 @@ class NewEncoder(Params):
     config: dict[str, Any] = {}
     """Settings of that model type's configuration in transformers."""
     vocab_size: int = Field(default=32768, ge=1)
-    """The most WordPieces in the vocabulary."""
+    """Maximum number of WordPieces in the vocabulary."""
 
 
 class StartEncoder(Params):
-    """Continues from a model: any encoder, or one that was pre-trained here.
+    """Starts from a model: any encoder, or one that was pre-trained here.
 
     The latter keeps its decoder and head, and continues with the batches that follow its last one.
     """
@@ -34,21 +34,21 @@ class StartEncoder(Params):
 
 
 class Weak(Params):
-    """SEED-Encoder's decoder: too weak to do without the encoder's vector."""
+    """SEED-Encoder's decoder: too weak to predict tokens without the encoder's vector."""
 
-    kind: Literal["seed"]
+    kind: Literal["weak"]
     layers: int = Field(default=3, ge=1)
-    """Transformer layers."""
+    """Number of transformer layers."""
     window: int | None = Field(default=2, ge=1)
-    """Tokens that attention sees, its own included; null sees all that came before."""
+    """How many tokens each token attends to besides CLS, counting itself; null means all previous tokens."""
 
 
 class Enhanced(Params):
-    """RetroMAE's decoder: one layer that predicts every token, each from its own selection of the others."""
+    """RetroMAE's decoder: one layer that predicts every token, each from its own random selection of the others."""
 
     kind: Literal["retromae"]
     mask_ratio: float = Field(default=0.5, ge=0, lt=1)
-    """Share of the tokens that the decoder does not see."""
+    """Share of the other tokens that are hidden when the decoder predicts a token."""
 
 
 class PretrainParams(Optimisation):
@@ -57,18 +57,18 @@ class PretrainParams(Optimisation):
     encoder: Annotated[NewEncoder | StartEncoder, Field(discriminator="kind")]
     """Where the encoder comes from: ``new`` or ``start``."""
     decoder: Annotated[Weak | Enhanced, Field(discriminator="kind")] | None = None
-    """``seed`` or ``retromae``; null trains the masked language model alone."""
+    """The decoder: ``seed`` or ``retromae``; null trains the masked language model alone."""
     max_length: int = Field(ge=8)
-    """Tokens of a sequence, including CLS and SEP."""
+    """Tokens per sequence, including CLS and SEP."""
     batch_size: int = Field(ge=1)
     """Sequences in a batch, over all workers."""
     mini_batch_size: int = Field(ge=1)
-    """Sequences that go through the model at once; memory grows with it."""
+    """Sequences that go through the model at once; memory use grows with it."""
     steps: int = Field(ge=1)
-    """Optimiser steps."""
+    """Number of optimiser steps."""
     mlm_probability: float = Field(default=0.15, gt=0, lt=1)
     """Share of the tokens that the encoder has to predict."""
     held_out: float = Field(default=0.02, gt=0, lt=1)
     """Share of the texts kept for validation."""
     validations: int = Field(default=10, ge=1)
-    """How often to validate during training; once more before the first step."""
+    """Number of validations during training, evenly spaced; there is one more before the first step."""

@@ -1,4 +1,4 @@
-"""Pre-training: one rank's part of every batch, validation, and what is written at the end."""
+"""Pre-trains as one rank: its part of every batch, validation, and the files written at the end."""
 
 import numpy as np
 import torch
@@ -25,17 +25,18 @@ DIAGNOSED = 128
 
 
 def pretrain(job: PretrainJob) -> None:
-    """Pre-train in this process, one rank of several perhaps; rank 0 publishes the model and its curves.
+    """Pre-train in this process, possibly as one rank of several; rank 0 writes the model and its curves.
 
-    Going on from a pre-trained folder reads what the runs before would have read next, if seed and corpus are theirs;
-    optimiser, learning rate schedule and the curves' steps begin anew.
+    A run that starts from a pre-trained folder continues with the batches that the earlier runs would have read next,
+    if seed and corpus are the same. The optimiser, the learning rate schedule and the curves' step numbers start over.
 
     Raises:
-        InputError: the loss is not finite, or the model to go on from does not fit.
+        InputError: the loss is not finite, there is too little text to validate on, or the encoder or start model does
+            not fit the parameters.
     """
     seed_start(job.seed)
     run = Pretraining(job)
-    advice = "lower pretrain.seed_encoder.learning_rate"
+    advice = "lower learning_rate"
     curve = run_steps(
         job,
         run.model,
@@ -76,14 +77,15 @@ class Pretraining:
         self.model = model.to(job.device)
         if self._validation.whole(job.params.max_length) < 2:
             raise InputError(
-                f"{len(self._validation.tokens)} tokens to validate on, fewer than two sequences of "
-                f"{job.params.max_length}; give more pairs, or raise pretrain.seed_encoder.held_out from {job.params.held_out}"
+                f"only {len(self._validation.tokens)} tokens to validate on, fewer than two sequences of "
+                f"{job.params.max_length}; add pairs, or raise held_out from "
+                f"{job.params.held_out}"
             )
 
     def backward(self, step: int) -> Row:
-        """Add the gradient of the batch's two means, over the tokens of all ranks and chunks, at this rank's rows."""
+        """Backpropagate both mean losses at this rank's rows; the means are over the tokens of all ranks and chunks."""
         row: Row = {}
-        if step * self._params.validations % self._params.steps < self._params.validations:  # evenly, so many times
+        if step * self._params.validations % self._params.steps < self._params.validations:  # evenly spaced
             row = {f"validation {name}": value for name, value in self.validate().items()}
         count = self._training.count(self._params.max_length)
         place = self.steps_before + step
@@ -100,9 +102,9 @@ class Pretraining:
         return {"loss": sum(losses.values()), **losses, **row}
 
     def validate(self) -> Row:
-        """Means on held-out text, always the same tokens masked: both losses in nats a token, and the h0 gap.
+        """Compute both losses, in nats per token, and the h0 gap on held-out text; the masks are always the same.
 
-        Every rank computes them all.
+        Every rank computes them on all the sequences.
         """
         numbers = _spread(self._validation.count(self._params.max_length), VALIDATED)
         whole, chosen, wanted = self._read(self._validation, numbers, np.random.default_rng(0), slice(None))
@@ -114,7 +116,7 @@ class Pretraining:
         return {"mlm": mlm} | ({"decoder": decoder, "h0_gap": shuffled - decoder} if self.model.decoder else {})
 
     def write_diagnostics(self) -> None:
-        """Cosines on whole held-out sequences, by length and by the decoder's position."""
+        """Write mean cosines of unpadded held-out sequences, by length and by the decoder's position."""
         length, chunk = self._params.max_length, self._params.mini_batch_size
         numbers = _spread(self._validation.whole(length), DIAGNOSED)
         tokens = torch.from_numpy(self._validation.rows(numbers, length)).long().to(self._job.device)
@@ -127,9 +129,9 @@ class Pretraining:
     def _read(
         self, stream: Stream, numbers: NDArray[np.int64], generator: np.random.Generator, rows: slice
     ) -> tuple[Sequences, int, int]:
-        """The sequences of ``rows``, and how many tokens encoder and decoder guess in those of all rows.
+        """Read the sequences of ``rows``, and count the tokens that encoder and decoder predict in all rows.
 
-        All ranks draw the masks of the whole batch, so that these do not depend on the number of ranks.
+        Every rank draws the masks of the whole batch, so that they do not depend on the number of ranks.
         """
         tokens = stream.rows(numbers, self._params.max_length)
         maskable = ~np.isin(tokens, self._marks)
@@ -147,7 +149,7 @@ class Pretraining:
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:
-    """``most`` of ``count`` numbers, or all, evenly: the stream goes from domain to domain."""
+    """At most ``most`` of ``count`` numbers, evenly spaced, since the stream holds one domain after another."""
     return np.linspace(0, count, min(count, most), endpoint=False).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning SEED-Encoder, whose vector is the state at CLS; masks and batches are the biencoder's."""
+"""Fine-tunes SEED-Encoder. A text's vector is its CLS state; batches and masks are those of the biencoder."""
 
 from pathlib import Path
 from typing import cast
@@ -17,10 +17,10 @@ OBJECTIVES = {"infonce": info_nce, "hinge": hinge}
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:
-    """The start model, ready to be trained, its vector the state at CLS whatever it was before.
+    """Load the start model, ready for training; CLS pooling replaces its own pooling.
 
     Raises:
-        InputError: there is no such model, or it is no transformer, reads no CLS, or pools no states.
+        InputError: there is no such model, or it is not a transformer with a CLS token and a pooling module.
     """
     params = cast(Params, job.params)
     learner = SentenceLearner(job, params.temperature, OBJECTIVES[params.loss], CARD)
@@ -28,4 +28,4 @@ def build_learner(job: TrainJob) -> SentenceLearner:
         case [Transformer() as encoder, Pooling(), *_] if encoder.tokenizer.cls_token_id is not None:
             learner.model[1] = Pooling(encoder.get_embedding_dimension(), pooling_mode="cls")
             return learner
-    raise InputError(f"model '{job.start_model}': gives no state at CLS; take an encoder such as BERT")
+    raise InputError(f"model '{job.start_model}': has no CLS state; use an encoder such as BERT")

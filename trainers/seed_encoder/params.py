@@ -9,4 +9,4 @@ class Params(VariantParams):
     """Group ``train.seed_encoder``."""
 
     loss: Literal["infonce", "hinge"] = "infonce"
-    """Masked InfoNCE, or the paper's hinge loss with margin 1."""
+    """The loss: masked InfoNCE, or the paper's hinge loss with margin 1."""

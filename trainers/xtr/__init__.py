@@ -1,5 +1,7 @@
-"""XTR: a vector a token; documents are found, and scored, by the tokens that a query's tokens retrieve
-(*Rethinking the Role of Token Retrieval in Multi-Vector Retrieval*)."""
+"""XTR: one vector per token. Documents are found and scored by the tokens that a query's tokens retrieve.
+
+*Rethinking the Role of Token Retrieval in Multi-Vector Retrieval* (arXiv 2304.01982).
+"""
 
 from trainers.xtr.learner import TokenLearner
 from trainers.xtr.params import Params

@@ -1,4 +1,4 @@
-"""From token vectors of a batch to the gradient of its loss."""
+"""Loss and gradient of a batch, from its token vectors."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ from trainers.xtr.scores import Scores, Tokens, score
 def contrast_tokens(
     queries: CachedForward[Any], documents: CachedForward[Any], batch: TrainBatch, k: int | None, temperature: float
 ) -> Outcome:
-    """Masked cross-entropy of the whole batch, and its gradient at this rank's rows sent back into the encoder.
+    """Compute masked cross-entropy over the whole batch, and backpropagate its gradient at this rank's rows.
 
-    ``documents`` are the batch's own documents and, after them, its hard negatives, ``(n, l, d)`` with zeros for what
-    is no token. Query tokens retrieve from all documents and hard negatives of the batch, on whatever rank, as they
-    would from an index that holds them: neither a mask nor another row's hard negative makes the pool smaller, both
-    only keep a document out of the loss.
+    ``documents`` holds the documents of the rank's rows, followed by their hard negatives, as ``(n, l, d)`` with zero
+    vectors in place of padding. Query tokens retrieve from all documents and hard negatives of the batch, on all ranks,
+    as they would from an index. This pool includes masked documents and other rows' hard negatives: they are left out
+    of the loss, not out of the pool.
     """
     present = present_negatives(batch, queries.output.device)
     own_present = present[batch.rows]
@@ -41,7 +41,7 @@ def contrast_tokens(
 
 
 def _compared(scores: Tensor, masked: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores of the documents ``(B, B)``, their mask, and scores of each row's own hard negatives ``(B, K)``."""
+    """Arguments of the loss: document scores ``(B, B)``, their mask, and scores of own hard negatives ``(B, K)``."""
     size = len(scores)
     rows = present.nonzero(as_tuple=True)[0]
     own = scores.new_full(present.shape, -torch.inf)
@@ -50,13 +50,16 @@ def _compared(scores: Tensor, masked: Tensor, present: Tensor) -> tuple[Tensor, 
 
 
 def _measures(scores: Scores) -> dict[str, float]:
-    """``z``: how many query tokens retrieve a token of the positive; ``missed_positives``: the share of none."""
+    """How many query tokens retrieve a token of the positive.
+
+    ``z`` is the mean number over queries; ``missed_positives`` is the share of queries with none.
+    """
     z = scores.retrieving.diagonal()
     return {"z": float(z.float().mean()), "missed_positives": float((z == 0).float().mean())}
 
 
 def _gather(own: Tensor, size: int) -> Tensor:
-    """All ranks' rows ``(size, ..., l, d)``, padded to the longest."""
+    """Gather the rows of all ranks, ``(size, ..., l, d)``, padded to the longest."""
     if own.ndim == 3:
         return gather_rows(pad_rows(own), size)
     padded = pad_rows(own.flatten(0, 1))

@@ -1,4 +1,4 @@
-"""Texts to token vectors with gradient."""
+"""Embeds texts as token vectors, with gradient."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from batchwright.retrievers.xtr.model import Task
 
 
 def embed_tokens(model: MultiVectorEncoder, features: dict[str, Any], task: Task, length: int) -> Tensor:
-    """Unit vectors ``(n, length, d)`` with gradient; rows of zeros are no tokens."""
+    """Embed model inputs as unit vectors ``(n, length, d)``, with gradient; zero vectors mark absent tokens."""
     placed = {key: value.to(model.device) if isinstance(value, Tensor) else value for key, value in features.items()}
     found = model(placed, task=task)
     vectors: Tensor = found["token_embeddings"].masked_fill(~found["attention_mask"].bool()[:, :, None], 0)

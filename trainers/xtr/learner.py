@@ -1,4 +1,4 @@
-"""Training XTR."""
+"""Trains XTR."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,7 @@ from trainers.xtr.start import start_from
 
 
 class TokenLearner:
-    """A ``trainers.common.run.Learner`` around a MultiVectorEncoder."""
+    """A ``trainers.common.run.Learner`` for a MultiVectorEncoder."""
 
     def __init__(self, job: TrainJob) -> None:
         self._job = job
@@ -27,7 +27,7 @@ class TokenLearner:
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device)
 
     def backward(self, batch: TrainBatch) -> Outcome:
-        """Two-pass gradient over the whole batch, whose tokens are all in one pool."""
+        """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""
         queries = self._forward(batch.queries, "query")
         documents = self._forward(batch.documents + batch.negatives, "document")
         k = self._params.k if self._params.score == "xtr" else None

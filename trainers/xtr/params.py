@@ -11,6 +11,6 @@ class Params(VariantParams):
     """Group ``train.xtr``."""
 
     score: Literal["xtr", "colbert"] = "xtr"
-    """How training scores a batch's documents: by the tokens retrieved (``xtr``) or by all tokens (``colbert``)."""
+    """How training scores a batch's documents: by their retrieved tokens (``xtr``) or by all tokens (``colbert``)."""
     k: int = Field(default=256, ge=1)
-    """Tokens of the batch that each query token retrieves."""
+    """How many document tokens of the batch each query token retrieves."""

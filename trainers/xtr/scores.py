@@ -1,4 +1,4 @@
-"""Scores of queries and documents out of their tokens' similarities, without ever holding all similarities.
+"""Scores queries against documents by token similarities, without holding all similarities at once.
 
 *Rethinking the Role of Token Retrieval in Multi-Vector Retrieval* (arXiv 2304.01982), sections 2.1 and 3.1.
 """
@@ -14,14 +14,18 @@ ELEMENTS = 2**21
 
 
 class Tokens(NamedTuple):
-    """Texts as unit ``vectors`` ``(n, l, d)`` of their tokens; ``mask`` ``(n, l)`` bool says what is no padding."""
+    """Texts as unit token ``vectors`` ``(n, l, d)``; ``mask`` ``(n, l)`` bool is False for padding."""
 
     vectors: Tensor
     mask: Tensor
 
 
 class Scores(NamedTuple):
-    """``values`` ``(B, N)``, in float32 at least, and of how many query tokens each is a mean: Z, ``(B, N)`` int64."""
+    """Scores of B queries and N documents.
+
+    ``values`` ``(B, N)`` are the scores, in float32 or float64. ``retrieving`` ``(B, N)`` int64 is the paper's Z: how
+    many query tokens retrieved at least one token of the document. The score is the mean over these query tokens.
+    """
 
     values: Tensor
     retrieving: Tensor
@@ -30,17 +34,17 @@ class Scores(NamedTuple):
 def score(queries: Tokens, documents: Tokens, k: int | None, elements: int = ELEMENTS) -> Scores:
     """Score B queries against N documents, differentiably.
 
-    Each query token retrieves the ``k`` most similar of all document tokens; tokens as similar as the last of them
-    are retrieved, too, so that neither the order of documents nor chunks mean anything. A document's score is the
-    mean, over the query tokens that retrieved at least one of its tokens, of the largest retrieved similarity; 0 where
-    none did. Without ``k``, or where there are no more tokens than that, every token is retrieved and the score is
+    Each query token retrieves the ``k`` most similar of all document tokens. Tokens that tie with the last of these are
+    retrieved too, so the result depends neither on the order of documents nor on chunks. A document's score is the mean
+    of the largest retrieved similarity, over the query tokens that retrieved at least one of its tokens; it is 0 if
+    none did. If ``k`` is None or not less than the number of document tokens, every token is retrieved and the score is
     ColBERT's mean of maxima.
 
-    About ``elements`` similarities are held at once. For the gradient, one number is kept for each query token and
-    document that it retrieved: B l min(k, N) at most, ties aside.
+    About ``elements`` similarities are in memory at once. For the gradient, one number is kept per query token and
+    document that it retrieved: at most B l min(k, N), ties not counted.
     """
     accurate = torch.promote_types(queries.vectors.dtype, torch.float32)
-    if not documents.mask.shape[1]:  # padding, since a maximum is of one at least
+    if not documents.mask.shape[1]:  # pad: a maximum needs at least one element
         documents = Tokens(functional.pad(documents.vectors, (0, 0, 0, 1)), functional.pad(documents.mask, (0, 1)))
     owners, _ = queries.mask.nonzero(as_tuple=True)
     rows = queries.vectors[queries.mask].to(accurate)
@@ -51,7 +55,7 @@ def score(queries: Tokens, documents: Tokens, k: int | None, elements: int = ELE
 
 
 class _Score(torch.autograd.Function):
-    """Rows are query tokens; a document token's place is its number in ``documents`` ``(N, l, d)`` laid flat."""
+    """``rows`` are query tokens; a document token's place is its index in ``documents`` flattened to ``(N * l, d)``."""
 
     @staticmethod
     def forward(
@@ -90,7 +94,7 @@ class _Score(torch.autograd.Function):
 def _retrieve(
     rows: Tensor, documents: Tensor, mask: Tensor, k: int | None, columns: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row and document, ``(r, N)``: the largest similarity, whose it is, and whether it is retrieved."""
+    """For each row and document, ``(r, N)``: the largest similarity, its token's place, and whether it is retrieved."""
     length = documents.shape[1]
     none = torch.zeros(mask.shape, dtype=rows.dtype, device=rows.device).masked_fill_(~mask, -torch.inf)
     limited = k is not None and k < int(mask.sum())
@@ -112,6 +116,6 @@ def _retrieve(
 
 
 def _weighted_sums(places: Tensor, counts: Tensor, vectors: Tensor, weights: Tensor) -> Tensor:
-    """Sums ``(len(counts), d)`` of ``vectors[places]`` times ``weights``, the first ``counts[0]`` of them and so on."""
+    """Sum ``weights`` times ``vectors[places]`` over consecutive groups of ``counts`` sizes, ``(len(counts), d)``."""
     starts = (counts.cumsum(0) - counts).to(places.dtype)
     return functional.embedding_bag(places, vectors, starts, mode="sum", per_sample_weights=weights)

@@ -1,4 +1,4 @@
-"""Where XTR's training starts."""
+"""The model that XTR training starts from."""
 
 from pathlib import Path
 
@@ -16,12 +16,13 @@ WIDTH = 128
 
 
 def start_from(start: Path, info: ModelInfo, device: str) -> MultiVectorEncoder:
-    """A model whose encoder begins as that of ``start``; the projection is new, unless ``start`` has vectors a token.
+    """Load the XTR model ``start``, or put a new projection on the encoder of any other model.
 
-    The projection begins with orthonormal rows: inner products come through nearly as they are.
+    A new projection has orthonormal rows, so that inner products are nearly preserved.
 
     Raises:
-        InputError: there is no such model, it has no transformer encoder, or it takes fewer tokens.
+        InputError: there is no such model, it has no transformer encoder, or it reads fewer tokens than
+            ``info.max_length``.
     """
     if info.variant == "xtr":
         return load_token_model(start, info.max_length, device)

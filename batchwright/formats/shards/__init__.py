@@ -1,4 +1,4 @@
-"""Shards: training batches with their false-negative masks in Arrow files, and the manifest that describes them."""
+"""Shards: Arrow files of training batches with false-negative masks, and the manifest that describes them."""
 
 from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard
 from batchwright.formats.shards.masks import pack_mask, unpack_mask

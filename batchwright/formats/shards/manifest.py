@@ -1,4 +1,4 @@
-"""The manifest of a shard set: what is in it, what it was made from and how hard it is."""
+"""The manifest of a shard set: its contents, what it was built from and how hard its batches are."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ FILE = "manifest.json"
 
 
 class Shard(Params):
-    """One file: its name, content hash and size."""
+    """One shard file: its name, content hash and size."""
 
     name: str
     sha256: str
@@ -23,12 +23,15 @@ class Shard(Params):
 
 
 class EpochSummary(Params):
-    """Batches ``[first_batch, first_batch + batches)`` are one epoch.
+    """One epoch: the batches ``[first_batch, first_batch + batches)``.
 
-    ``left_over`` pairs did not fill a batch, ``repeated`` times a pair was packed again; of the meetings of
-    two pairs in a batch, ``met_before`` is the share that took place in an earlier epoch, too. ``hardness``
-    is the mean off-diagonal query-document similarity inside its batches, ``unmasked_hardness`` that of the
-    negatives left by the mask; ``masked_by`` splits ``masked_share`` by reason.
+    ``left_over`` counts, per domain, the kept pairs that are in no batch of the epoch. ``repeated`` counts how often
+    a pair was packed once more. ``met_before`` is the share of co-occurrences (two pairs in one batch) that already
+    occurred in an earlier epoch.
+
+    ``hardness`` is the mean off-diagonal query-document similarity within batches, ``unmasked_hardness`` the same
+    mean over the negatives that the mask keeps. ``masked_share`` is the share of negatives that are masked, and
+    ``masked_by`` splits it by reason.
     """
 
     first_batch: int
@@ -43,7 +46,7 @@ class EpochSummary(Params):
 
 
 class Manifest(Params):
-    """``manifest.json``."""
+    """The content of ``manifest.json``."""
 
     format: int = 1
     policy: str
@@ -62,11 +65,11 @@ class Manifest(Params):
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read and check ``manifest.json``."""
+        """Read and validate the ``manifest.json`` in ``folder``."""
         values = read_json(folder / FILE, made_by="pack")
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             raise InputError(
-                f"{folder / FILE}: not a manifest of this version ({error.error_count()} faults)"
+                f"{folder / FILE}: not a valid manifest of this version ({error.error_count()} errors)"
             ) from None

@@ -27,12 +27,12 @@ SHARD_SCHEMA = pa.schema(
 
 
 def shard_name(index: int, total: int) -> str:
-    """File name of a shard; the pattern tells dataset libraries that it belongs to the train split."""
+    """File name of a shard, in the pattern that dataset libraries recognise as the train split."""
     return f"train-{index:05d}-of-{total:05d}.arrow"
 
 
 def write_shard(file: Path, batches: Sequence[pa.RecordBatch]) -> Shard:
-    """Write training batches as one zstd-compressed Arrow IPC file, atomically; returns its entry in the manifest."""
+    """Write training batches as one zstd-compressed Arrow IPC file, atomically, and return its manifest entry."""
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with atomic_file(file) as temporary, pa.ipc.new_file(temporary, SHARD_SCHEMA, options=options) as writer:
         for batch in batches:
@@ -48,31 +48,43 @@ def write_shard(file: Path, batches: Sequence[pa.RecordBatch]) -> Shard:
 
 @dataclass(frozen=True)
 class ShardSet:
-    """A folder of shards with its manifest; batches are numbered through all shards."""
+    """A folder of shards with its manifest; batches are numbered consecutively across shards."""
 
     folder: Path
     manifest: Manifest
 
     @classmethod
-    def open(cls, folder: Path) -> "ShardSet":
-        """Open a folder, checking that every shard is there in its full size."""
+    def open(cls, folder: Path | str) -> "ShardSet":
+        """Open a folder.
+
+        Raises:
+            InputError: the manifest is missing or invalid, or a shard is missing or of another size.
+        """
+        folder = Path(folder)
         manifest = Manifest.read(folder)
         for shard in manifest.shards:
             file = folder / shard.name
             size = file.stat().st_size if file.exists() else -1
             if size != shard.bytes:
-                found = "missing" if size < 0 else f"{size} bytes"
-                raise InputError(f"{file}: expected {shard.bytes} bytes, {found}; run the stage 'pack' again")
+                fault = "no such file" if size < 0 else f"expected {shard.bytes} bytes, found {size}"
+                raise InputError(f"{file}: {fault}; run the stage 'pack' again")
         return cls(folder, manifest)
 
     def verify(self) -> None:
-        """Compare every shard's bytes with the manifest's SHA-256; raises InputError naming the first that differs."""
+        """Compare every shard with its SHA-256 in the manifest.
+
+        Raises:
+            InputError: a shard differs; the message names the first one.
+        """
         for shard in self.manifest.shards:
             if file_sha256(self.folder / shard.name) != shard.sha256:
-                raise InputError(f"{self.folder / shard.name}: content differs from the manifest's sha256; pack again")
+                raise InputError(
+                    f"{self.folder / shard.name}: content differs from the manifest's sha256; "
+                    "run the stage 'pack' again"
+                )
 
     def batch(self, index: int) -> pa.RecordBatch:
-        """Training batch ``index``, memory-mapped."""
+        """Read training batch ``index``, memory-mapped."""
         shard = int(np.searchsorted(self._ends, index, side="right"))
         first = int(self._ends[shard - 1]) if shard else 0
         file = self.folder / self.manifest.shards[shard].name

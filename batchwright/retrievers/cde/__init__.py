@@ -1,4 +1,4 @@
-"""CDE: one encoder embeds documents of the corpus, a second one reads each text in their light
+"""CDE: one encoder embeds documents of the corpus, and a second encodes each text with these as context
 (*Contextual Document Embeddings*, arXiv 2410.02525, section 4.2)."""
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from batchwright.retrievers.common.retriever import Retriever
 
 
 def load(folder: Path, info: ModelInfo) -> Retriever:
-    """The retriever of a CDE folder."""
-    from batchwright.retrievers.cde.retriever import ContextualRetriever  # training does without
+    """Load a CDE folder as a retriever."""
+    from batchwright.retrievers.cde.retriever import ContextualRetriever  # not needed by training
 
     return ContextualRetriever(folder, info)

@@ -1,6 +1,6 @@
-"""Encoders of the transformers library, given vectors and positions of one's own choosing.
+"""Runs encoders of the transformers library on custom input vectors and positions.
 
-This file travels with saved models, so it imports nothing of this project.
+This file is saved with models, so it must not import this project.
 """
 
 import inspect
@@ -17,27 +17,26 @@ from transformers.masking_utils import sdpa_mask
 
 
 def check_backbone(backbone: PreTrainedModel) -> None:
-    """Refuse an encoder that cannot be told vectors and positions.
+    """Check that an encoder accepts input vectors and positions.
 
     Raises:
-        ValueError: it takes no ``inputs_embeds``, or no ``position_ids`` and is no T5.
+        ValueError: it takes no ``inputs_embeds``, or it takes no ``position_ids`` and is not a T5.
     """
     taken = inspect.signature(backbone.forward).parameters
     missing = {"inputs_embeds", "position_ids"} - set(taken)
     if missing - ({"position_ids"} if _is_t5(backbone) else set()):
         raise ValueError(
             f"{type(backbone).__name__} takes no {' and no '.join(sorted(missing))}, so it cannot read context "
-            "vectors; take a BERT, RoBERTa, ModernBERT, nomic-bert or T5 encoder"
+            "vectors; use a BERT, RoBERTa, ModernBERT, nomic-bert or T5 encoder"
         )
 
 
 def hidden_states(backbone: PreTrainedModel, rows: Tensor, present: Tensor, context: int) -> Tensor:
-    """Last hidden states ``(n, context + l, h)`` of input vectors ``rows``, of which the first ``context`` stand
-    outside the text.
+    """Last hidden states ``(n, context + l, h)`` of input vectors ``rows``: ``context`` context vectors, then the text.
 
-    Those are all at position 0, so their order means nothing; the text's positions begin at 0 as well, however many
-    there are; layers that see only a window of the text see them from everywhere. ``present`` bool ``(n, s)`` is
-    what is no padding.
+    All context vectors are at position 0, so their order does not matter. The text's positions start at 0 too, so they
+    do not depend on ``context``. Sliding-window layers attend to the context from every position. ``present`` bool
+    ``(n, context + l)`` is False for padding.
     """
     positions = torch.arange(rows.shape[1] - context, device=rows.device)
     positions = torch.cat([positions.new_zeros(context), positions])
@@ -45,7 +44,7 @@ def hidden_states(backbone: PreTrainedModel, rows: Tensor, present: Tensor, cont
 
 
 def remember(backbone: PreTrainedModel, context: Tensor) -> Tensor:
-    """Keys and values ``(layers, 2, heads, j, e)`` of context vectors ``(j, h)`` that see only one another."""
+    """Keys and values ``(layers, 2, heads, j, e)`` of context vectors ``(j, h)`` that attend only to one another."""
     positions = torch.zeros(len(context), dtype=torch.int64, device=context.device)
     with _attention(backbone, _Memory()) as memory:
         _run(backbone, context[None], None, positions, 0)
@@ -53,7 +52,10 @@ def remember(backbone: PreTrainedModel, context: Tensor) -> Tensor:
 
 
 def hidden_states_with(backbone: PreTrainedModel, memory: Tensor, rows: Tensor, present: Tensor) -> Tensor:
-    """Last hidden states ``(n, l, h)`` of a text's ``rows`` that see one another and what ``remember`` gave."""
+    """Last hidden states ``(n, l, h)`` of a text's ``rows``, which attend to one another and to ``memory``.
+
+    ``memory`` is what ``remember`` returned.
+    """
     context = memory.shape[3]
     positions = torch.arange(rows.shape[1], device=rows.device)
     positions = torch.cat([positions.new_zeros(context), positions])
@@ -63,7 +65,7 @@ def hidden_states_with(backbone: PreTrainedModel, memory: Tensor, rows: Tensor, 
 
 
 class _Memory:
-    """Sees the keys and values of each layer in turn, and puts ``given`` ones, if any, before them."""
+    """Prepends the ``given`` keys and values to those of each layer; without ``given``, records each layer's own."""
 
     def __init__(self, given: Tensor | None = None) -> None:
         self.given, self.seen = given, list[Tensor]()
@@ -97,7 +99,7 @@ AttentionMaskInterface.register(_NAME, sdpa_mask)
 
 @contextmanager
 def _attention(backbone: PreTrainedModel, memory: _Memory) -> Iterator[_Memory]:
-    """Attention that meets ``memory``, for the length of the block."""
+    """Pass every layer's keys and values through ``memory`` inside the block."""
     before, token = backbone.config._attn_implementation, _CURRENT.set(memory)
     backbone.config._attn_implementation = _NAME
     try:
@@ -108,7 +110,7 @@ def _attention(backbone: PreTrainedModel, memory: _Memory) -> Iterator[_Memory]:
 
 
 def _run(backbone: PreTrainedModel, rows: Tensor, mask: Any, positions: Tensor, remembered: int) -> Tensor:
-    """``rows`` stand at ``positions``, but for the first ``remembered`` ones, which are only attended to."""
+    """Run the backbone; the first ``remembered`` of ``positions`` have no ``rows`` and are only attended to."""
     if _is_t5(backbone):
         with _relative_positions(backbone, positions, remembered):
             output = backbone(inputs_embeds=rows, attention_mask=mask)
@@ -124,14 +126,14 @@ def _is_t5(backbone: PreTrainedModel) -> bool:
 
 
 def _first_position(backbone: PreTrainedModel) -> int:
-    """RoBERTa and its kin count learned positions from behind the padding token's."""
+    """The first position id: RoBERTa and similar models number learned positions from after the padding token's."""
     table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     return 0 if padding is None else padding + 1
 
 
 def _mask(backbone: PreTrainedModel, present: Tensor, positions: Tensor, context: int, remembered: int) -> Any:
-    """What the rows behind the ``remembered`` ones attend to, in the form that the backbone takes."""
+    """Attention mask of the rows after the ``remembered`` ones, in the form that the backbone takes."""
     windows = "sliding_attention" in (getattr(backbone.config, "layer_types", None) or ())
     if not windows and not remembered:
         return present.long()
@@ -144,14 +146,14 @@ def _mask(backbone: PreTrainedModel, present: Tensor, positions: Tensor, context
 
 
 def _added(backbone: PreTrainedModel, pairs: Tensor) -> Tensor:
-    """What attention adds to its scores, ``(n, 1, rows, rows and remembered)``."""
+    """Convert a boolean mask to one that is added to attention scores, ``(n, 1, rows, remembered + rows)``."""
     nothing = torch.zeros((), dtype=backbone.dtype, device=pairs.device)
     return nothing.masked_fill(~pairs, torch.finfo(backbone.dtype).min)[:, None]
 
 
 @contextmanager
 def _relative_positions(backbone: PreTrainedModel, positions: Tensor, remembered: int) -> Iterator[None]:
-    """T5 takes distances from the order of its rows; here they are those of ``positions``."""
+    """Make T5 take distances from ``positions``, instead of from the order of its rows, inside the block."""
     encoder: Any = backbone.encoder
     attention = encoder.block[0].layer[0].SelfAttention
 

@@ -1,6 +1,6 @@
-"""The two-stage encoder as a module of sentence-transformers.
+"""The two-stage encoder as a sentence-transformers module.
 
-This file travels with saved models, so it imports nothing of this project but its neighbour.
+This file is saved with models, so it must not import this project; ``backbones`` is saved next to it.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ BATCH = 64
 
 
 class ContextualEncoder(InputModule):
-    """*Contextual Document Embeddings*, section 4.2: text vectors that know the corpus around them.
+    """Text embeddings that depend on the corpus (*Contextual Document Embeddings*, section 4.2).
 
-    ``first`` gives each of up to ``documents`` (J) context documents one vector. ``second`` reads those J vectors and
-    then the text's tokens; the mean over the text's tokens is the embedding. Where there are fewer than J, a learned
-    null vector stands in; with none, all are null. The order of context documents means nothing.
+    ``first`` embeds each of up to ``documents`` (J) context documents as one vector. ``second`` reads those J vectors,
+    then the text's tokens; the embedding is the mean over the text's tokens. A learned null vector replaces each
+    missing context vector, or all J without a context. The order of context documents does not matter.
 
-    Call ``fit_context`` with a corpus before encoding; ``save`` keeps what was fitted.
+    Call ``fit_context`` with a corpus before encoding; ``save`` also saves the fitted context.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -57,10 +57,14 @@ class ContextualEncoder(InputModule):
         unpooled_prefixes: Sequence[str] = (),
         context_reads_text: bool = True,
     ) -> None:
-        """``unpooled_prefixes``: where a text begins with one of these, its tokens stay out of the mean.
+        """Combine two backbones.
+
+        ``unpooled_prefixes``: if a text begins with one of these, the prefix's tokens are left out of the mean.
+        ``context_reads_text``: whether context vectors attend to the text; if not, they are prepared once for all
+        texts.
 
         Raises:
-            ValueError: a backbone that cannot read vectors, or widths that differ.
+            ValueError: ``second`` does not accept input vectors, or the backbones differ in width.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         check_backbone(second)
@@ -79,11 +83,11 @@ class ContextualEncoder(InputModule):
         self._prompt = ""
 
     def on_model_ready(self, model: Any) -> None:
-        """Take over the model's prompt for documents, which stage 1 reads as well."""
+        """Adopt the model's document prompt, which stage 1 uses as well."""
         self._prompt = model.prompts.get("document") or ""
 
     def train(self, mode: bool = True) -> "ContextualEncoder":
-        """As every module; weights may change, so what was prepared by the present ones is forgotten."""
+        """Set the training mode; the prepared context is discarded, because weights may change."""
         self._prepared = None
         return super().train(mode)
 
@@ -92,7 +96,7 @@ class ContextualEncoder(InputModule):
         return int(self.null.shape[0])
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:
-        """Token ids ``(n, l)``, what is no padding, and what is pooled."""
+        """Tokenize texts: token ids ``(n, l)``, and which tokens are present (not padding) and pooled, ``(n, l)``."""
         texts = [(prompt or "") + text for text in inputs]
         found = self.tokenizer(
             texts, padding=True, truncation=True, max_length=self.max_seq_length, return_tensors="pt",
@@ -104,14 +108,14 @@ class ContextualEncoder(InputModule):
             lengths = torch.tensor([self._prefix_length(text) for text in texts])
             text_tokens = found["offset_mapping"][:, :, 1] > lengths[:, None]
             begun = (text_tokens.cumsum(dim=1) > 0) | (lengths == 0)[:, None]
-            pooled &= begun | ~begun.any(dim=1, keepdim=True)  # a prefix without a text: pool the prefix
+            pooled &= begun | ~begun.any(dim=1, keepdim=True)  # a text that is only a prefix: pool the prefix
         return {"input_ids": found["input_ids"], "attention_mask": present, "pooled": pooled}
 
     def _prefix_length(self, text: str) -> int:
         return max((len(prefix) for prefix in self.unpooled_prefixes if text.startswith(prefix)), default=0)
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding`` ``(n, h)``, in the light of the fitted context."""
+        """Add ``sentence_embedding`` ``(n, h)``, computed with the fitted context."""
         prepared = self.prepare(self.fitted) if self._prepared is None else self._prepared
         if not self.training and not torch.is_grad_enabled():
             self._prepared = prepared
@@ -125,13 +129,14 @@ class ContextualEncoder(InputModule):
         return _mean(states, present)
 
     def prepare(self, context: Tensor | None, null: Tensor | None = None) -> Tensor:
-        """What stage 2 needs of context vectors ``(j, h)``, j at most J, the same for all texts; None is no context.
+        """Prepare context vectors ``(j, h)``, j <= J, for stage 2; all texts share the result. None is no context.
 
-        The vectors themselves, ``(J, h)``, or, where the context does not read the text, each layer's keys and values.
-        Null vectors fill up and, where ``null`` ``(j,)`` bool says so (sequence dropout), replace.
+        Returns the vectors themselves, ``(J, h)``, or each layer's keys and values if the context does not read the
+        text. Null vectors pad the context to J and replace the vectors that ``null`` ``(j,)`` bool selects (sequence
+        dropout).
 
         Raises:
-            ValueError: context vectors of another width, or more than J.
+            ValueError: the context vectors have another width, or there are more than J.
         """
         given = self.null.new_empty(0, len(self.null)) if context is None else context
         if given.ndim != 2 or given.shape[1] != len(self.null) or len(given) > self.documents:
@@ -145,7 +150,7 @@ class ContextualEncoder(InputModule):
         return rows if self.context_reads_text or not self.documents else remember(self.second, rows)
 
     def read(self, features: dict[str, Any], prepared: Tensor) -> Tensor:
-        """Stage 2: embeddings ``(n, h)`` in the light of what ``prepare`` made of a context."""
+        """Stage 2: embeddings ``(n, h)``, with a context from ``prepare``."""
         ids, present, pooled = (features[key].to(self.null.device) for key in ("input_ids", "attention_mask", "pooled"))
         tokens = self.second.get_input_embeddings()(ids)
         if prepared.ndim == 5:
@@ -158,17 +163,17 @@ class ContextualEncoder(InputModule):
     def fit_context(
         self, corpus: Sequence[str], seed: int = 42, prompt: str | None = None, size: int | None = None
     ) -> None:
-        """Run stage 1 on documents drawn from ``corpus``; from now on texts are embedded in their light.
+        """Run stage 1 on documents drawn from ``corpus`` and use them as the context from now on.
 
-        Drawn as mteb's wrapper draws for the published models: J of them unless ``size`` says fewer, without
-        replacement, or with it where the corpus has fewer. ``prompt`` is put before them, the model's own for
-        documents unless given. A second call with what was drawn before does nothing.
+        Draws ``size`` documents, by default and at most J, as mteb's wrapper does for the published models: without
+        replacement, or with replacement if the corpus is smaller. ``prompt`` is put before each; the default is the
+        model's document prompt. Does nothing if the same documents are already fitted.
 
         Raises:
             ValueError: the corpus is empty.
         """
         if not len(corpus):
-            raise ValueError("fit_context: the corpus is empty; give it documents, or leave it out to encode without")
+            raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
         count = self.documents if size is None else min(size, self.documents)
         chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)
         texts = [(self._prompt if prompt is None else prompt) + corpus[row] for row in chosen.tolist()]
@@ -183,11 +188,11 @@ class ContextualEncoder(InputModule):
         self.train(training)
 
     def clear_context(self) -> None:
-        """Forget the fitted context: texts are embedded without one."""
+        """Discard the fitted context; texts are then embedded without one."""
         self.fitted, self._prepared, self._fitted_to = None, None, ""
 
     def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write both stages, the null vector and, if there is one, the fitted context."""
+        """Write both stages, the null vector and the fitted context, if any."""
         folder = Path(output_path)
         for name, backbone in (("first", self.first), ("second", self.second)):
             backbone.save_pretrained(folder / name, safe_serialization=safe_serialization)
@@ -201,7 +206,7 @@ class ContextualEncoder(InputModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, *_: Any, **kwargs: Any) -> "ContextualEncoder":
-        """Load what ``save`` wrote, from a folder or from a hub."""
+        """Load what ``save`` wrote, from a folder or from the hub."""
         folder = Path(model_name_or_path)
         if not folder.is_dir():
             taken = ("token", "revision", "local_files_only")
@@ -219,10 +224,10 @@ class ContextualEncoder(InputModule):
         return model
 
     def load_context(self, file: Path) -> None:
-        """Take the context that ``save`` left beside a model or an index.
+        """Load the context that ``save`` wrote.
 
         Raises:
-            ValueError: it is another model's: its width or number of vectors does not fit.
+            ValueError: the context's width or number of vectors does not fit this model.
         """
         with safe_open(file, framework="pt") as opened:
             self._fitted_to = (opened.metadata() or {}).get("drawn", "")
@@ -233,13 +238,13 @@ class ContextualEncoder(InputModule):
 
 def _load_backbone(folder: Path) -> PreTrainedModel:
     kind = AutoConfig.from_pretrained(folder).model_type
-    # Of T5 the plain class is encoder and decoder.
+    # AutoModel would load T5 with its decoder.
     loader = AutoModelForTextEncoding if kind in {"t5", "mt5"} else AutoModel
     backbone: PreTrainedModel = loader.from_pretrained(folder)
     return backbone
 
 
 def _mean(states: Tensor, counted: Tensor) -> Tensor:
-    """Means ``(n, h)`` of the ``counted`` ``(n, l)`` of ``states`` ``(n, l, h)``."""
+    """Mean ``(n, h)`` of ``states`` ``(n, l, h)`` over the positions that ``counted`` ``(n, l)`` selects."""
     weights = counted.to(states.dtype)[:, :, None]
     return (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)

@@ -1,4 +1,4 @@
-"""CDE models on disk: sentence-transformers folders that bring the code of their module along."""
+"""CDE models on disk: sentence-transformers folders that include the code of their module."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ CODE = ("contextual_encoder.py", "backbones.py")
 
 
 def load_contextual(folder: Path, device: str | None = None) -> SentenceTransformer:
-    """Load a folder with this project's code, not with what lies in the folder.
+    """Load a folder with this project's code, not with the code in the folder.
 
     Raises:
         InputError: the folder is damaged.
@@ -27,7 +27,7 @@ def load_contextual(folder: Path, device: str | None = None) -> SentenceTransfor
 
 
 def save_contextual(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
-    """Write ``folder``; sentence-transformers can load it where this project is not installed."""
+    """Write ``folder``, which sentence-transformers can load even if this project is not installed."""
     save_model(model, folder, prefix)
     for name in CODE:
         shutil.copy(Path(__file__).with_name(name), folder)

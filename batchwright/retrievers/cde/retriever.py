@@ -1,4 +1,4 @@
-"""Exact retrieval with a trained CDE."""
+"""Exact retrieval with a trained CDE model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ContextualRetriever:
 
 @dataclass(frozen=True)
 class ContextualIndex:
-    """Documents as unit ``vectors`` ``(N, d)`` float32, read in the light of ``context``."""
+    """Documents as unit ``vectors`` ``(N, d)`` float32, encoded with ``context``."""
 
     retriever: ContextualRetriever
     vectors: NDArray[np.float32]
@@ -46,9 +46,9 @@ class ContextualIndex:
         """See ``batchwright.retrievers.Index``.
 
         Raises:
-            InputError: the retriever has indexed another corpus since.
+            InputError: the retriever has since indexed another corpus.
         """
         if self.retriever.encoder.fitted is not self.context:
-            raise InputError("this CDE model has indexed another corpus since; index these documents again")
+            raise InputError("this CDE model has since indexed another corpus; index these documents again")
         texts = self.retriever.info.prefixes.put_before(queries, "query", domains)
         return search(encode(self.retriever.model, texts), self.vectors, k)

@@ -1,1 +1,1 @@
-"""What the retrievers share."""
+"""Code that the retrievers share."""

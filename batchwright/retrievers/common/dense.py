@@ -1,4 +1,4 @@
-"""Exact retrieval with one vector per text, by any sentence-transformers model."""
+"""Exact retrieval with one vector per text, from any sentence-transformers model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from batchwright.retrievers.common.sentence_model import load_model
 
 
 class DenseRetriever:
-    """A ``batchwright.retrievers.Retriever`` that compares vectors by cosine."""
+    """A ``batchwright.retrievers.Retriever`` that ranks documents by cosine similarity."""
 
     def __init__(self, folder: Path, info: ModelInfo) -> None:
         self.model: SentenceTransformer = load_model(folder, info.max_length)
@@ -27,7 +27,7 @@ class DenseRetriever:
         return VectorIndex(self, encode(self.model, self.info.prefixes.put_before(documents, "document", domains)))
 
     def encode_queries(self, queries: Sequence[str], domains: Sequence[str] | None = None) -> NDArray[np.float32]:
-        """Unit vectors ``(Q, d)``."""
+        """Encode queries as unit vectors ``(Q, d)``."""
         return encode(self.model, self.info.prefixes.put_before(queries, "query", domains))
 
 

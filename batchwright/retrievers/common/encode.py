@@ -1,4 +1,4 @@
-"""Texts to vectors with a trained sentence-transformers model."""
+"""Encodes texts as vectors with a trained sentence-transformers model."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from sentence_transformers import SentenceTransformer
 from tqdm import tqdm
 
 _BATCH = 64
-_BLOCK = 1024  # the progress bar moves after each; inside a block texts are sorted by length
+_BLOCK = 1024  # texts per step of the progress bar; they are sorted by length within a block
 
 
 def encode(model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors ``(N, d)`` float32."""
+    """Encode texts as unit vectors ``(N, d)`` float32."""
     blocks = []
     with tqdm(total=len(texts), desc="encode", unit="text", mininterval=2) as progress:
         for start in range(0, len(texts), _BLOCK):

@@ -1,4 +1,4 @@
-"""What to know about a model before loading it: ``batchwright.json`` in its folder."""
+"""The description of a model that is needed to load it: ``batchwright.json`` in its folder."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ Variant = Literal["biencoder", "cde", "seed_encoder", "xtr"]
 
 
 def variant_of(folder: Path) -> Variant:
-    """What the files of a model's folder say it is; a SEED-Encoder loads as a biencoder does.
+    """Infer a model's variant from the files in its folder; a SEED-Encoder counts as a biencoder.
 
     Raises:
         InputError: the folder's configuration is damaged.
@@ -32,14 +32,14 @@ def variant_of(folder: Path) -> Variant:
 
 
 class ModelInfo(Params):
-    """What training, evaluation and search must agree on; a trained model inherits it from its start model."""
+    """Settings that training, evaluation and search must share; a trained model inherits them from its start model."""
 
     variant: Variant
-    """Which retriever loads it: a folder in ``batchwright/retrievers``."""
+    """The retriever that loads it: a folder in ``batchwright/retrievers``."""
     max_length: int = Field(ge=2)
-    """Tokens; longer texts are cut."""
+    """Maximum number of tokens per text; longer texts are cut."""
     prefixes: Prefixes = Prefixes()
-    """Put before every text."""
+    """The prefixes put before texts."""
     origin: str | None = None
     """Where the weights came from before any training here, as named in ``start_models``."""
 
@@ -60,8 +60,8 @@ class ModelInfo(Params):
             return cls.model_validate_json((folder / FILE).read_bytes())
         except FileNotFoundError:
             raise InputError(
-                f"model '{folder}': has no {FILE}; name the model in 'start_models' of params.yaml "
-                "and run the stage 'fetch', which writes it"
+                f"model '{folder}': has no {FILE}; add the model to 'start_models' in params.yaml "
+                "and run the stage 'fetch', which writes the file"
             ) from None
         except ValidationError:
-            raise InputError(f"{folder / FILE}: does not describe a model; make the model again") from None
+            raise InputError(f"{folder / FILE}: not a valid model description; fetch or train it again") from None

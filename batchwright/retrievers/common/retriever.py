@@ -1,4 +1,4 @@
-"""What every retriever offers, and how to load one."""
+"""The interface of every retriever, and a function that loads one."""
 
 import importlib
 from collections.abc import Sequence
@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 from batchwright.retrievers.common.info import ModelInfo
 
 Ranking = tuple[NDArray[np.int64], NDArray[np.float32]]
-"""Numbers of documents, best first, and their scores, ``(Q, k)`` each; equal scores are ordered by number."""
+"""Document numbers, best first, and their scores, ``(Q, k)`` each; equal scores are ordered by number."""
 
 
 class Index(Protocol):
     """Documents that can be searched."""
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
-        """The best ``min(k, N)`` documents for each query; ``domains`` names the queries' domains."""
+        """Find the best ``min(k, N)`` documents for each query; ``domains`` gives the domain of each query."""
 
 
 class Retriever(Protocol):
-    """A model that finds documents. It puts its prefixes before texts and cuts them to its maximum length."""
+    """A model that finds documents; it adds its prefixes to texts and cuts them to its maximum length."""
 
     info: ModelInfo
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> Index:
-        """Encode documents, numbered from 0; ``domains`` names the domain of each."""
+        """Encode documents and number them from 0; ``domains`` gives the domain of each document."""
 
 
 def load_retriever(folder: Path | str, info: ModelInfo | None = None) -> Retriever:
-    """Load the model in ``folder``; without ``info``, the folder's ``batchwright.json`` describes it.
+    """Load the model in ``folder``, described by ``info`` or, by default, by the folder's ``batchwright.json``.
 
     Raises:
-        InputError: the folder holds no such model, or it is damaged.
+        InputError: the folder does not contain such a model, or the model is damaged.
     """
     info = info or ModelInfo.read(Path(folder))
     package = importlib.import_module(f"batchwright.retrievers.{info.variant}")

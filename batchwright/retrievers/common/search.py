@@ -11,9 +11,9 @@ _DOCUMENTS = 16384
 def search(
     queries: NDArray[np.float32], documents: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Indices and inner products ``(Q, min(k, N))`` of the best of ``documents`` ``(N, d)`` for each query.
+    """Find the best of ``documents`` ``(N, d)`` for each of ``queries`` ``(Q, d)``, by inner product.
 
-    Best first; equal scores are ordered by index.
+    Returns indices and inner products ``(Q, min(k, N))``, best first; equal scores are ordered by index.
     """
     k = min(k, len(documents))
     indices = np.empty((len(queries), k), np.int64)
@@ -34,7 +34,7 @@ def _search_block(
         numbers = np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))
         indices = np.concatenate([indices, numbers], axis=1)
         scores = np.concatenate([scores, queries @ block.T], axis=1)
-        # Columns stay in index order until the end, so that the first of equals has the lowest index.
+        # Columns stay in index order until the end, so that ties go to the lowest index.
         kept = keep_best(scores, k)
         indices = np.take_along_axis(indices, kept, axis=1)
         scores = np.take_along_axis(scores, kept, axis=1)
@@ -43,7 +43,7 @@ def _search_block(
 
 
 def keep_best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Columns ``(Q, min(k, n))`` of the largest scores of each row, in column order; of equals the first ones."""
+    """Columns ``(Q, min(k, n))`` of each row's largest scores, in column order; ties go to the first columns."""
     rows, columns = scores.shape
     if columns <= k:
         return np.broadcast_to(np.arange(columns), scores.shape)

@@ -1,4 +1,4 @@
-"""Sentence-transformers models: loading, a forward pass with gradient, saving."""
+"""Loads and saves sentence-transformers models."""
 
 import math
 from pathlib import Path
@@ -14,27 +14,29 @@ logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def load_model(folder: Path, max_length: int, device: str | None = None) -> SentenceTransformer:
-    """Load a folder in float32, without network.
+    """Load a folder in float32, without network access.
 
     Raises:
-        InputError: the folder holds no such model, or one that reads less than ``max_length`` tokens.
+        InputError: the folder does not contain a model, or the model reads fewer than ``max_length`` tokens.
     """
     with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
     check_length(folder, model, max_length)
-    if model.max_seq_length != math.inf:  # static models read texts whole
+    if model.max_seq_length != math.inf:  # static models have no limit
         model.max_seq_length = max_length
     return model
 
 
 def check_length(folder: Path, model: SentenceTransformer | MultiVectorEncoder, max_length: int) -> None:
-    """Raise InputError where the ``folder``'s model reads less than ``max_length`` tokens."""
+    """Raise InputError if the ``folder``'s model reads fewer than ``max_length`` tokens."""
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and max_length > positions:
-        raise InputError(f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to that")
+        raise InputError(
+            f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to at most {positions}"
+        )
 
 
 def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
-    """Write ``folder``; ``encode_query`` and ``encode_document`` will put the prefixes before texts."""
+    """Write ``folder``, with the prefixes as the prompts of ``encode_query`` and ``encode_document``."""
     model.prompts = {"query": prefix.query, "document": prefix.document}
     model.save(str(folder), create_model_card=False)

@@ -1,4 +1,4 @@
-"""SEED-Encoder: one vector per text, the state at CLS."""
+"""SEED-Encoder: one vector per text, the hidden state of the CLS token."""
 
 from batchwright.retrievers.common.dense import DenseRetriever
 

@@ -1,4 +1,4 @@
-"""Texts to token vectors with a trained model."""
+"""Encodes texts as token vectors with a trained model."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,8 +17,11 @@ _BLOCK = 1024
 
 
 class TokenVectors(NamedTuple):
-    """Texts one after the other: unit ``vectors`` ``(T, d)`` float32, their token ``ids`` ``(T,)`` int64, and
-    ``lengths`` ``(N,)`` int64, how many are each text's."""
+    """Concatenated token vectors of N texts.
+
+    ``vectors`` ``(T, d)`` float32 are of unit length, ``ids`` ``(T,)`` int64 are their token ids, and ``lengths``
+    ``(N,)`` int64 is the number of tokens of each text.
+    """
 
     vectors: NDArray[np.float32]
     ids: NDArray[np.int64]
@@ -26,7 +29,7 @@ class TokenVectors(NamedTuple):
 
 
 def encode_tokens(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> TokenVectors:
-    """Encode texts, which come with their prefix, all at once."""
+    """Encode texts, which must include their prefix, into one ``TokenVectors``."""
     width = model.get_embedding_dimension() or 0
     none = TokenVectors(np.empty((0, width), np.float32), np.empty(0, np.int64), np.empty(0, np.int64))
     blocks = [none, *encode_blocks(model, texts, task)]
@@ -34,7 +37,7 @@ def encode_tokens(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -
 
 
 def encode_blocks(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> Iterator[TokenVectors]:
-    """Encode texts, which come with their prefix, ``_BLOCK`` at a time; inside, texts of like length go together."""
+    """Encode texts, which must include their prefix, in blocks of ``_BLOCK`` texts, each batched by length."""
     model.eval()
     with tqdm(total=len(texts), desc=f"encode {task} tokens", unit="text", mininterval=2) as progress:
         for start in range(0, len(texts), _BLOCK):

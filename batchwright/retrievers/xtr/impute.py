@@ -1,4 +1,4 @@
-"""Document scores out of retrieved similarities alone: no document vector is looked up.
+"""Document scores from retrieved similarities alone, without looking up document vectors.
 
 *Rethinking the Role of Token Retrieval in Multi-Vector Retrieval* (arXiv 2304.01982), section 3.2.
 """
@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Imputation = Literal["last", "none", "mean", "constant"]
-"""What stands for the similarity of a query token and a document of which it retrieved nothing: the last retrieved
-one, an upper bound of it; nothing, so that a score is the mean over the other query tokens; the mean of those
-retrieved; ``CONSTANT``."""
+"""How to impute the similarity between a query token and a document of which it retrieved no token.
+
+``last``: the last similarity that the query token retrieved, which is an upper bound. ``none``: not at all; the score
+is the mean over the other query tokens. ``mean``: the mean similarity that it retrieved. ``constant``: ``CONSTANT``.
+"""
 
 CONSTANT = 0.2
 
 
 class Retrieved(NamedTuple):
-    """What one query's n tokens retrieved.
+    """What the n tokens of one query retrieved.
 
-    ``similarities`` ``(n, k)``, best first, are of tokens where ``kept`` ``(n, k)``. These belong to the ``documents``
-    ``(c,)``, ascending; ``best`` ``(c, n)`` is the largest of each query token, -inf where it retrieved nothing.
+    ``similarities`` ``(n, k)``, best first, are valid where ``kept`` ``(n, k)`` is True. ``documents`` ``(c,)`` are the
+    documents of the retrieved tokens, ascending. ``best`` ``(c, n)`` is the largest similarity that each query token
+    retrieved from each document, or -inf if it retrieved none.
     """
 
     similarities: NDArray[np.float32]
@@ -30,11 +33,11 @@ class Retrieved(NamedTuple):
 
     @property
     def imputed_share(self) -> float:
-        """The share of the documents' similarities that nothing was retrieved for."""
+        """The share of similarities between query tokens and documents that were not retrieved."""
         return float(np.isneginf(self.best).mean()) if self.best.size else 0.0
 
     def scores(self, imputation: Imputation = "last") -> NDArray[np.float32]:
-        """Scores ``(c,)`` of the documents."""
+        """Scores ``(c,)`` of ``documents``."""
         missing = np.isneginf(self.best)
         if imputation == "none":
             counts = (~missing).sum(axis=1).astype(np.float32)
@@ -45,7 +48,7 @@ class Retrieved(NamedTuple):
         return means.astype(np.float32)
 
     def imputed(self, imputation: Imputation) -> NDArray[np.float32]:
-        """What stands for a similarity that is missing, for each query token ``(n,)``."""
+        """The similarity that each query token imputes to documents of which it retrieved nothing, ``(n,)``."""
         counts = self.kept.sum(axis=1)
         if imputation == "constant":
             return np.full(len(counts), CONSTANT, np.float32)
@@ -60,8 +63,11 @@ class Retrieved(NamedTuple):
 
 
 def collect(similarities: NDArray[np.float32], documents: NDArray[np.int64]) -> Retrieved:
-    """Gather by document what a query's tokens retrieved: ``similarities`` ``(n, k)``, best first, and whose tokens
-    these are, ``documents`` ``(n, k)``; -1 is none."""
+    """Group what a query's tokens retrieved by document.
+
+    ``similarities`` ``(n, k)`` are best first; ``documents`` ``(n, k)`` are the documents of the retrieved tokens, -1
+    if there is none.
+    """
     kept = documents >= 0
     candidates, places = np.unique(documents[kept], return_inverse=True)
     best = np.full((len(candidates), len(documents)), -np.inf, np.float32)
@@ -70,11 +76,17 @@ def collect(similarities: NDArray[np.float32], documents: NDArray[np.int64]) -> 
 
 
 def xtr_operations(tokens: int, k: int, per_document: float) -> float:
-    """Operations to score one query (the paper's table 1): n^2 k (r + 1), of n query tokens that retrieve ``k`` each;
-    r is how many retrieved tokens a candidate has ``per_document``."""
+    """Operations to score one query (the paper's table 1): n^2 k (r + 1).
+
+    n is the number of query ``tokens``, ``k`` how many tokens each of them retrieves, and r the number of retrieved
+    tokens ``per_document``, averaged over candidates.
+    """
     return tokens**2 * k * (per_document + 1)
 
 
 def colbert_operations(tokens: int, k: int, document_tokens: int, width: int) -> float:
-    """Operations to score the same candidates by all of their tokens' vectors, gathered: n^2 k (2 m d + m + 1)."""
+    """Operations to score the same candidates from all their token vectors, gathered (table 1): n^2 k (2 m d + m + 1).
+
+    m is ``document_tokens`` and d is ``width``; the others are as in ``xtr_operations``.
+    """
     return tokens**2 * k * (2 * document_tokens * width + document_tokens + 1)

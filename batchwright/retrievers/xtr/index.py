@@ -1,4 +1,4 @@
-"""An index of document tokens: the only module here that imports FAISS."""
+"""An index of document tokens; the only module of this package that imports FAISS."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,19 +14,19 @@ from batchwright.core.errors import InputError
 from batchwright.retrievers.xtr.index_folder import VECTORS, Saved, check_place, read_saved, write_saved
 
 Kind = Literal["exact", "compressed"]
-"""``exact`` keeps every vector; ``compressed`` 32 bytes of each (OPQ, product quantisation) in inverted lists."""
+"""``exact`` keeps every vector, ``compressed`` 32 bytes per vector (OPQ, product quantisation) in inverted lists."""
 
 _CODES = 32
 _PROBED = 8
-_ROTATIONS = 10  # FAISS's own 50 take five times as long
-_LEARNED_FROM = 39 * 256  # with less for each code and cell FAISS warns
+_ROTATIONS = 10  # FAISS's default of 50 takes five times as long
+_LEARNED_FROM = 39 * 256  # FAISS warns below 39 vectors per code or cell
 _AT_ONCE = 2**23
 
 
 class TokenIndex:
-    """Tokens' vectors, and whose they are: ``owners`` ``(T,)`` int32, documents counted as they were added.
+    """Token vectors, and the document of each: ``owners`` ``(T,)`` int32, documents numbered in the order added.
 
-    ``model`` is the hash of the model that made the vectors (``batchwright.formats.models.model_hash``).
+    ``model`` is the hash of the model that produced the vectors (``batchwright.formats.models.model_hash``).
     """
 
     def __init__(self, index: Any, model: str, saved: Saved | None = None) -> None:
@@ -36,19 +36,19 @@ class TokenIndex:
 
     @classmethod
     def empty(cls, width: int, model: str) -> "TokenIndex":
-        """An exact index without documents, for vectors of so many dimensions."""
+        """Create an exact index without documents, for vectors with ``width`` dimensions."""
         return cls(faiss.IndexFlatIP(width), model)
 
     @classmethod
     def build(
         cls, vectors: NDArray[np.float32], lengths: NDArray[np.int64], model: str, kind: Kind = "exact"
     ) -> "TokenIndex":
-        """Index documents given as unit ``vectors`` ``(T, d)``, one after the other, and their ``lengths`` ``(N,)``.
+        """Index documents given as concatenated unit ``vectors`` ``(T, d)`` and token counts ``lengths`` ``(N,)``.
 
-        A compressed index learns its codes from these; more may be added later.
+        A compressed index learns its codes from these vectors; more can be added later.
 
         Raises:
-            InputError: there are too few tokens to learn a compression from, or not as many as ``lengths`` say.
+            InputError: there are too few vectors to learn a compression, or ``lengths`` do not sum to T.
         """
         built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(_compressed(vectors), model)
         built.add(vectors, lengths)
@@ -56,16 +56,16 @@ class TokenIndex:
 
     @classmethod
     def open(cls, folder: Path, model: str) -> "TokenIndex":
-        """Map a saved index into memory.
+        """Memory-map a saved index.
 
         Raises:
-            InputError: it is missing, damaged, or of another model than that with the hash ``model``.
+            InputError: it is missing or damaged, or was built with a model whose hash is not ``model``.
         """
         saved = read_saved(folder)
         if saved.model != model:
             raise InputError(
-                f"{folder}: made by a model with the hash {saved.model[:12]}, searched with one of {model[:12]}; "
-                "build the index again, or load its own model"
+                f"{folder}: built with a model of hash {saved.model[:12]}, opened with one of hash {model[:12]}; "
+                "build the index again, or load the model it was built with"
             )
         opened = cls(_read(folder, faiss.IO_FLAG_MMAP_IFC), model, saved)
         opened._check_count(folder)
@@ -79,18 +79,18 @@ class TokenIndex:
         return self._owners[0]
 
     def __len__(self) -> int:
-        """How many tokens there are."""
+        """Number of tokens."""
         return sum(map(len, self._owners))
 
     def add(self, vectors: NDArray[np.float32], lengths: NDArray[np.int64]) -> None:
-        """Add documents, as in ``build``; a mapped index is read into memory for it.
+        """Add documents, given as in ``build``; a memory-mapped index is first read into memory.
 
         Raises:
-            InputError: ``vectors`` are no such documents, or the mapped index was saved anew by others.
+            InputError: ``vectors`` do not fit the index or ``lengths``, or the mapped index has since been replaced.
         """
         self._check_width(vectors)
         if lengths.sum() != len(vectors):
-            raise InputError(f"{len(vectors)} vectors of documents that have {lengths.sum()} tokens in all")
+            raise InputError(f"{len(vectors)} vectors, but lengths sum to {lengths.sum()}; pass one vector per token")
         if self._mapped:
             assert self._saved
             self._saved.check_unchanged()
@@ -101,14 +101,14 @@ class TokenIndex:
         self.documents += len(lengths)
 
     def owners_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Documents of tokens, -1 of none."""
+        """The document of each token number; -1 stays -1."""
         return np.where(tokens < 0, -1, self.owners[tokens]).astype(np.int64)
 
     def save(self, folder: Path) -> None:
-        """Write the index to ``folder``, atomically; it may replace the one that was opened there.
+        """Write the index to ``folder``, atomically, replacing any index there.
 
         Raises:
-            InputError: the folder holds something else, or an index that others saved since this one was opened.
+            InputError: the folder contains something else, or the index opened from it has since been replaced.
         """
         check_place(folder, self._saved)
         with atomic_dir(folder) as temporary:
@@ -118,19 +118,20 @@ class TokenIndex:
 
     def _check_width(self, vectors: NDArray[np.float32]) -> None:
         if vectors.shape[1:] != (self._index.d,):
-            raise InputError(f"vectors {vectors.shape}; this index holds those of {self._index.d} dimensions")
+            raise InputError(f"vectors of shape {vectors.shape}; this index needs {self._index.d} dimensions")
 
     def _check_count(self, folder: Path) -> None:
         if self._index.ntotal != len(self):
-            raise InputError(f"{folder}: {self._index.ntotal} vectors, {len(self)} owners; build the index again")
+            raise InputError(f"{folder}: {self._index.ntotal} vectors but {len(self)} owners; build the index again")
 
     def retrieve(
         self, queries: NDArray[np.float32], lengths: Sequence[int] | NDArray[np.int64], k: int
     ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-        """For each query its tokens' ``k`` nearest tokens, best first: similarities and numbers, ``(n, k)`` each.
+        """Yield, per query, the ``k`` nearest tokens of its n tokens: similarities and token numbers, ``(n, k)`` each.
 
-        ``queries`` ``(T, d)`` are one after the other. Where the index holds or finds less than ``k``, fewer come; -1
-        is none.
+        Tokens are best first. ``queries`` ``(T, d)`` are concatenated token vectors, and ``lengths`` the number of
+        tokens of each query. If the index has fewer than ``k`` tokens, all are returned; a token number of -1 means
+        that fewer were found.
         """
         self._check_width(queries)
         k = min(k, len(self))
@@ -152,13 +153,15 @@ def _read(folder: Path, flags: int = 0) -> Any:
     try:
         return faiss.read_index(str(folder / VECTORS), flags)
     except RuntimeError:
-        raise InputError(f"{folder / VECTORS}: no index that FAISS can read; build it again") from None
+        raise InputError(f"{folder / VECTORS}: not an index that FAISS can read; build it again") from None
 
 
 def _compressed(vectors: NDArray[np.float32]) -> Any:
-    """An index without vectors that has learned from ``vectors`` how to compress."""
+    """Create an empty index that has learned its compression from ``vectors``."""
     if len(vectors) < _LEARNED_FROM:
-        raise InputError(f"{len(vectors)} tokens: a compressed index needs {_LEARNED_FROM}; build an exact one")
+        raise InputError(
+            f"only {len(vectors)} tokens: a compressed index needs at least {_LEARNED_FROM}; build an exact one"
+        )
     cells = min(int(4 * np.sqrt(len(vectors))), len(vectors) // 39)
     index: Any = faiss.index_factory(vectors.shape[1], f"OPQ{_CODES},IVF{cells},PQ{_CODES}", faiss.METRIC_INNER_PRODUCT)
     rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))

@@ -1,4 +1,4 @@
-"""An index of tokens on disk: its vectors, and what they are checked by when it is opened."""
+"""A token index on disk: its vectors, and the facts that they are checked against when it is opened."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,11 @@ _FACTS = "index.json"
 
 
 class _Facts(Params):
-    """``model`` is the hash of the model; ``vectors`` and ``owners`` those of the files."""
+    """The content of ``index.json``.
+
+    ``model`` is the hash of the model, ``vectors`` and ``owners`` are the hashes of the files, and ``bytes`` is the
+    size of the vectors' file.
+    """
 
     model: str
     documents: int
@@ -29,7 +33,7 @@ class _Facts(Params):
 
 
 class Saved(NamedTuple):
-    """What a folder held when it was read; ``owners`` ``(T,)`` int32, memory-mapped."""
+    """The content of a folder when it was read, without the vectors; ``owners`` ``(T,)`` int32 is memory-mapped."""
 
     folder: Path
     facts: _Facts
@@ -37,22 +41,22 @@ class Saved(NamedTuple):
 
     @property
     def model(self) -> str:
-        """The hash of the model that made the vectors."""
+        """The hash of the model that produced the vectors."""
         return self.facts.model
 
     @property
     def documents(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return self.facts.documents
 
     def check_unchanged(self) -> None:
-        """Raise InputError where another index was saved to the folder since."""
+        """Raise InputError if another index has since been saved to the folder."""
         if not (self.folder / _FACTS).exists() or _read_facts(self.folder) != self.facts:
-            raise InputError(f"{self.folder}: saved anew since it was opened; open it again and add to that")
+            raise InputError(f"{self.folder}: replaced since it was opened; open it again and add the documents to it")
 
 
 def write_saved(folder: Path, owners: NDArray[np.int32], documents: int, model: str) -> None:
-    """Write owners and facts beside the vectors, which are there already."""
+    """Write owners and facts next to the vectors, which must already be in ``folder``."""
     np.save(folder / _OWNERS, owners)
     facts = _Facts(
         model=model,
@@ -66,7 +70,9 @@ def write_saved(folder: Path, owners: NDArray[np.int32], documents: int, model: 
 
 
 def read_saved(folder: Path) -> Saved:
-    """Read all but the vectors, of which only the size is checked: reading them is what mapping avoids.
+    """Read everything but the vectors.
+
+    The owners are checked by hash. The vectors are checked only by size, because memory-mapping must not read them.
 
     Raises:
         InputError: there is no index, or it is damaged.
@@ -81,16 +87,18 @@ def read_saved(folder: Path) -> Saved:
         if not (folder / file).exists():
             raise InputError(f"{folder / file}: missing; {remedy}")
         if not sound(folder / file):
-            raise InputError(f"{folder / file}: not what was saved; {remedy}")
+            raise InputError(f"{folder / file}: changed since it was saved; {remedy}")
     return Saved(folder, facts, np.load(folder / _OWNERS, mmap_mode="r"))
 
 
 def check_place(folder: Path, opened: Saved | None) -> None:
-    """Raise InputError where an index must not be saved: over other files, or over one newer than ``opened``."""
+    """Raise InputError if saving to ``folder`` would overwrite other files, or an index newer than ``opened``."""
     if not folder.exists():
         return
     if not (folder / _FACTS).exists() and any(folder.iterdir()):
-        raise InputError(f"{folder}: holds other files than an index, which saving would remove; name another folder")
+        raise InputError(
+            f"{folder}: contains files other than an index, which saving would delete; choose another folder"
+        )
     if opened and opened.folder.resolve() == folder.resolve():
         opened.check_unchanged()
 
@@ -99,4 +107,4 @@ def _read_facts(folder: Path) -> _Facts:
     try:
         return _Facts.model_validate_json((folder / _FACTS).read_bytes())
     except ValidationError:
-        raise InputError(f"{folder / _FACTS}: does not describe an index; build the index again") from None
+        raise InputError(f"{folder / _FACTS}: not a valid index description; build the index again") from None

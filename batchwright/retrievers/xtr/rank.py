@@ -1,4 +1,4 @@
-"""Documents ranked by the tokens that a query's tokens retrieve from an index."""
+"""Ranks documents by the tokens that a query's tokens retrieve from an index."""
 
 from typing import TYPE_CHECKING
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from batchwright.retrievers.xtr.index import TokenIndex
 
 TOKENS = 1000
-"""How many tokens a query token retrieves, k'."""
+"""Number of tokens that each query token retrieves, k'."""
 
 
 def search_tokens(
     index: "TokenIndex", queries: TokenVectors, k: int, tokens: int = TOKENS, imputation: Imputation = "last"
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Best ``min(k, N)`` of the index' documents for each query: numbers and scores, ``(Q, k)`` each.
+    """Find the best ``min(k, N)`` documents of the index for each query: numbers and scores, ``(Q, k)`` each.
 
-    Each query token retrieves ``tokens`` tokens, all where there are fewer. Equal scores are ordered by number;
-    documents of which nothing was retrieved come last.
+    Each query token retrieves ``tokens`` tokens, or all if the index has fewer. Equal scores are ordered by document
+    number; documents of which no token was retrieved come last.
     """
     k = min(k, index.documents)
     found = [
@@ -35,15 +35,15 @@ def search_tokens(
 def rank(
     retrieved: Retrieved, k: int, imputation: Imputation = "last"
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Best ``k`` of the documents that a query's tokens retrieved something of, and their scores; fewer where there
-    are fewer."""
+    """The best ``k`` documents of which a query's tokens retrieved any token, or all if there are fewer, and their
+    scores."""
     scores = retrieved.scores(imputation)
     best = np.argsort(-scores, kind="stable")[:k]
     return retrieved.documents[best], scores[best]
 
 
 def _rank_all(retrieved: Retrieved, k: int, imputation: Imputation) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """``rank``, and after it other documents, as like as nothing retrieved makes them."""
+    """``rank``, then fill up to ``k`` with documents that were not retrieved, scored by imputed similarities alone."""
     documents, scores = rank(retrieved, k, imputation)
     others = np.setdiff1d(np.arange(k), retrieved.documents)[: k - len(documents)]
     nothing = float(retrieved.imputed(imputation).sum()) / max(len(retrieved.kept), 1)

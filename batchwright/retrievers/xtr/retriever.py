@@ -14,7 +14,7 @@ from batchwright.retrievers.xtr.rank import TOKENS, search_tokens
 
 
 class TokenRetriever:
-    """A ``batchwright.retrievers.Retriever`` that scores documents by the tokens retrieved, as XTR does."""
+    """A ``batchwright.retrievers.Retriever`` that scores documents by the retrieved tokens alone, as XTR does."""
 
     def __init__(self, folder: Path, info: ModelInfo) -> None:
         self.model = load_token_model(folder, info.max_length)
@@ -27,30 +27,30 @@ class TokenRetriever:
         return TokenSearch(self, empty).add(documents, domains)
 
     def open(self, folder: Path | str) -> "TokenSearch":
-        """Map an index into memory that ``TokenSearch.tokens.save`` wrote.
+        """Memory-map an index that ``TokenSearch.tokens.save`` wrote.
 
         Raises:
-            InputError: it is missing, damaged, or made by another model.
+            InputError: it is missing or damaged, or was built with another model.
         """
         return TokenSearch(self, TokenIndex.open(Path(folder), self.model_hash))
 
     def encode_documents(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> TokenVectors:
-        """Token vectors of documents."""
+        """Encode documents as token vectors."""
         return encode_tokens(self.model, self.info.prefixes.put_before(documents, "document", domains), "document")
 
     def encode_queries(self, queries: Sequence[str], domains: Sequence[str] | None = None) -> TokenVectors:
-        """Token vectors of queries."""
+        """Encode queries as token vectors."""
         return encode_tokens(self.model, self.info.prefixes.put_before(queries, "query", domains), "query")
 
 
 class TokenSearch:
-    """A retriever and the ``tokens`` of the documents that it searches."""
+    """A retriever and the index of the document ``tokens`` that it searches."""
 
     def __init__(self, retriever: TokenRetriever, tokens: TokenIndex) -> None:
         self.retriever, self.tokens = retriever, tokens
 
     def add(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "TokenSearch":
-        """Add documents, numbered from the last one on; returns itself."""
+        """Add documents, numbered on from the last one, and return self."""
         texts = self.retriever.info.prefixes.put_before(documents, "document", domains)
         for block in encode_blocks(self.retriever.model, texts, "document"):
             self.tokens.add(block.vectors, block.lengths)
@@ -65,5 +65,5 @@ class TokenSearch:
         tokens: int = TOKENS,
         imputation: Imputation = "last",
     ) -> Ranking:
-        """See ``batchwright.retrievers.Index``; ``tokens`` and ``imputation`` as in ``rank.search_tokens``."""
+        """See ``batchwright.retrievers.Index``; ``tokens`` and ``imputation`` are those of ``rank.search_tokens``."""
         return search_tokens(self.tokens, self.retriever.encode_queries(queries, domains), k, tokens, imputation)

@@ -1,4 +1,4 @@
-"""The kinds of sources, one a module; ``kind`` in an entry of ``ingest.sources`` chooses among them."""
+"""The kinds of sources, one per module, which ``kind`` in an entry of ``ingest.sources`` selects."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Arrow record batches as raw rows."""
+"""Turns Arrow record batches into raw rows."""
 
 from collections.abc import Iterator
 
@@ -9,15 +9,15 @@ from pipelines.ingest.sources.columns import TableSource
 
 
 def batch_rows(source: TableSource, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
-    """The rows of ``batch``, whose first is row number ``first`` of the table ``name``."""
+    """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
     columns = {name: _values(batch.column(name)) for name in source.wanted_columns}
     for index, values in enumerate(zip(*columns.values(), strict=True)):
         yield source.to_row(name, first + index, dict(zip(columns, values, strict=True)))
 
 
 def _values(column: pa.Array) -> list[object]:
-    # Arrow checks neither text nor offsets that it reads. As bytes, text that is not UTF-8 costs only its own
-    # row; offsets of a damaged file would lead out of memory.
+    # Arrow validates neither text nor offsets when reading. Read as bytes, text that is not UTF-8 rejects only its
+    # own row. Validation catches the offsets of a damaged file, which may point outside the buffer.
     values = column.cast(_as_bytes(column.type))
     values.validate(full=True)
     return [_decode(value) for value in values.to_pylist()]

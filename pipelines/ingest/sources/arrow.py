@@ -1,4 +1,4 @@
-"""Arrow IPC files, read a record batch at a time, and IPC streams."""
+"""Arrow IPC files and streams, read one record batch at a time."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -15,7 +15,7 @@ _FILE_MARK = b"ARROW1"
 
 
 class ArrowSource(FileSource):
-    """Arrow IPC files and streams; rows are counted from 1 through the whole file."""
+    """Arrow IPC files and streams; rows are numbered from 1 in each file."""
 
     kind: Literal["arrow"]
 
@@ -26,7 +26,7 @@ class ArrowSource(FileSource):
                 yield from batch_rows(self, part.name, batch, first)
                 first += len(batch)
         if first == 1:
-            raise InputError(f"{part.name}: has no rows; take it out of 'ingest.sources' or fill it")
+            raise InputError(f"{part.name}: has no rows; add rows or remove it from 'ingest.sources'")
 
     def _batches(self, file: str, source: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
         is_file = source.read(len(_FILE_MARK)) == _FILE_MARK

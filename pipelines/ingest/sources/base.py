@@ -1,4 +1,4 @@
-"""What every kind of source is: parts that workers read one by one, each giving raw rows."""
+"""The interface of every kind of source: parts that workers read one by one, each yielding raw rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from batchwright.core.params import Params
 
 
 class Row(NamedTuple):
-    """A raw row: values as the source has them, ``fault`` where it could not be read as a row at all.
+    """A raw row: values as they are in the source, or the ``fault`` if it could not be read as a row at all.
 
-    ``source`` is its file; ``number`` counts from 1 and is the line in text files, so that an editor finds it.
+    ``source`` is its file; ``number`` counts from 1 and is the line number in text files, so that an editor finds it.
     """
 
     source: str
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one worker reads at a time: a file, or a piece of it (a row group, a record batch)."""
+    """What one worker reads at a time: a file, or a piece of one, such as a row group."""
 
     name: str
     piece: int = 0
@@ -35,11 +35,11 @@ class Source(Params, ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """The source's name in reports."""
+        """The source's name in results and messages."""
 
     @abstractmethod
     def parts(self) -> list[Part]:
-        """All parts, in an order that does not depend on the machine.
+        """List all parts, in an order that does not depend on the machine.
 
         Raises:
             InputError: there is nothing to read.
@@ -47,13 +47,13 @@ class Source(Params, ABC):
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[Row]:
-        """Read a part.
+        """Read the rows of a part.
 
         Raises:
-            InputError: it cannot be read, lacks a column or has no rows.
+            InputError: the part cannot be read, lacks a column or has no rows.
         """
 
 
 def faulty(source: str, number: int, text: str, fault: str) -> Row:
-    """A row that could not be read; ``text`` is shown with the reject."""
+    """Make a row that could not be read; ``text`` is shown with the reject."""
     return Row(source, number, text, None, None, fault=fault)

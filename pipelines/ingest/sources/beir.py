@@ -1,4 +1,4 @@
-"""Folders in the layout of BEIR. A pair is a judgement above zero."""
+"""BEIR folders; each positive judgement is a pair."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,18 +11,18 @@ from pipelines.ingest.sources.files import not_empty
 
 
 class BeirSource(Source):
-    """A folder in the layout of BEIR: each judgement above zero is a pair, others are skipped.
+    """A folder in BEIR's layout: each judgement above zero is a pair, others are skipped.
 
-    Rows are counted from 1 in ``qrels/SPLIT.tsv``, its header left out.
+    Rows are numbered from 1 in ``qrels/SPLIT.tsv``, not counting the header.
     """
 
     kind: Literal["beir"]
     path: str
-    """The folder, which holds ``corpus.jsonl``, ``queries.jsonl`` and ``qrels``."""
+    """The folder that contains ``corpus.jsonl``, ``queries.jsonl`` and ``qrels``."""
     domain: str
     """The domain of all its pairs."""
     split: str = "train"
-    """The split whose judgements are read, from ``qrels/SPLIT.tsv``."""
+    """The split to read, from ``qrels/SPLIT.tsv``."""
 
     @property
     def label(self) -> str:
@@ -52,5 +52,5 @@ class BeirSource(Source):
 
 
 def _texts(records: Iterable[tuple[str, str]], wanted: set[str]) -> dict[str, str]:
-    """Texts of the wanted ids; only these are held in memory."""
+    """The texts of the wanted ids; only these are kept in memory."""
     return {key: text for key, text in records if key in wanted}

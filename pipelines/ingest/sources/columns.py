@@ -1,4 +1,4 @@
-"""Settings of sources that are tables: which columns hold query, document, hard negatives and domain."""
+"""Settings of tabular sources: which columns hold query, document, hard negatives and domain."""
 
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -16,15 +16,15 @@ class Columns(Params):
     """Names of a table's columns."""
 
     query: str = "query"
-    """The column of queries."""
+    """The column that holds the query."""
     document: str = "document"
-    """The column of documents that answer them."""
+    """The column that holds the document that answers the query."""
     negatives: list[str] = []
     """Columns of hard negatives, each with a text or a list of texts per row; empty texts are ignored."""
 
 
 class TableSource(Source):
-    """A table with a pair per row."""
+    """A table with one pair per row."""
 
     columns: Columns = Columns()
     """Which columns to read."""
@@ -41,12 +41,12 @@ class TableSource(Source):
 
     @property
     def wanted_columns(self) -> list[str]:
-        """The columns that are read, each once."""
+        """The columns to read, without repetition."""
         named = [self.columns.query, self.columns.document, *self.columns.negatives, self.domain_column]
         return list(dict.fromkeys(name for name in named if name is not None))
 
     def check_columns(self, name: str, found: Iterable[str]) -> None:
-        """Raise InputError where the table ``name`` lacks a column or has it twice."""
+        """Raise InputError if the table ``name`` lacks a column or has it twice."""
         known = list(found)
         for wanted in self.wanted_columns:
             if known.count(wanted) > 1:
@@ -57,7 +57,7 @@ class TableSource(Source):
                 raise InputError(f"{name}: no column '{wanted}'{hint}; columns found: {', '.join(known) or 'none'}")
 
     def to_row(self, name: str, number: int, values: Mapping[str, object]) -> Row:
-        """Row ``number`` of the table ``name``, from its values by column."""
+        """Make row ``number`` of the table ``name`` from its values by column."""
         negatives: list[object] = []
         for column in self.columns.negatives:
             value = values.get(column)

@@ -12,11 +12,11 @@ from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.files import not_empty, open_text
 
-csv.field_size_limit(2**31 - 1)  # the default refuses documents of more than 128 kB
+csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
 
 
 class CsvSource(FileSource):
-    """CSV and TSV with a header line, plain or compressed; rows are numbered by the line they begin in."""
+    """CSV and TSV with a header line, plain or compressed; rows are numbered by the line they begin on."""
 
     kind: Literal["csv"]
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
@@ -29,7 +29,7 @@ class CsvSource(FileSource):
             records = self._records(part.name, text)
             _, header, _ = next(records, (1, None, ""))
             if header is None:
-                raise InputError(f"{part.name}: has no header line that can be read; put the columns' names there")
+                raise InputError(f"{part.name}: has no readable header line; put the column names in the first line")
             self.check_columns(part.name, header)
             for number, fields, raw in not_empty(part.name, records):
                 if fields is None:
@@ -40,7 +40,7 @@ class CsvSource(FileSource):
                     yield self.to_row(part.name, number, dict(zip(header, fields, strict=True)))
 
     def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, str]]:
-        """First line, fields (none where malformed) and raw text of each record that is not blank."""
+        """Yield first line number, fields (None if malformed) and raw text of each record that is not blank."""
         raw: list[str] = []
         records = csv.reader(_remembered(text, raw), **self._dialect(file))
         while True:
@@ -52,7 +52,7 @@ class CsvSource(FileSource):
                 if "unexpected end of data" in str(error):
                     raise InputError(
                         f"{file}: line {first}: a quotation mark is opened and never closed; close it, or set "
-                        "quote: '' where quotation marks are characters like others"
+                        "quote: '' if quotation marks are ordinary characters"
                     ) from None
                 yield first, None, "".join(raw)
                 continue

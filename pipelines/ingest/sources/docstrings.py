@@ -1,7 +1,7 @@
-"""Installed Python packages: the first paragraph of a function's docstring, and its source without it.
+"""Installed Python packages: pairs the first paragraph of a function's docstring with the function's source.
 
-What counts as a function worth a pair is CodeSearchNet's rule (Husain et al. 2019, section 2): documentation
-of three words or more, code of three lines or more, no tests, no special methods.
+Functions are selected by CodeSearchNet's rule (Husain et al. 2019, section 2): at least three words of
+documentation and three lines of code, no tests and no special methods.
 """
 
 import ast
@@ -31,13 +31,13 @@ PackageName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 
 
 class DocstringsSource(Source):
-    """Installed Python packages: what a function's docstring says is the query, its source the document."""
+    """Installed Python packages: a function's docstring (its first paragraph) is the query, its source the document."""
 
     kind: Literal["docstrings"]
     packages: list[PackageName] = Field(min_length=1)
-    """Packages by the names they are imported by; each is a domain of its own."""
+    """Import names of the packages; each package is a domain."""
     limit: int | None = Field(default=None, gt=0)
-    """The most pairs to take from each package, chosen by hash; null takes all."""
+    """Maximum number of pairs per package, selected by hash; null takes all."""
 
     @property
     def label(self) -> str:
@@ -53,28 +53,28 @@ class DocstringsSource(Source):
             found = [row for file in _modules(part.name) for row in _functions(file)]
         good = [row._replace(domain=part.name) for row in found if row.fault is None]
         if not good:
-            raise InputError(f"package '{part.name}': has no functions with docstrings; leave it out of 'packages'")
+            raise InputError(f"package '{part.name}': has no functions with docstrings; remove it from 'packages'")
         if self.limit is not None:
-            # By content, so that neither the order of files nor that of functions decides.
+            # Select by content, so that the order of files and functions does not matter.
             good = heapq.nsmallest(self.limit, good, key=lambda row: content_id(str(row.query), str(row.document)))
         yield from good
         yield from (row for row in found if row.fault is not None)
 
 
 def _locate(package: str) -> list[Path]:
-    """The package's folders, or its only file; the package is not imported."""
+    """Find the package's folders, or its only file, without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None:
-        raise InputError(f"package '{package}': not installed; install it or leave it out of 'packages'")
+        raise InputError(f"package '{package}': not installed; install it or remove it from 'packages'")
     if spec.submodule_search_locations:
         return [Path(folder) for folder in spec.submodule_search_locations]
     if spec.origin is None or not spec.origin.endswith(".py"):
-        raise InputError(f"package '{package}': has no Python source; leave it out of 'packages'")
+        raise InputError(f"package '{package}': has no Python source; remove it from 'packages'")
     return [Path(spec.origin)]
 
 
 def _modules(package: str) -> Iterator[tuple[str, Path]]:
-    """Name relative to where packages are installed, and path, of each module."""
+    """Yield each module's name, relative to where packages are installed, and its path."""
     for root in _locate(package):
         files = root.rglob("*.py") if root.is_dir() else [root]
         for name, file in sorted((file.relative_to(root.parent).as_posix(), file) for file in files):
@@ -84,7 +84,7 @@ def _modules(package: str) -> Iterator[tuple[str, Path]]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    # A syntax tree's many nodes set off collections of all that is in memory, which doubles the time.
+    # A syntax tree's many nodes trigger full garbage collections, which would double the time.
     gc.disable()
     try:
         yield
@@ -112,7 +112,7 @@ def _functions(module: tuple[str, Path]) -> Iterator[Row]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements below a node; ``ast.walk`` would visit every expression, five times as slowly."""
+    """Yield all statements below a node; ``ast.walk`` also visits every expression and takes five times as long."""
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for child in getattr(node, block, ()):
             yield child
@@ -124,13 +124,13 @@ def _is_wanted(function: str) -> bool:
 
 
 def _summary(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """First paragraph of the docstring on one line; empty where there is none."""
+    """The first paragraph of the docstring, on one line; empty if there is none."""
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(ast.get_docstring(node, clean=False) or ""))
     return " ".join(paragraphs[0].split())
 
 
 def _code(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> list[str]:
-    """Lines of the function that has a docstring, without it and without the outer indentation."""
+    """The lines of a documented function, without its docstring and outer indentation."""
     docstring = node.body[0]
     kept = [*lines[node.lineno - 1 : docstring.lineno - 1], *lines[docstring.end_lineno : node.end_lineno]]
     margin = " " * node.col_offset

@@ -1,4 +1,4 @@
-"""Reading files as text, decompressed, with errors that name the file."""
+"""Reads plain or compressed text files, with errors that name the file."""
 
 import io
 import itertools
@@ -18,9 +18,12 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 @contextmanager
 def open_text(file: str) -> Iterator[TextIO]:
-    """Open a text file, plain or compressed (.gz, .zst, .bz2, .lz4), newlines untranslated.
+    """Open a text file, plain or compressed (.gz, .zst, .bz2, .lz4), without translating newlines.
 
-    Bytes that are not UTF-8 become lone surrogates, so that a bad line costs only its own row.
+    Bytes that are not UTF-8 become lone surrogates, so that a bad line rejects only its own row.
+
+    Raises:
+        InputError: the file is damaged or is not UTF-8 text.
     """
     with readable(file), pa.input_stream(file, compression="detect") as stream:
         buffered = io.BufferedReader(stream)
@@ -34,9 +37,9 @@ def open_text(file: str) -> Iterator[TextIO]:
 
 
 def not_empty(file: str, rows: Iterable[T]) -> Iterator[T]:
-    """Pass ``rows`` on; raises InputError where there are none."""
+    """Return ``rows`` unchanged, or raise InputError if there are none."""
     rows = iter(rows)
     first = list(itertools.islice(rows, 1))
     if not first:
-        raise InputError(f"{file}: has no rows; take it out of 'ingest.sources' or fill it")
+        raise InputError(f"{file}: has no rows; add rows or remove it from 'ingest.sources'")
     return itertools.chain(first, rows)

@@ -1,4 +1,4 @@
-"""Hugging Face datasets, from the hub, the local cache or a folder that ``save_to_disk`` wrote."""
+"""Hugging Face datasets, from the hub, the local cache or a folder written by ``save_to_disk``."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,11 +21,11 @@ _SAVED = ("dataset_dict.json", "dataset_info.json")
 
 
 class HuggingFaceSource(TableSource):
-    """A dataset of the library ``datasets``; rows are counted from 1."""
+    """A dataset of the library ``datasets``; rows are numbered from 1."""
 
     kind: Literal["huggingface"]
     name: str
-    """A dataset on the Hugging Face hub, or a folder that ``save_to_disk`` wrote."""
+    """A dataset on the Hugging Face hub, or a folder written by ``save_to_disk``."""
     config: str | None = None
     """The dataset's configuration, if it has several."""
     split: str = "train"
@@ -41,7 +41,7 @@ class HuggingFaceSource(TableSource):
         dataset = self._load()
         self.check_columns(self.label, dataset.column_names)
         if len(dataset) == 0:
-            raise InputError(f"{self.label}: has no rows; take it out of 'ingest.sources'")
+            raise InputError(f"{self.label}: has no rows; remove it from 'ingest.sources'")
         return [Part(self.label, piece) for piece in range(-(-len(dataset) // _PART_ROWS))]
 
     def rows(self, part: Part) -> Iterator[Row]:
@@ -58,7 +58,7 @@ class HuggingFaceSource(TableSource):
 
 @lru_cache(maxsize=1)
 def _load(name: str, config: str | None, split: str, revision: str | None) -> "Dataset":
-    import datasets  # takes seconds, and most corpora have no need of it
+    import datasets  # takes seconds to import, and most sources do not need it
     from datasets.exceptions import DatasetsError
 
     try:
@@ -68,7 +68,7 @@ def _load(name: str, config: str | None, split: str, revision: str | None) -> "D
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         raise InputError(
             f"dataset '{name}': cannot be loaded ({str(error).strip().splitlines()[0]}); check name, config, split and "
-            "revision, the network and HF_TOKEN, or give a folder that save_to_disk wrote"
+            "revision, the network and HF_TOKEN, or give a folder written by save_to_disk"
         ) from None
     if isinstance(saved, datasets.Dataset):
         return saved

@@ -1,4 +1,4 @@
-"""JSON Lines, plain or compressed: an object a line."""
+"""JSON Lines, plain or compressed: one object per line."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ class JsonlSource(FileSource):
                 yield values if isinstance(values, Row) else self.to_row(part.name, number, values)
 
     def _checked(self, file: str, lines: Iterable[Line]) -> Iterator[Line]:
-        """Pass the lines on; a column must be in one of the first."""
+        """Return the lines unchanged, after checking that every column occurs in the first ``_PROBED_ROWS`` rows."""
         lines = iter(lines)
         probed = list(itertools.islice(lines, _PROBED_ROWS))
         objects = [values for _, values in probed if isinstance(values, dict)]
@@ -35,7 +35,7 @@ class JsonlSource(FileSource):
 
 
 def read_objects(file: str, text: TextIO) -> Iterator[Line]:
-    """Line number and object of each line that is not blank; a faulty row where it is no object."""
+    """Yield the line number and object of each line that is not blank, or a faulty row if it is not an object."""
     for number, line in enumerate(text, start=1):
         if not line.strip():
             continue

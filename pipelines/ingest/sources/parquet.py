@@ -1,4 +1,4 @@
-"""Parquet files, read a row group at a time."""
+"""Parquet files, read one row group at a time."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -15,7 +15,7 @@ _BATCH_ROWS = 4096
 
 
 class ParquetSource(FileSource):
-    """Parquet files; rows are counted from 1 through the whole file."""
+    """Parquet files; rows are numbered from 1 in each file."""
 
     kind: Literal["parquet"]
 
@@ -25,7 +25,7 @@ class ParquetSource(FileSource):
             with readable(file), pq.ParquetFile(file) as table:
                 self.check_columns(file, table.schema_arrow.names)
                 if table.metadata.num_rows == 0:
-                    raise InputError(f"{file}: has no rows; take it out of 'ingest.sources' or fill it")
+                    raise InputError(f"{file}: has no rows; add rows or remove it from 'ingest.sources'")
                 parts += [Part(file, group) for group in range(table.num_row_groups)]
         return parts
 

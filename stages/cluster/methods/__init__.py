@@ -1,4 +1,4 @@
-"""Clustering methods. To add one: a file here with a function like the others, named in ``METHODS``."""
+"""Clustering methods. To add one, write a module here with a function of type ``Method`` and list it in ``METHODS``."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from stages.cluster.methods.swapped import swapped
 from stages.cluster.params import ClusterParams
 
 Method = Callable[[PairVectors, ClusterParams, int], NDArray[np.int32]]
-"""Takes the pairs' vectors, the parameters and a seed; gives the cluster of each pair, ``(N,)``."""
+"""Takes the pairs' vectors, the parameters and a seed. Returns the cluster of each pair, ``(N,)``."""
 
 METHODS: dict[str, Method] = {
     "balanced": balanced,

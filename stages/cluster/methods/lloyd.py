@@ -1,4 +1,4 @@
-"""K-Means by FAISS, with bounded memory, and on GPUs where FAISS has some."""
+"""K-Means with FAISS in bounded memory, on GPUs if FAISS finds any."""
 
 import math
 from collections.abc import Callable
@@ -16,28 +16,32 @@ EARLY_STOP = 1e-3
 
 
 def sum_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
-    """q + d, ``(n, d)``: K-Means maximises |S_q|^2 + |S_d|^2 + 2 S_q.S_d over the clusters' sums S.
+    """Return q + d, ``(n, d)``.
 
-    The last term is the objective of Contextual Document Embeddings (eq. 2).
+    On these points, K-Means maximises |S_q|^2 + |S_d|^2 + 2 S_q.S_d, where S_q and S_d are the sums of a cluster's
+    queries and documents. The last term is the objective of Contextual Document Embeddings (eq. 2).
     """
     points: NDArray[np.float32] = vectors.queries(pairs) + vectors.documents(pairs)
     return points
 
 
 def joint_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
-    """[q | d], ``(n, 2 d)``: K-Means maximises |S_q|^2 + |S_d|^2."""
+    """Return [q | d], ``(n, 2 d)``. On these points, K-Means maximises |S_q|^2 + |S_d|^2."""
     rows = vectors.rows[:, pairs]
     points = np.empty((rows.shape[1], 2 * vectors.width), dtype=np.float32)
     for own, side in zip(rows, np.split(points, 2, axis=1), strict=True):
-        side[:] = vectors.vectors[own]  # from float16 into its place: no copy between
+        side[:] = vectors.vectors[own]  # converts from float16 straight into place, without a copy in between
     return points
 
 
 def k_means(points: Points, vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
-    """Clusters ``(N,)`` of all pairs by K-Means on ``points`` with ``ceil(N / cluster_size)`` centroids.
+    """Cluster all pairs by K-Means on ``points``, with ``ceil(N / cluster_size)`` centroids.
 
-    All pairs train the centroids, or ``resident_pairs`` drawn at random where there are more: FAISS by
-    itself would take 256 a centroid and not say so.
+    Centroids are trained on all pairs, or on ``resident_pairs`` random ones if there are more. By default, FAISS would
+    silently sample 256 points per centroid.
+
+    Returns:
+        The cluster of each pair, ``(N,)``.
     """
     k = math.ceil(len(vectors) / params.cluster_size)
     if k <= 1:
@@ -50,7 +54,7 @@ def k_means(points: Points, vectors: PairVectors, params: ClusterParams, seed: i
 
 
 def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) -> NDArray[np.float32]:
-    """Centroids ``(k, d)`` after at most ``iterations`` Lloyd steps, fewer where they gain less than a thousandth."""
+    """Return centroids ``(k, d)`` after ``iterations`` Lloyd steps, or fewer if one gains less than a thousandth."""
     kmeans = faiss.Kmeans(
         points.shape[1],
         k,
@@ -66,7 +70,7 @@ def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) ->
 
 
 def sample(pairs: int, most: int, seed: int) -> Rows:
-    """All pairs, or ``most`` of them at random, in order."""
+    """Select all pairs, or ``most`` of them at random, in ascending order."""
     if pairs <= most:
         return slice(0, pairs)
     return np.sort(np.random.default_rng(seed).choice(pairs, size=most, replace=False))

@@ -1,4 +1,4 @@
-"""The clustering of the reference implementation of Contextual Document Embeddings, as a baseline."""
+"""Baseline: the clustering of the reference implementation of Contextual Document Embeddings."""
 
 import math
 
@@ -15,10 +15,13 @@ RUNS = 3
 
 
 def mirrored(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
-    """Clusters ``(N,)`` by spherical K-Means on [q | d] and [d | q], where only [q | d] is assigned.
+    """Cluster by spherical K-Means, trained on both [q | d] and [d | q]; assign each pair by its [q | d].
 
-    The settings are the reference's own whatever ``params`` say: 100 steps, the best of 3 runs, FAISS's
-    silent sample of 256 points a centroid.
+    Keeps the reference's settings and ignores ``params.iterations``: 100 iterations, the best of 3 runs, and FAISS's
+    default sample of 256 points per centroid.
+
+    Returns:
+        The cluster of each pair, ``(N,)``.
     """
     k = math.ceil(len(vectors) / params.cluster_size)
     if k <= 1:

@@ -1,4 +1,4 @@
-"""Lloyd's algorithm for the asymmetric distance."""
+"""Lloyd's algorithm with the asymmetric distance of Contextual Document Embeddings."""
 
 import math
 
@@ -13,8 +13,13 @@ from stages.cluster.side_sums import side_sums
 
 
 def swapped(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
-    """Clusters ``(N,)`` by Lloyd steps in which a query is compared with the mean document and a document
-    with the mean query (Contextual Document Embeddings, eq. 3), from K-Means on q + d."""
+    """Cluster by Lloyd steps that compare queries with mean documents and documents with mean queries.
+
+    This distance is eq. 3 of Contextual Document Embeddings. The steps start from K-Means on q + d.
+
+    Returns:
+        The cluster of each pair, ``(N,)``.
+    """
     assignment = k_means(sum_points, vectors, params, seed)
     k = math.ceil(len(vectors) / params.cluster_size)
     if k <= 1:

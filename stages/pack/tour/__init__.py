@@ -1,4 +1,4 @@
-"""A short tour through cluster centroids, so that neighbours on it are similar."""
+"""A short tour over cluster centroids, on which neighbours are similar."""
 
 import faiss
 import numpy as np
@@ -13,12 +13,13 @@ GREEDY_UP_TO = 2048
 
 
 def short_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
-    """Order ``(K,)`` of the centroids ``(K, d)`` from ``start``; cost near-linear in K.
+    """Return a short path ``(K,)`` from ``start`` over the centroids ``(K, d)``, at a cost near-linear in K.
 
-    Short is a small sum of 1 - cosine between neighbours on the path: hardness, a mean of cosines, is
-    linear in it. The shortest edges that make one path are taken greedily (Bentley 1992), and the path
-    is improved by 2-opt. Up to ``GREEDY_UP_TO`` centroids the greedy tour is improved, too, and the
-    shorter one taken: never longer than the greedy tour by construction; beyond, by measurement
+    The length of a path is the sum of 1 - cosine between neighbours, because hardness, a mean of cosines, is linear in
+    it. The path is built greedily from the shortest edges (Bentley 1992) and improved by 2-opt.
+
+    Up to ``GREEDY_UP_TO`` centroids, the greedy tour is improved as well and the shorter path is returned, so the
+    result is never longer than the greedy tour. Beyond that, it has only been measured to be shorter
     (``benchmarks/tour.py``).
     """
     unit = np.array(centroids, dtype=np.float32, order="C")
@@ -33,5 +34,5 @@ def short_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
 
 
 def tour_length(unit: NDArray[np.float32], order: NDArray[np.int64]) -> float:
-    """Sum of 1 - cosine between neighbours on a path ``(K,)`` over ``unit`` vectors ``(K, d)``."""
+    """Return the sum of 1 - cosine between neighbours on a path ``(K,)`` over ``unit`` vectors ``(K, d)``."""
     return len(order) - 1 - float(cosines(unit, order[:-1], order[1:]).sum(dtype=np.float64))

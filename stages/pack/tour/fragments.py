@@ -1,4 +1,4 @@
-"""A path from its shortest edges: every point is a fragment, and fragments are joined at their ends."""
+"""Build a path from short edges: every point starts as a fragment, and fragments are joined at their ends."""
 
 from array import array
 
@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from stages.pack.tour.neighbours import Neighbours, cosines, nearest
 
-# A round that joins fewer of the fragments than this met a clump of (near-)equal points.
+# A round that joins a smaller share of the fragments than this has met a clump of (near-)equal points.
 STUCK = 0.05
 _BLOCK = 65536
 
 
 def joined_path(unit: NDArray[np.float32], start: int, neighbours: Neighbours) -> NDArray[np.int64]:
-    """Order ``(N,)`` from ``start`` over the points ``unit`` ``(N, d)``, of which ``neighbours`` are known.
+    """Return a path ``(N,)`` from ``start`` over the points ``unit`` ``(N, d)``, given their ``neighbours``.
 
-    Each round takes the edges to the nearest ends of other fragments, most similar first.
+    Each round joins ends of fragments to the nearest ends of other fragments, most similar first.
     """
     fragments = _Fragments(len(unit), start)
     ends = np.arange(len(unit))
@@ -23,7 +23,7 @@ def joined_path(unit: NDArray[np.float32], start: int, neighbours: Neighbours) -
         before = fragments.count
         fragments.join(*_edges(ends, neighbours))
         if before - fragments.count < STUCK * before:
-            # All of a clump have the same few neighbours; on a line, each has its own.
+            # All points of a clump share the same few neighbours; on a line, each has its own.
             fragments.join(*_edges_along_a_line(fragments, unit))
         ends = fragments.ends()
         if fragments.count > 1:
@@ -32,31 +32,31 @@ def joined_path(unit: NDArray[np.float32], start: int, neighbours: Neighbours) -
 
 
 class _Fragments:
-    """Paths that cover the points; ``start`` is and stays the end of one."""
+    """Paths that together cover all points; ``start`` always remains an end of one of them."""
 
     def __init__(self, points: int, start: int) -> None:
         self.count = points
         self._start = start
-        # Written one by one and read as a whole: Python's arrays are fast at the one, NumPy's views at the other.
+        # Writing single elements is fast in Python arrays; reading all of them is fast in NumPy views of the arrays.
         self._degree = bytearray(points + 1)
         self._far = array("q", range(points + 1))
-        # A point's neighbours on its path, summed: coming from one, the other is left.
+        # The sum of a point's neighbours on its path: subtracting the one we come from leaves the other.
         self._neighbours = array("q", bytes(8 * points))
-        # An end that is no point lies before the start.
+        # A virtual end, numbered ``points``, precedes the start.
         self._degree[start], self._far[start], self._far[points] = 1, points, start
 
     def ends(self) -> NDArray[np.int64]:
-        """Points that can still be joined to another."""
+        """Return the points that can still be joined to another."""
         return np.flatnonzero(np.frombuffer(self._degree, np.uint8)[:-1] < 2)
 
     def open(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which edges have an end of a fragment on both sides, and not of the same."""
+        """Return which edges connect ends of two different fragments."""
         degree, far = np.frombuffer(self._degree, np.uint8), np.frombuffer(self._far, np.int64)
         possible: NDArray[np.bool_] = (degree[one] < 2) & (degree[other] < 2) & (far[one] != other)
         return possible
 
     def join(self, one: NDArray[np.int64], other: NDArray[np.int64], similarities: NDArray[np.float32]) -> None:
-        """Take all edges that are still open when their turn comes, the most similar first."""
+        """Add edges, most similar first, skipping those that are no longer open."""
         order = np.argsort(-similarities, kind="stable")
         for block in range(0, len(order), _BLOCK):
             edges = order[block : block + _BLOCK]
@@ -66,7 +66,7 @@ class _Fragments:
                     self._join(a, b)
 
     def path(self) -> NDArray[np.int64]:
-        """The only fragment left, from the start."""
+        """Return the only remaining fragment, from the start."""
         order = array("q", [self._start]) * len(self._neighbours)
         last, here = 0, self._start
         for position in range(1, len(order)):
@@ -93,7 +93,7 @@ def _edges(ends: NDArray[np.int64], neighbours: Neighbours) -> _Edges:
 
 
 def _edges_along_a_line(fragments: _Fragments, unit: NDArray[np.float32]) -> _Edges:
-    """The more similar half of the edges between neighbours on a random line."""
+    """Project the ends onto a random line; return the more similar half of the edges between neighbours there."""
     ends = fragments.ends()
     line = ends[np.argsort(unit[ends] @ np.random.default_rng(0).normal(size=unit.shape[1]), kind="stable")]
     one, other = line[:-1], line[1:]

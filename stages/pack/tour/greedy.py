@@ -1,13 +1,13 @@
-"""The greedy tour of Contextual Document Embeddings: a baseline, and best among a few centroids."""
+"""The greedy tour of Contextual Document Embeddings: a baseline, and a good start for a few centroids."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def greedy_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
-    """Order ``(K,)`` that goes from ``start`` always to the nearest centroid not yet visited.
+    """Return the path ``(K,)`` from ``start`` that always goes to the nearest unvisited centroid.
 
-    ``centroids`` is ``(K, d)``; nearest is by cosine. O(K^2 d).
+    ``centroids`` is ``(K, d)``; the nearest centroid has the highest cosine. The cost is O(K^2 d).
     """
     lengths = np.linalg.norm(centroids, axis=1, keepdims=True)
     remaining = centroids / np.maximum(lengths, np.finfo(np.float32).tiny)
@@ -17,7 +17,7 @@ def greedy_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]
     for left in range(len(centroids), 0, -1):
         here = remaining[position].copy()
         order[len(centroids) - left] = names[position]
-        # The last one takes the visited one's place, so that the rest stays contiguous.
+        # Move the last centroid to the visited one's place, so that the remaining ones stay contiguous.
         remaining[position], names[position] = remaining[left - 1], names[left - 1]
         if left > 1:
             position = int(np.argmax(remaining[: left - 1] @ here))

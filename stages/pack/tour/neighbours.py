@@ -1,4 +1,4 @@
-"""The nearest of many points: exact among few, searched in cells among many."""
+"""Nearest neighbours of points: exact for few points, searched in cells for many."""
 
 from typing import NamedTuple
 
@@ -11,35 +11,35 @@ NEAREST = 8
 EXACT_UP_TO = 8192
 CELL_POINTS = 1024
 CELLS_SEARCHED = 64
-# Similarities from codes of two bits a dimension only say which few are worth the true ones.
+# Codes of two bits per dimension only preselect candidates; their exact similarities are computed afterwards.
 CANDIDATES = 32
-# A cell.
+# Per cell.
 TRAINING_POINTS = 64
 TRAINING_ROUNDS = 4
 _SEARCHED_TOGETHER = 16384
-# Few enough that both sides stay in cache.
+# Small enough that both sides stay in cache.
 _COMPARED_TOGETHER = 2048
 
 
 class Neighbours(NamedTuple):
-    """Row numbers ``(N, k)``, in no set order, and their similarities; -1 and -inf stand for none."""
+    """Row numbers ``(N, k)``, in no particular order, and their similarities, padded with -1 and -inf."""
 
     points: NDArray[np.int64]
     similarities: NDArray[np.float32]
 
 
 def nearest(unit: NDArray[np.float32]) -> Neighbours:
-    """The ``NEAREST`` or so other points most similar to each of ``unit`` ``(N, d)``.
+    """Return about ``NEAREST`` other points that are most similar to each of ``unit`` ``(N, d)``.
 
-    Up to ``EXACT_UP_TO`` points all are compared. Of more, each is compared with those in the
-    ``CELLS_SEARCHED`` cells nearest to it, so that the cost a point stays the same.
+    Up to ``EXACT_UP_TO`` points, all are compared with each other. Beyond that, each is compared with the points in the
+    ``CELLS_SEARCHED`` cells nearest to it, so that the cost per point stays constant.
     """
     if len(unit) <= EXACT_UP_TO:
         similarities, points = faiss.knn(unit, unit, min(NEAREST + 1, len(unit)), metric=faiss.METRIC_INNER_PRODUCT)
         itself = points == np.arange(len(unit))[:, None]
         points[itself], similarities[itself] = -1, -np.inf
         return Neighbours(points, similarities)
-    # A code has one part for two dimensions.
+    # Each part of a code covers two dimensions.
     even = np.pad(unit, ((0, 0), (0, 1))) if unit.shape[1] % 2 else unit
     index = _index(even)
     starts = tqdm(
@@ -50,7 +50,7 @@ def nearest(unit: NDArray[np.float32]) -> Neighbours:
 
 
 def cosines(unit: NDArray[np.float32], one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Similarities ``(n,)`` of the points ``one`` and ``other`` ``(n,)``."""
+    """Return the similarities ``(n,)`` of the points ``one[i]`` and ``other[i]``."""
     found = np.empty(len(one), dtype=np.float32)
     for start in range(0, len(one), _COMPARED_TOGETHER):
         block = slice(start, start + _COMPARED_TOGETHER)
@@ -65,7 +65,7 @@ def _index(unit: NDArray[np.float32]) -> faiss.IndexIVFPQFastScan:
     index.nprobe = CELLS_SEARCHED
     index.cp.niter = TRAINING_ROUNDS
     index.cp.min_points_per_centroid = 1
-    # One code book for all parts: as good here, and one training instead of hundreds of tiny ones.
+    # One codebook shared by all parts is as good here, and takes one training instead of hundreds of tiny ones.
     index.pq.train_type = faiss.ProductQuantizer.Train_shared
     index.train(np.random.default_rng(0).choice(unit, cells * TRAINING_POINTS, replace=False, shuffle=False))
     index.add(unit)

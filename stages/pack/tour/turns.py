@@ -1,4 +1,4 @@
-"""Shorten a path by turning parts of it round (2-opt, Croes 1958)."""
+"""Shorten a path by reversing parts of it (2-opt, Croes 1958)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ LEAST_GAIN = 1e-5
 
 
 def two_opt(unit: NDArray[np.float32], order: NDArray[np.int64], neighbours: Neighbours) -> NDArray[np.int64]:
-    """``order`` ``(N,)`` made shorter, never longer, from the same start, by edges to ``neighbours``.
+    """Shorten the path ``order`` ``(N,)`` with edges to ``neighbours``; it keeps its start and never grows longer.
 
-    A round finds all turns that gain on the path as it is then, and makes them, the best first, where
-    none before has changed their edges. A turn costs the length of the part, but few parts are long.
+    Each round finds all reversals that shorten the current path and applies them, best first, unless an earlier one has
+    changed their edges. A reversal costs as much as the part is long, but few parts are long.
     """
     path = order.copy()
     position = np.empty_like(path)
@@ -29,9 +29,9 @@ def two_opt(unit: NDArray[np.float32], order: NDArray[np.int64], neighbours: Nei
 def _gaining(
     unit: NDArray[np.float32], path: NDArray[np.int64], position: NDArray[np.int64], neighbours: Neighbours
 ) -> NDArray[np.int64]:
-    """Edges ``(n, 4)`` a-b and c-d, in the order of the path, that a-c and b-d better; best first.
+    """Return edges ``(n, 4)`` a-b and c-d, in path order, that are worth replacing by a-c and b-d; best first.
 
-    Edge e leads to position e; the first and the last, which lead from and to nowhere, are never bettered.
+    Edge e leads to position e. The first edge comes from nowhere and the last leads nowhere; they are never replaced.
     """
     nowhere = np.full(1, np.inf, dtype=np.float32)
     of_edge = np.concatenate([nowhere, cosines(unit, path[:-1], path[1:]), nowhere])
@@ -52,7 +52,7 @@ def _gaining(
 
 
 def _turn(path: NDArray[np.int64], position: NDArray[np.int64], a: int, b: int, c: int, d: int) -> bool:
-    """Turn the part from b to c round, if a-b and c-d are still edges and lead the same way."""
+    """Reverse the part from b to c if a-b and c-d are still edges in the same direction; return whether it was done."""
     step = position[b] - position[a]
     if abs(step) != 1 or position[d] - position[c] != step:
         return False

@@ -1,4 +1,4 @@
-"""Stages from left to right, each to the right of those that it waits for."""
+"""Lay out stages from left to right, each to the right of those that it depends on."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _CAPTION = 26.0
 
 Point = tuple[float, float]
 Node = str | tuple[str, str, str]
-"""A stage, or the slot of a layer that an arrow passes through: source, target, layer."""
+"""A stage, or the slot that an arrow occupies in a layer that it passes through: source, target, layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Arrow:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """Boxes are centred on their points."""
+    """The layout of a drawing; boxes are centred on their points."""
 
     size: Point
     box: Point
@@ -40,10 +40,10 @@ class Drawing:
 
 
 def draw(stages: Iterable[Stage]) -> Drawing:
-    """Layers of stages, and an arrow for every dependency that others do not imply.
+    """Arrange stages in layers, with an arrow for every dependency that is not implied by others.
 
     Raises:
-        InputError: stages depend on each other in a circle that none of them can be the first of.
+        InputError: stages depend on each other in a cycle, and none of them can run first.
     """
     graph = graph_of(list(stages))
     returns = cut_circles(graph)
@@ -66,8 +66,8 @@ def draw(stages: Iterable[Stage]) -> Drawing:
 
 
 def _paths(graph: nx.DiGraph, edges: Iterable[Edge]) -> dict[Edge, list[Node]]:
-    """The two stages of each edge, with a free slot between them in every layer that it passes."""
-    edges = sorted(edges)  # networkx keeps them in a set's order
+    """Return each edge's path: its two stages and, between them, a free slot in every layer that it passes."""
+    edges = sorted(edges)  # networkx returns them in the order of a set
     layered = nx.DiGraph([*graph.edges, *edges])
     layered.add_nodes_from(graph)
     layers = {node: layer for layer, nodes in enumerate(nx.topological_generations(layered)) for node in nodes}
@@ -82,7 +82,7 @@ def _paths(graph: nx.DiGraph, edges: Iterable[Edge]) -> dict[Edge, list[Node]]:
 
 
 def _place(slots: nx.DiGraph) -> dict[Node, Point]:
-    """Layers from left to right, each centred, its slots in the order of what leads to them."""
+    """Place layers from left to right, each centred, with slots in the order of their predecessors."""
     rows: dict[Node, float] = {}
     columns: dict[Node, int] = {}
     for column, layer in enumerate(nx.topological_generations(slots)):

@@ -1,4 +1,4 @@
-"""Which stage needs what which other one makes."""
+"""The dependencies between stages."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -13,7 +13,7 @@ Edge = tuple[str, str]
 
 
 def graph_of(stages: Sequence[Stage]) -> nx.DiGraph:
-    """Stages by name, each an attribute ``stage``, and an edge for every dependency."""
+    """Return a graph of stage names, each with its stage as attribute ``stage``, and an edge for every dependency."""
     graph = nx.DiGraph()
     for stage in stages:
         graph.add_node(stage.name, stage=stage)
@@ -25,13 +25,13 @@ def graph_of(stages: Sequence[Stage]) -> nx.DiGraph:
 
 
 def cut_circles(graph: nx.DiGraph) -> list[Edge]:
-    """Take the edges out of ``graph`` that lead back to an earlier stage, and return them.
+    """Remove the edges that lead back to an earlier stage from ``graph``, and return them.
 
-    Some runs of a loop may need what another stage made of earlier runs, as training on mined negatives does. Such a
-    circle begins with the stage that has runs which need nothing of the circle.
+    Later runs of a loop may need what another stage makes from its earlier runs: training on mined negatives does. Such
+    a cycle starts at the stage that has a run which needs nothing from the cycle.
 
     Raises:
-        InputError: there is no such stage.
+        InputError: a cycle has no such stage.
     """
     cut: list[Edge] = []
     while circle := next((found for found in nx.strongly_connected_components(graph) if len(found) > 1), None):
@@ -54,6 +54,6 @@ def _needs(paths: Iterable[str], source: Stage) -> bool:
 
 
 def _meet(out: str, path: str) -> bool:
-    """Whether one path is the other or a folder around it."""
+    """Return whether the two paths are equal or one contains the other."""
     both = zip(Path(out).parts, Path(path).parts, strict=False)
     return all(fnmatchcase(left, right) or fnmatchcase(right, left) for left, right in both)

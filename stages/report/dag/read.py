@@ -1,4 +1,4 @@
-"""The stages of ``dvc.yaml``, their loops written out."""
+"""Read the stages of ``dvc.yaml`` and expand their loops."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +16,12 @@ Group = Mapping[str, Mapping[str, Any]] | Sequence[str]
 """What a stage may loop over: entries by name (``foreach``), or names (``matrix``)."""
 
 Item = dict[str, str]
-"""What the placeholders of a loop stand for in one of its runs."""
+"""The values of a loop's placeholders in one of its runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """``many`` is a stage with a loop; ``reads`` holds the paths of each of its runs."""
+    """A stage. ``many`` says whether it is a loop; ``reads`` lists the paths that each of its runs reads."""
 
     name: str
     many: bool
@@ -30,10 +30,10 @@ class Stage:
 
 
 def read_stages(file: Path, groups: Mapping[str, Group]) -> list[Stage]:
-    """The stages that a ``dvc.yaml`` lists, without those that loop over nothing.
+    """Return the stages in a ``dvc.yaml``, except loops over nothing.
 
     Raises:
-        InputError: the file is missing, is not a pipeline, or loops over something else than ``groups``.
+        InputError: the file is missing, is not a pipeline, or loops over something that is not in ``groups``.
     """
     try:
         stages = yaml.safe_load(file.read_text(encoding="utf-8"))["stages"]
@@ -58,7 +58,7 @@ def _stage(name: str, entry: Mapping[str, Any], groups: Mapping[str, Group]) -> 
 
 
 def _items(name: str, entry: Mapping[str, Any], groups: Mapping[str, Group]) -> Iterator[Item]:
-    """One item for each time that the stage runs."""
+    """Yield one item for each run of the stage."""
     if "foreach" in entry:
         for key, values in _group(name, entry["foreach"], groups).items():
             yield {"key": key} | {f"item.{field}": str(value) for field, value in values.items()}
@@ -71,7 +71,7 @@ def _items(name: str, entry: Mapping[str, Any], groups: Mapping[str, Group]) -> 
 
 
 def _group(name: str, values: Any, groups: Mapping[str, Group]) -> Any:
-    """What ``${group}`` stands for; values that are written out stand for themselves."""
+    """Return the group that ``${group}`` names; return values that are written out as they are."""
     if not isinstance(values, str):
         return values
     group = values.strip("${}")
@@ -83,7 +83,7 @@ def _group(name: str, values: Any, groups: Mapping[str, Group]) -> Any:
 
 
 def _path(entry: str | Mapping[str, Any], item: Item) -> str:
-    """A path with or without settings; placeholders that the item does not fill are wildcards."""
+    """Return the path of an entry with or without settings; placeholders that the item does not fill are wildcards."""
     path = entry if isinstance(entry, str) else next(iter(entry))
     for name, value in item.items():
         path = path.replace(f"${{{name}}}", value)

@@ -1,7 +1,7 @@
 """The sections of the page.
 
 To add one, write a module with a function ``section`` that reads what it needs and returns a ``Section``, or ``None``
-where there is nothing to show; then put it into the list.
+if there is nothing to show. Then add it to ``SECTIONS``.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Clusters: how near their sizes are to the wanted one."""
+"""Clusters: how close their sizes are to ``cluster_size``."""
 
 from collections.abc import Mapping
 
@@ -18,31 +18,31 @@ from stages.report.table import Table
 
 
 class ClusterCount(Record):
-    """A domain in ``results/cluster.json``."""
+    """One domain in ``results/cluster.json``."""
 
     pairs: int
     clusters: int
 
 
 def section() -> Section:
-    """A histogram of sizes beside their extremes."""
+    """Return a histogram of cluster sizes and a table of their extremes."""
     sizes = {name: read_draws(CLUSTERS, name, count.pairs)[0].sizes for name, count in _read_counts().items()}
     wanted = load_params("cluster", ClusterParams).cluster_size
     everywhere = np.concatenate(list(sizes.values()))
     histogram = charts.chart(
-        lambda axes: _draw_sizes(axes, everywhere, wanted), "Histogram of the number of pairs in a cluster."
+        lambda axes: _draw_sizes(axes, everywhere, wanted), "Histogram of the number of pairs per cluster."
     )
     return Section(
         id="clusters",
         title="Clusters",
-        intro="The nearer the sizes of clusters are to the dashed line, the less packing has to mix neighbouring "
-        "clusters; the marks on the axis are the extremes.",
-        parts=[side_by_side(show_chart(histogram), show_table(_extremes(sizes, wanted), "Sizes of clusters"))],
+        intro="The closer the cluster sizes are to the dashed line, the less packing has to mix neighbouring clusters. "
+        "The triangles on the axis mark the smallest and the largest cluster.",
+        parts=[side_by_side(show_chart(histogram), show_table(_extremes(sizes, wanted), "Cluster sizes"))],
     )
 
 
 def count_clusters() -> int:
-    """Clusters of all domains."""
+    """Return the number of clusters in all domains."""
     return sum(count.clusters for count in _read_counts().values())
 
 
@@ -51,7 +51,7 @@ def _read_counts() -> dict[str, ClusterCount]:
 
 
 def _extremes(sizes: Mapping[str, NDArray[np.int64]], wanted: int) -> Table:
-    """The smallest and the largest cluster, each with the first domain that has one of this size."""
+    """Return a table of the smallest and the largest cluster, each with the first domain that has one of that size."""
     smallest = min(sizes, key=lambda domain: sizes[domain].min())
     largest = max(sizes, key=lambda domain: sizes[domain].max())
     rows = [
@@ -63,7 +63,7 @@ def _extremes(sizes: Mapping[str, NDArray[np.int64]], wanted: int) -> Table:
 
 
 def _draw_sizes(axes: Axes, sizes: NDArray[np.int64], wanted: int) -> None:
-    axes.set(xlabel="pairs in a cluster", ylabel="clusters")
+    axes.set(xlabel="pairs per cluster", ylabel="clusters")
     axes.hist(sizes, bins=charts.bins(sizes), color=charts.colour("contextual"), alpha=0.65, histtype="stepfilled")
     on_axis = axes.get_xaxis_transform()
     ink = mpl.rcParams["text.color"]

@@ -1,4 +1,4 @@
-"""Counts: what became of every row of every source."""
+"""Counts: what happened to every row of every source."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from stages.report.table import NONE, Table
 
 
 class SourceCount(Record):
-    """Rows of one source: read, kept, rejected by reason."""
+    """Rows of one source: read, kept, and rejected by reason."""
 
     rows: int = Field(alias="in")
     out: int
@@ -19,7 +19,7 @@ class SourceCount(Record):
 
 
 class DomainCount(Record):
-    """Pairs of a domain by split, and its unique texts on each side."""
+    """Pairs of a domain by split, and its unique queries and documents."""
 
     train: int
     test: int
@@ -35,23 +35,23 @@ class Ingested(Record):
 
     @property
     def pairs(self) -> int:
-        """Pairs of all domains."""
+        """Number of pairs in all domains."""
         return sum(domain.train + domain.test for domain in self.domains.values())
 
     @property
     def texts(self) -> int:
-        """Unique texts of all domains."""
+        """Number of unique texts in all domains."""
         return sum(domain.queries + domain.documents for domain in self.domains.values())
 
 
 def section() -> Section:
-    """Tables of sources and domains."""
+    """Return tables of sources and domains."""
     ingested = read_ingested()
     return Section(
         id="counts",
         title="Counts",
-        intro="Every row that a source gave is either a pair or rejected for a stated reason; pairs are split by their "
-        "query, so that no query is on both sides.",
+        intro="Every row of a source either becomes a pair or is rejected for a stated reason. Pairs are split by "
+        "query, so that no query is in both splits.",
         parts=[
             show_table(_source_table(ingested), "Rows of each source"),
             show_long_table(_domain_table(ingested), "Pairs of each domain"),
@@ -60,7 +60,7 @@ def section() -> Section:
 
 
 def read_ingested() -> Ingested:
-    """Counts of sources and domains."""
+    """Read the counts of sources and domains."""
     return read_record(Ingested, RESULTS / "ingest.json", made_by="ingest")
 
 
@@ -71,7 +71,7 @@ def _source_table(ingested: Ingested) -> Table:
         rejected = sum(count.rejected.values())
         label = name.partition(" ")[2]
         rows.append([label, f"{count.rows:,}", f"{count.out:,}", f"{rejected:,}", ", ".join(reasons) or NONE])
-    return Table(header=["Source", "In", "Out", "Rejected", "Why"], rows=rows, words=frozenset({0, 4}))
+    return Table(header=["Source", "In", "Out", "Rejected", "Reasons"], rows=rows, words=frozenset({0, 4}))
 
 
 def _domain_table(ingested: Ingested) -> Table:

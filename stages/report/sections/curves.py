@@ -1,4 +1,4 @@
-"""Curves: the course of every run's training."""
+"""Curves: how the training of every run went."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ MEASURES = ("loss", "accuracy", "z", "missed_positives")
 
 
 class Step(Record):
-    """One row of ``results/train/RUN.tsv``; ``z`` and ``missed_positives`` are XTR's."""
+    """One row of ``results/train/RUN.tsv``; only XTR has ``z`` and ``missed_positives``."""
 
     step: int
     loss: float
@@ -30,26 +30,27 @@ class Step(Record):
 
 
 def section() -> Section:
-    """Charts by variant, with one line per run."""
+    """Return charts by variant, with one line per run."""
     runs = load_params("runs", Runs).root
     variants = dict.fromkeys(run.variant for run in runs.values())
     own = {variant: {name: run for name, run in runs.items() if run.variant == variant} for variant in variants}
     return Section(
         id="curves",
         title="Loss curves",
-        intro="Thin lines are single steps, thick ones their moving mean; harder batches mean a higher loss and a "
-        "lower accuracy for the same model, so compare the course of the lines here and the models in the results.",
+        intro="Thin lines are single steps, thick lines their moving mean. Harder batches mean a higher loss and a "
+        "lower accuracy for the same model, so compare the shapes of the curves here, and compare the "
+        "models in the results.",
         parts=[show_charts(_charts(variant, own[variant]), heading=variant) for variant in variants],
     )
 
 
 def read_curve(run: str) -> list[Step]:
-    """The steps of a run."""
+    """Read the training steps of a run."""
     return read_rows(Step, RESULTS / "train" / f"{run}.tsv", made_by="train")
 
 
 def _charts(variant: str, runs: Mapping[str, Run]) -> dict[str, Markup]:
-    """One chart per measure that all runs have."""
+    """Return one chart per measure that all runs have."""
     curves = {name: read_curve(name) for name in runs}
     batches = {name: run.batches for name, run in runs.items()}
     return {
@@ -77,6 +78,6 @@ def _draw(axes: Axes, curves: Mapping[str, Sequence[Step]], batches: Mapping[str
 
 
 def _smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Centred moving mean over a tenth of the steps, over fewer at the ends."""
+    """Return the centred moving mean over a tenth of the steps, or over fewer at the ends."""
     window = np.ones(2 * (len(values) // 20) + 1)
     return np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same")

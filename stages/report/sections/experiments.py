@@ -1,4 +1,4 @@
-"""Experiments: what was measured by hand with several seeds, kept with the code."""
+"""Experiments: measurements over several seeds, run by hand and kept with the code."""
 
 import statistics
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _LARGE = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """``same`` are the settings that all trials share; ``table`` has one row for each of the others."""
+    """``same`` lists the settings that all trials share; ``table`` has one row per combination of the others."""
 
     name: str
     same: str
@@ -28,15 +28,16 @@ class Experiment:
 
 
 def section() -> Section | None:
-    """One table per experiment."""
+    """Return one table per experiment."""
     experiments = read_experiments(EXPERIMENTS)
     if not experiments:
         return None
     return Section(
         id="experiments",
         title="Experiments",
-        intro="Measured by the scripts in experiments/ and kept with the code, not repeated by the pipeline: mean ± "
-        "standard deviation over seeds. With three seeds, differences within the spread say nothing.",
+        intro="Measured by the scripts in experiments/ and kept with the code; the pipeline does not repeat them. Each "
+        "number is the mean ± standard deviation over seeds. With three seeds, a difference within the spread means "
+        "nothing.",
         parts=[
             show_long_table(each.table, each.name + (f" ({each.same})" if each.same else "")) for each in experiments
         ],
@@ -44,7 +45,7 @@ def section() -> Section | None:
 
 
 def read_experiments(folder: Path) -> list[Experiment]:
-    """Every ``GROUP/NAME.tsv`` with a column ``seed``; tables without one are no experiments.
+    """Read every ``GROUP/NAME.tsv`` with a column ``seed``; tables without one are not experiments.
 
     Raises:
         InputError: a measure is not a number.
@@ -57,13 +58,13 @@ def read_experiments(folder: Path) -> list[Experiment]:
                 found.append(summarise(file.relative_to(folder).with_suffix("").as_posix(), trials))
             except ValueError as error:
                 raise InputError(
-                    f"{file}: {error}; columns behind '{SEED}' hold numbers, settings stand before"
+                    f"{file}: {error}; columns after '{SEED}' must be numbers, so put settings before it"
                 ) from None
     return found
 
 
 def summarise(name: str, trials: Sequence[Trial]) -> Experiment:
-    """Mean and spread over seeds: columns before ``seed`` are settings, those behind it measures.
+    """Compute means and spreads over seeds; columns before ``seed`` are settings, those after it are measures.
 
     Raises:
         ValueError: a measure is not a number.
@@ -89,7 +90,7 @@ def _title(column: str) -> str:
 
 
 def _spread(cells: Sequence[str]) -> str:
-    """Mean, and the standard deviation of several; a cell may be empty."""
+    """Format the mean of the cells, with the standard deviation if there are several; empty cells are skipped."""
     values = [float(cell) for cell in cells if cell]
     if not values:
         return NONE

@@ -1,4 +1,4 @@
-"""Hardness: how hard contextual and random batches are, and what was masked in them."""
+"""Hardness: how hard contextual and random batches are, and how much of them is masked."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ class Batch(Record):
 
 
 class PackSummary(Record):
-    """``results/pack/POLICY.json``: measures are means over batches."""
+    """``results/pack/POLICY.json``; the measures are means over batches."""
 
     batches: int
     left_over: int
@@ -35,7 +35,7 @@ class PackSummary(Record):
 
 
 def section() -> Section:
-    """Histograms beside means; hardness by domain below."""
+    """Return histograms next to means, and hardness by domain below."""
     batches = read_batches()
     histograms = charts.chart(
         lambda axes: draw_hardness(axes, batches), "Histograms of the hardness of contextual and of random batches."
@@ -44,25 +44,25 @@ def section() -> Section:
     return Section(
         id="hardness",
         title="Hardness of batches",
-        intro="Hardness is the mean similarity of queries to the other documents of their batch: further right is "
-        "harder, and “unmasked” is what remains of it when false negatives are taken out.",
+        intro="Hardness is the mean similarity of queries to the other documents in their batch; further right is "
+        "harder. “Unmasked” hardness leaves out the masked negatives.",
         parts=[side_by_side(show_chart(histograms), means), show_long_table(_by_domain(batches), "Hardness by domain")],
     )
 
 
 def read_summaries() -> dict[str, PackSummary]:
-    """Means over batches by policy."""
+    """Read the means over batches of each policy."""
     folder = RESULTS / "pack"
     return {policy: read_record(PackSummary, folder / f"{policy}.json", made_by="pack") for policy in POLICIES}
 
 
 def read_batches() -> dict[str, list[Batch]]:
-    """All batches by policy."""
+    """Read all batches of each policy."""
     return {policy: read_rows(Batch, RESULTS / "pack" / f"{policy}.tsv", made_by="pack") for policy in POLICIES}
 
 
 def draw_hardness(axes: Axes, batches: Mapping[str, Iterable[Batch]]) -> None:
-    """How many batches of each policy are how hard."""
+    """Draw a histogram of the hardness of each policy's batches."""
     values = {policy: np.array([batch.hardness for batch in own]) for policy, own in batches.items()}
     bins = charts.bins(np.concatenate(list(values.values())))
     for policy, own in values.items():

@@ -1,4 +1,4 @@
-"""Pipeline: the stages as a drawing, and how much each made."""
+"""Pipeline: a drawing of the stages, and how much each of them made."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,7 +20,7 @@ from stages.report.templates import TEMPLATES
 
 
 def section() -> Section:
-    """Boxes and arrows of ``dvc.yaml``."""
+    """Return ``dvc.yaml`` drawn as boxes and arrows."""
     runs = load_params("runs", Loop).root
     pretrained = load_params("pretrain", Loop).root
     groups: Mapping[str, Group] = {
@@ -35,15 +35,16 @@ def section() -> Section:
     return Section(
         id="pipeline",
         title="Pipeline",
-        intro="Each box is a stage and waits for those whose arrows end at it; the numbers say how much it made. A "
-        "doubled box runs several times: for each model, run or kind of batches. Where an arrow has two heads, later "
-        "runs of the left stage wait for what the right one makes of earlier ones.",
+        intro="Each box is a stage, and arrows lead to it from the stages that it waits for. The number below a box is "
+        "how much the stage made. A doubled box is a stage that runs several times: for each model, run or kind of "
+        "batches. If an arrow has two heads, later runs of the left stage wait for what the right stage makes from "
+        "earlier ones.",
         parts=[Markup(svg)],
     )
 
 
 def _counts(runs: Iterable[str], pretrained: Iterable[str]) -> dict[str, str]:
-    """What a stage made, by the stage's name."""
+    """Return how much each stage made, by its name."""
     ingested = read_ingested()
     batches = sum(summary.batches for summary in read_summaries().values())
     queries = read_evaluation(evaluation_files(runs)).queries

@@ -1,4 +1,4 @@
-"""Pre-training: whether the encoders that were pre-trained here learnt what they should."""
+"""Pre-training: whether the pre-trained encoders learnt what they should."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,27 +38,27 @@ class AtPosition(Record):
 
 
 def section() -> Section | None:
-    """Charts of every pre-training."""
+    """Return charts of every pre-training."""
     names = load_params("pretrain", Loop).root
     if not names:
         return None
     return Section(
         id="pretraining",
         title="Pre-training",
-        intro="The h0 gap is what the decoder's loss grows by when every text gets another's CLS state: as long as it "
-        "is 0, the decoder has not learnt to read that state. Random texts that are near each other cannot be told "
-        "apart by a search.",
+        intro="The h0 gap is how much the decoder's loss grows if every text gets another text's CLS state. As long as "
+        "it is 0, the decoder has not learnt to read that state. If random texts are close to each other, search "
+        "cannot tell them apart.",
         parts=[show_charts(_charts(name), heading=name) for name in names],
     )
 
 
 def read_validations(name: str) -> list[Validation]:
-    """The course of a pre-training."""
+    """Read the validations of a pre-training."""
     return read_rows(Validation, _FOLDER / f"{name}-validation.tsv", made_by="pretrain")
 
 
 def _charts(name: str) -> dict[str, Markup]:
-    """Charts by title; those of a decoder are left out where there was none."""
+    """Return charts by title, without those of the decoder if there was none."""
     validations = read_validations(name)
     lengths = read_rows(AtLength, _FOLDER / f"{name}-length.tsv", made_by="pretrain")
     positions = read_rows(AtPosition, _FOLDER / f"{name}-position.tsv", made_by="pretrain")

@@ -16,18 +16,18 @@ MEASURES = ["nDCG@10", "MRR@10", "Recall@100"]
 
 
 def section() -> Section:
-    """Tables and bars of all systems, the baselines first."""
+    """Return tables and bar charts of all systems, baselines first."""
     runs = load_params("runs", Runs).root
     evaluation = read_evaluation(evaluation_files(runs))
     batches = {name: run.batches for name, run in runs.items()}
     return Section(
         id="results",
         title="Results",
-        intro="Higher is better in every column, and the best of each is bold. What a run gains over the model that it "
-        "starts from (“before training”) comes from training; what it gains over the run on random batches comes from "
-        "the batches.",
+        intro="Higher is better in every column, and the best value is bold. What a run gains over the model it starts "
+        "from (“before training”) comes from training; what it gains over the run on random batches comes from the "
+        "batches.",
         parts=[
-            show_table(results_table(evaluation), "Retrieval by system; in brackets the number of queries"),
+            show_table(results_table(evaluation), "Retrieval by system, with the number of queries in brackets"),
             show_charts({_title(name): _bars(evaluation, name, batches) for name in evaluation.collections}),
             show_long_table(results_by_domain(evaluation), "nDCG@10 on held-out queries by domain"),
         ],
@@ -35,7 +35,7 @@ def section() -> Section:
 
 
 def results_table(evaluation: Evaluation) -> Table:
-    """One row per system, three measures per collection."""
+    """Return one row per system, with three measures per collection."""
     rows = []
     for system in evaluation.systems:
         cells = [system]
@@ -53,7 +53,7 @@ def results_table(evaluation: Evaluation) -> Table:
 
 
 def results_by_domain(evaluation: Evaluation) -> Table:
-    """One row per domain: held-out nDCG@10 of each system."""
+    """Return one row per domain, with the held-out nDCG@10 of each system."""
     rows = []
     for domain in sorted({domain for domain, _ in evaluation.domains}):
         values = [evaluation.domains.get((domain, system)) for system in evaluation.systems]
@@ -62,12 +62,12 @@ def results_by_domain(evaluation: Evaluation) -> Table:
 
 
 def bars_height(scores: Mapping[str, float]) -> float:
-    """Inches that ``draw_bars`` needs."""
+    """Return the height in inches that ``draw_bars`` needs."""
     return 0.6 + 0.34 * len(scores)
 
 
 def draw_bars(axes: Axes, scores: Mapping[str, float], batches: Mapping[str, str]) -> None:
-    """nDCG@10 of each system, in the colour of the batches that it was trained on."""
+    """Draw a bar with the nDCG@10 of each system, in the colour of the batches it was trained on."""
     colours = [charts.colour(batches.get(system)) for system in scores]
     bars = axes.barh(range(len(scores)), list(scores.values()), color=colours, height=0.68)
     axes.bar_label(bars, fmt=share, padding=4)
@@ -79,7 +79,7 @@ def draw_bars(axes: Axes, scores: Mapping[str, float], batches: Mapping[str, str
 
 def _bars(evaluation: Evaluation, collection: str, batches: Mapping[str, str]) -> Markup:
     scores = evaluation.ndcg(collection)
-    description = f"Bars of nDCG@10 of each system: {_title(collection)}."
+    description = f"Bar chart of the nDCG@10 of each system: {_title(collection)}."
     return charts.chart(lambda axes: draw_bars(axes, scores, batches), description, (5.0, bars_height(scores)))
 
 

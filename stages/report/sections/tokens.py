@@ -1,4 +1,4 @@
-"""Tokens: what retrieval by tokens loses with fewer tokens."""
+"""Tokens: how retrieval by tokens suffers if fewer tokens are retrieved."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,15 +33,15 @@ class Rank(Record):
 
 
 def section() -> Section | None:
-    """Charts of the runs that have been measured."""
+    """Return charts of the runs that have been measured."""
     runs = [run for run in load_params("tokens", Names).root if _table(run).exists()]
     if not runs:
         return None
     return Section(
         id="tokens",
         title="Retrieval by tokens",
-        intro="The fewer tokens are retrieved, the cheaper is search; what was not retrieved is imputed: by the last "
-        "retrieved similarity, not at all, by the mean of those retrieved, or by a constant.",
+        intro="The fewer tokens are retrieved, the cheaper the search. Similarities that were not retrieved are "
+        "imputed: by the last retrieved one, not at all (none), by the mean of those retrieved, or by a constant.",
         parts=[show_charts(_charts(run), heading=run) for run in runs],
     )
 
@@ -57,14 +57,14 @@ def _charts(run: str) -> dict[str, Markup]:
 
 
 def _by_count(run: str, rows: Sequence[Retrieval]) -> dict[str, Markup]:
-    """Charts by title, against the number of tokens retrieved."""
+    """Return charts by title, against the number of tokens retrieved."""
     names = dict.fromkeys(row.imputation for row in rows)
     by_imputation = {name: [row for row in rows if row.imputation == name] for name in names}
     counts = {name: [row.retrieved for row in own] for name, own in by_imputation.items()}
     across = "tokens retrieved by each query token"
     ndcg = {name: (counts[name], [row.ndcg for row in own]) for name, own in by_imputation.items()}
     recall = {name: (counts[name], [row.recall for row in own]) for name, own in by_imputation.items()}
-    first = next(iter(by_imputation))  # as much is imputed in every way
+    first = next(iter(by_imputation))  # the imputed share is the same for all of them
     imputed = {"imputed": (counts[first], [row.imputed for row in by_imputation[first]])}
     return {
         "nDCG@10": charts.lines(ndcg, across, f"nDCG@10 of {run}", log=True),

@@ -1,4 +1,4 @@
-"""Clusters of equal size, improved by exchanging pairs: the default."""
+"""The default method: clusters of equal size, improved by exchanging pairs."""
 
 import faiss
 import numpy as np
@@ -18,11 +18,14 @@ Members = NDArray[np.int64]
 
 
 def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
-    """Clusters ``(N,)`` of exactly ``cluster_size`` pairs that maximise eq. 2, the sum of S_q.S_d, directly.
+    """Build clusters of exactly ``cluster_size`` pairs that directly maximise eq. 2, the sum of S_q.S_d.
 
-    Pairs that fill no cluster, drawn at random, join the ones to which they add most. Pairs are taken into memory a
-    cell at a time: at most ``resident_pairs`` and ``cells.MOST_CLUSTERS`` clusters, so that cost grows linearly
-    with N. Afterwards pairs are exchanged between clusters on both sides of the cells' borders.
+    Works on one cell at a time, with at most ``resident_pairs`` pairs and ``cells.MOST_CLUSTERS`` clusters. This bounds
+    memory and makes the cost linear in N. Clusters then exchange pairs across the borders of cells. The
+    ``N % cluster_size`` pairs left over, drawn at random, join the clusters to which they add most.
+
+    Returns:
+        The cluster of each pair, ``(N,)``.
     """
     size = params.cluster_size
     k = len(vectors) // size
@@ -39,7 +42,7 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[
 
 
 def _best(points: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The cluster to which each point [q | d] adds most, q.S_d + d.S_q, by the clusters' sums ``(k, 2, d)``."""
+    """Return the cluster to which each point [q | d] adds most, q.S_d + d.S_q, given the sums ``(k, 2, d)``."""
     swapped = sums[:, ::-1].reshape(len(sums), -1)
     found: NDArray[np.int64] = faiss.knn(points, swapped, 1, metric=faiss.METRIC_INNER_PRODUCT)[1]
     return found[:, 0]
@@ -48,7 +51,7 @@ def _best(points: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.
 def _members(
     vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, iterations: int, rng: np.random.Generator
 ) -> Members:
-    """Row numbers ``(k, size)``, a row a cluster; the length of ``pairs`` is ``k * size``."""
+    """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
     parts = cells.split_into_cells(vectors, pairs, size, most, rng)
     found = []
     for cell in parts:

@@ -1,4 +1,4 @@
-"""Cells: parts of a domain that are clustered one at a time, so that memory is bounded and cost linear."""
+"""Cells: parts of a domain that are clustered one at a time, which bounds memory and makes the cost linear."""
 
 import math
 
@@ -14,18 +14,18 @@ from stages.cluster.side_sums import assign, side_sums
 MOST_CLUSTERS = 512
 CANDIDATES = 8
 ITERATIONS = 10
-POINTS_A_CELL = 256
+POINTS_PER_CELL = 256
 
 
 def split_into_cells(
     vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """``pairs`` in parts of at most ``most`` clusters of ``size``; each but for none a multiple of ``size``."""
+    """Split ``pairs`` into cells of at most ``most`` clusters; each cell's length is a multiple of ``size``."""
     capacities = size * _shares(len(pairs) // size, most)
     if len(capacities) == 1:
         return [pairs]
     seed = int(rng.integers(2**31))
-    points = min(POINTS_A_CELL * len(capacities), max(most * size, len(capacities)))  # no more than a cell's pairs
+    points = min(POINTS_PER_CELL * len(capacities), max(most * size, len(capacities)))  # at most one cell's pairs
     drawn = sample(len(pairs), points, seed)
     centroids = train(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
 
@@ -42,7 +42,7 @@ def split_into_cells(
 def regroup(
     vectors: PairVectors, members: NDArray[np.int64], most: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """Clusters ``members`` ``(k, size)`` in groups of at most ``most`` neighbours, other ones each time."""
+    """Group neighbouring clusters ``members`` ``(k, size)``, at most ``most`` per group, differently on each call."""
     capacities = _shares(len(members), most)
     sums = side_sums(vectors, assign(members, len(vectors)), len(members))
     centroids = sums.sum(axis=1) / members.shape[1]
@@ -59,6 +59,6 @@ def _nearest(
 
 
 def _shares(clusters: int, most: int) -> NDArray[np.int64]:
-    """As few shares as hold ``clusters``, of ``most`` or less, as equal as can be."""
+    """Divide ``clusters`` into as few shares of at most ``most`` as possible, of nearly equal size."""
     count = math.ceil(clusters / most)
     return np.full(count, clusters // count) + (np.arange(count) < clusters % count)

