@@ -2,28 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
-
-from pydantic.json_schema import GenerateJsonSchema
 
 from batchwright.core.command import command
-from batchwright.core.params import Base, Params
-from batchwright.formats.runs import Run
+from docs.schema import schema
 from docs.schema_tables import tables
-from pipelines.embed.params import EmbedParams
-from pipelines.ingest.params import IngestParams
-from stages.cluster.params import ClusterParams
-from stages.fetch.params import StartModel
-from stages.filter.params import FilterParams
-from stages.mine.params import Mining
-from stages.pack.params import PackParams
-from stages.scoring.params import EvaluateParams
-from trainers.biencoder.params import Params as BiencoderParams
-from trainers.cde.params import Params as CdeParams
-from trainers.common.params import Common
-from trainers.pretraining.params import PretrainParams
-from trainers.seed_encoder.params import Params as SeedEncoderParams
-from trainers.xtr.params import Params as XtrParams
 
 SCHEMA = Path(__file__).with_name("params.schema.json")
 REFERENCE = Path(__file__).with_name("parameters.md")
@@ -34,70 +16,6 @@ _INTRODUCTION = """\
 with which editors complete and check it. Parameters that are not listed here are refused.
 
 """
-
-
-class TrainParams(Params):
-    """Group ``train``; every variant that ``runs`` names needs its group."""
-
-    common: Common
-    """What all runs share, unless their entry in ``runs`` says otherwise."""
-    biencoder: BiencoderParams | None = None
-    """The plain biencoder: one encoder, one vector per text."""
-    cde: CdeParams | None = None
-    """Contextual document embeddings: texts are read together with documents of their corpus."""
-    seed_encoder: SeedEncoderParams | None = None
-    """Fine-tuning of an encoder that was pre-trained with a weak decoder."""
-    xtr: XtrParams | None = None
-    """One vector per token; documents are found by the tokens that a query's tokens retrieve."""
-
-
-class AllParams(Params):
-    """All of ``params.yaml``."""
-
-    base: Base
-    """What all stages share."""
-    ingest: IngestParams
-    """Reads sources, and writes their pairs domain by domain."""
-    embed: EmbedParams
-    """Turns texts into vectors."""
-    filter: FilterParams
-    """Decides which documents of a batch are false negatives and must be masked."""
-    cluster: ClusterParams
-    """Groups pairs that are hard for each other."""
-    pack: PackParams
-    """Packs clusters into training batches."""
-    start_models: dict[str, StartModel]
-    """Models to start training from, fetched to ``models/start/NAME``."""
-    pretrain: dict[str, PretrainParams]
-    """Encoders to pre-train on the texts of all training pairs, written to ``models/start/NAME``."""
-    train: TrainParams
-    """How models are trained, by variant."""
-    runs: dict[str, Run]
-    """What to train: each run produces ``models/NAME`` and its results."""
-    mine: dict[str, Mining]
-    """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
-    tokens: list[str]
-    """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
-    evaluate: EvaluateParams
-    """What trained models and baselines are evaluated on."""
-
-
-class _Untitled(GenerateJsonSchema):
-    """Leaves out the titles of fields, which only repeat their names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
-        return False
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of ``params.yaml``."""
-    found = AllParams.model_json_schema(schema_generator=_Untitled)
-    for model in [found, *found["$defs"].values()]:
-        del model["title"]
-        if "kind" in model["properties"]:  # its value selects the model, so the model's docstring describes it
-            model["properties"]["kind"].setdefault("description", model["description"])
-    plain: dict[str, Any] = json.loads(json.dumps(found).replace("``", "`"))
-    return {"$schema": GenerateJsonSchema.schema_dialect, **plain}
 
 
 def contents() -> dict[Path, str]:

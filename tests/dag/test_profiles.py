@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel
 
 from batchwright.core.params import load_params
-from docs.parameters import AllParams, TrainParams
+from docs.schema import AllParams, TrainParams
 from stages.pack.policies import POLICIES
 from tests.dag.closure import ROOT
 from trainers.common.params import Common

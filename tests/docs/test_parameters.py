@@ -8,7 +8,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from docs.parameters import TrainParams, contents, schema
+from docs.parameters import contents
+from docs.schema import TrainParams, schema
 from tests.helpers import REPO
 from trainers.variants import VARIANTS, load_variant
 
