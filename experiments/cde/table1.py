@@ -18,8 +18,8 @@ from typing import Any
 
 from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, write_tsv
-from experiments.common.small_models import BASE, ndcg, save_start_model, stretch
-from experiments.common.workspace import START, Row, Workspace, summary
+from experiments.common.small_models import BASE, fetched, ndcg, prepare_start, stretch
+from experiments.common.workspace import Row, Workspace, summary
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "biencoder": ("biencoder", {}),
@@ -89,12 +89,9 @@ def _run_seed(workspace: Workspace, seed: int, arguments: argparse.Namespace) ->
     }
     if arguments.start:
         changes["train.common.learning_rate"] = 5e-5
-        changes["start_models.model"] = {"name": arguments.start, "max_length": 64}
+        changes["start_models.model"] = fetched(arguments.start)
     workspace.set_params(BASE, changes)
-    if arguments.start:
-        workspace.run("fetch model")
-    else:
-        save_start_model(workspace.folder / START, "transformer", seed)
+    prepare_start(workspace, arguments.start, "transformer", seed)
     workspace.filter()
     for stage in ("cluster", *(f"pack {policy}" for policy in arguments.batches)):
         workspace.run(stage)

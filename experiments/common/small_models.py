@@ -14,6 +14,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from batchwright.formats.models import locate_model
 from batchwright.retrievers.common.info import ModelInfo
+from experiments.common.workspace import START, Workspace
 from stages.scoring.collection import Collection
 from stages.scoring.measures import average, score_queries
 from stages.scoring.retrieval import model_system
@@ -40,6 +41,19 @@ BASE: dict[str, Any] = {
         "biencoder": {"temperature": 0.05},
     },
 }
+
+
+def prepare_start(workspace: Workspace, start: str | None, kind: str, seed: int) -> None:
+    """Put the model to start from into the workspace: fetched if ``start`` names one, else with random weights."""
+    if start:
+        workspace.run("fetch model")
+    else:
+        save_start_model(workspace.folder / START, kind, seed)
+
+
+def fetched(name: str) -> dict[str, Any]:
+    """The entry ``start_models.model`` for a model that experiments fetch."""
+    return {"name": name, "max_length": 64}
 
 
 def save_start_model(folder: Path, kind: str, seed: int) -> None:

@@ -26,8 +26,8 @@ from batchwright.retrievers.xtr.impute import collect
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import load_token_model
 from batchwright.retrievers.xtr.rank import search_tokens
-from experiments.common.small_models import BASE, save_start_model
-from experiments.common.workspace import START, Row, Workspace, summary
+from experiments.common.small_models import BASE, fetched, prepare_start
+from experiments.common.workspace import Row, Workspace, summary
 from stages.scoring.collection import Collection
 from stages.scoring.measures import DEPTH, average, score_queries
 from stages.scoring.params import HeldOutParams
@@ -83,12 +83,9 @@ def _run_seed(workspace: Workspace, seed: int, arguments: argparse.Namespace) ->
     }
     if arguments.start:
         changes["train.common.learning_rate"] = 2e-5
-        changes["start_models.model"] = {"name": arguments.start, "max_length": 64}
+        changes["start_models.model"] = fetched(arguments.start)
     workspace.set_params(BASE, changes)
-    if arguments.start:
-        workspace.run("fetch model")
-    else:
-        save_start_model(workspace.folder / START, "transformer", seed)
+    prepare_start(workspace, arguments.start, "transformer", seed)
     workspace.filter()
     for stage in ("cluster", "pack random"):
         workspace.run(stage)

@@ -1,4 +1,4 @@
-"""Packing policies: which pairs of a domain share a batch. To add one, write it here and list it in ``POLICIES``."""
+"""Packing policies: which pairs of a domain share a batch. To add one, list it in ``POLICIES`` and in dvc.yaml."""
 
 from collections.abc import Callable, Sequence
 

@@ -15,7 +15,7 @@ from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEnc
 from batchwright.retrievers.cde.folder import load_contextual, save_contextual
 from stages.train.stage import main
 from tests.cde.encoders import KINDS, encoder
-from tests.train.toys import toy_batch, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde import Params, start
 
 PREFIXES = {"default": {"query": "ask: ", "document": "say: "}}
@@ -90,16 +90,8 @@ def test_the_stage_continues_from_its_own_model(tmp_path: Path, monkeypatch: pyt
     for round_, seed in (("contextual", 0), ("mined-1", 50)):
         batches = [toy_batch(toy_rows(6, seed + step, negatives=1)) for step in range(3)]
         write_toy_shards(tmp_path / "data" / "shards" / round_, batches)
-    common = {
-        "epochs": 1,
-        "mini_batch_size": 4,
-        "learning_rate": 1e-3,
-        "warmup_ratio": 0.1,
-        "weight_decay": 0.01,
-        "max_grad_norm": 1.0,
-    }
     documents = 8  # more than a batch has, so that nulls are read and trained
-    train = {"common": common, "cde": {"temperature": 0.05, "context_documents": documents}}
+    train = {"common": COMMON, "cde": {"temperature": 0.05, "context_documents": documents}}
     runs = {
         "cde": {"variant": "cde", "batches": "contextual", "start": "start"},
         "cde-mined-1": {"variant": "cde", "batches": "mined-1", "start": "models/cde", "hard_negatives": 1},

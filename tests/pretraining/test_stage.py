@@ -9,19 +9,11 @@ import yaml
 from batchwright.core.results import read_json
 from tests.helpers import run_stage, topic_pairs, write_pairs
 from tests.pretraining.toys import PARAMS
-from tests.train.toys import toy_batch, toy_rows, write_toy_shards
+from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_shards
 
 
 def write_params(folder: Path, pretrain: dict[str, Any]) -> None:
-    common = {
-        "epochs": 1,
-        "mini_batch_size": 4,
-        "learning_rate": 1e-3,
-        "warmup_ratio": 0.1,
-        "weight_decay": 0.01,
-        "max_grad_norm": 1.0,
-    }
-    train = {"common": common, "seed_encoder": {"temperature": 0.5, "loss": "hinge"}}
+    train = {"common": COMMON, "seed_encoder": {"temperature": 0.5, "loss": "hinge"}}
     run = {"variant": "seed_encoder", "batches": "random"}
     runs = {
         "first": {**run, "start": "models/start/seed_encoder", "hard_negatives": 2},

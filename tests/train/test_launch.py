@@ -100,7 +100,7 @@ def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:
 import sys
 sys.modules |= dict.fromkeys(("ray", "faiss", "apache_beam"))
 from trainers.variants import VARIANTS, load_variant
-assert len(VARIANTS) == 4
+assert VARIANTS
 for variant in VARIANTS:
     assert load_variant(variant).build_learner
 """

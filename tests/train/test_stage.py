@@ -10,7 +10,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.results import read_json, read_tsv
 from stages.train.stage import main
 from stages.train.summary import summarise
-from tests.train.toys import toy_batch, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 
 STEPS = 4
 
@@ -24,19 +24,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for policy in ("contextual", "random"):
         batches = [toy_batch(toy_rows(6, seed)) for seed in range(STEPS)]
         write_toy_shards(tmp_path / "data" / "shards" / policy, batches)
-    common = {
-        "epochs": 1,
-        "mini_batch_size": 4,
-        "learning_rate": 1e-3,
-        "warmup_ratio": 0.1,
-        "weight_decay": 0.01,
-        "max_grad_norm": 1.0,
-    }
     runs = {
         "biencoder": {"variant": "biencoder", "batches": "contextual", "start": "start"},
         "short": {"variant": "biencoder", "batches": "random", "start": "start", "steps": 2, "learning_rate": 1e-4},
     }
-    train = {"common": common, "biencoder": {"temperature": 0.05}}
+    train = {"common": COMMON, "biencoder": {"temperature": 0.05}}
     write_params(tmp_path, {"base": {"seed": 3}, "train": train, "runs": runs})
     return tmp_path
 

@@ -23,6 +23,15 @@ from trainers.variants import load_variant
 
 WORDS = [f"w{number}" for number in range(40)]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+COMMON: dict[str, object] = {
+    "epochs": 1,
+    "mini_batch_size": 4,
+    "learning_rate": 1e-3,
+    "warmup_ratio": 0.1,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
+}
+"""A group ``train.common`` for toys."""
 
 
 def write_toy_model(folder: Path, dropout: float = 0.1) -> Path:
@@ -120,14 +129,7 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
 
 def toy_job(folder: Path, start_model: Path, shards: Path, variant: str = "biencoder", **changes: object) -> TrainJob:
     """A job in ``folder``; each of ``changes`` goes to the start model's description or the group that has its key."""
-    common: dict[str, object] = {
-        "epochs": 1,
-        "mini_batch_size": 4,
-        "learning_rate": 3e-3,
-        "warmup_ratio": 0.1,
-        "weight_decay": 0.01,
-        "max_grad_norm": 1.0,
-    }
+    common: dict[str, object] = {**COMMON, "learning_rate": 3e-3}
     own: dict[str, object] = {"temperature": 0.1}
     described = {key: changes.pop(key) for key in ModelInfo.model_fields.keys() & changes.keys()}
     if start_model.is_dir() and not (start_model / FILE).exists():

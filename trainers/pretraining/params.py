@@ -57,7 +57,7 @@ class PretrainParams(Optimisation):
     encoder: Annotated[NewEncoder | StartEncoder, Field(discriminator="kind")]
     """Where the encoder comes from: ``new`` or ``start``."""
     decoder: Annotated[Weak | Enhanced, Field(discriminator="kind")] | None = None
-    """The decoder: ``seed`` or ``retromae``; null trains the masked language model alone."""
+    """The decoder: ``weak`` or ``retromae``; null trains the masked language model alone."""
     max_length: int = Field(ge=8)
     """Tokens per sequence, including CLS and SEP."""
     batch_size: int = Field(ge=1)

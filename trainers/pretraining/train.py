@@ -83,7 +83,7 @@ class Pretraining:
             )
 
     def backward(self, step: int) -> Row:
-        """Backpropagate both mean losses at this rank's rows; the means are over the tokens of all ranks and chunks."""
+        """Backpropagate this rank's part of both losses, each a mean over the tokens of the whole batch."""
         row: Row = {}
         if step * self._params.validations % self._params.steps < self._params.validations:  # evenly spaced
             row = {f"validation {name}": value for name, value in self.validate().items()}

@@ -1,18 +1,18 @@
-"""Hardness: how hard contextual and random batches are, and how much of them is masked."""
+"""Hardness: how hard the batches of each policy are, and how much of them is masked."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from batchwright.core.errors import InputError
 from batchwright.core.paths import RESULTS
 from stages.report import charts
 from stages.report.records import Record, read_record, read_rows
 from stages.report.section import Section, show_chart, show_long_table, show_table, side_by_side
 from stages.report.table import NONE, Table, share
-
-POLICIES = ("contextual", "random")
 
 
 class Batch(Record):
@@ -38,7 +38,7 @@ def section() -> Section:
     """Return histograms next to means, and hardness by domain below."""
     batches = read_batches()
     histograms = charts.chart(
-        lambda axes: draw_hardness(axes, batches), "Histograms of the hardness of contextual and of random batches."
+        lambda axes: draw_hardness(axes, batches), f"Histograms of the hardness of {' and of '.join(batches)} batches."
     )
     means = show_table(_means_table(read_summaries()), "Means over batches; pairs left over did not fill a batch")
     return Section(
@@ -52,13 +52,24 @@ def section() -> Section:
 
 def read_summaries() -> dict[str, PackSummary]:
     """Read the means over batches of each policy."""
-    folder = RESULTS / "pack"
-    return {policy: read_record(PackSummary, folder / f"{policy}.json", made_by="pack") for policy in POLICIES}
+    return {file.stem: read_record(PackSummary, file, made_by="pack") for file in _files()}
 
 
 def read_batches() -> dict[str, list[Batch]]:
     """Read all batches of each policy."""
-    return {policy: read_rows(Batch, RESULTS / "pack" / f"{policy}.tsv", made_by="pack") for policy in POLICIES}
+    return {file.stem: read_rows(Batch, file.with_suffix(".tsv"), made_by="pack") for file in _files()}
+
+
+def _files() -> list[Path]:
+    """Return the metrics of every policy that was packed.
+
+    Raises:
+        InputError: there are none.
+    """
+    folder = RESULTS / "pack"
+    if not (files := sorted(folder.glob("*.json"))):
+        raise InputError(f"{folder}: no such results; run the stage 'pack' first")
+    return files
 
 
 def draw_hardness(axes: Axes, batches: Mapping[str, Iterable[Batch]]) -> None:

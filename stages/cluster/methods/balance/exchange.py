@@ -15,8 +15,9 @@ def exchange_pairs(
 ) -> NDArray[np.int64]:
     """Exchange points [q | d] so that the sum of S_q.S_d over ``clusters`` ``(k, size)`` grows; it never shrinks.
 
-    In each of at most ``ROUNDS`` rounds, a cluster meets at most one of its neighbours. Two clusters meet again only
-    if one of them has changed since. Stops once ``STALL`` rounds together gain less than the fraction ``LEAST_GAIN``.
+    In each of at most ``ROUNDS`` rounds, a cluster meets at most one of its neighbours, which are searched for every
+    ``STALL`` rounds. Two clusters meet again only after one of them has changed. Stops once ``STALL`` rounds together
+    gain less than the fraction ``LEAST_GAIN``.
     """
     k = len(clusters)
     state = _State(points, clusters)
@@ -69,9 +70,9 @@ class _State:
         return False
 
     def _gains(self, first: int, second: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return each member's gain by moving from ``first`` to ``second``, and its loss by moving the other way.
+        """Return the gain of each member of ``first`` by moving to ``second``, and the loss of each of ``second``.
 
-        A point's product with the sums of its own cluster contains its q.d twice, which is corrected here.
+        A point's own q.d is in both products with its cluster's sums, but leaves the objective only once.
         """
         difference = self.sums[second] - self.sums[first]
         swapped = np.roll(difference, len(difference) // 2)
