@@ -67,7 +67,7 @@ def _files() -> list[Path]:
         InputError: there are none.
     """
     folder = RESULTS / "pack"
-    if not (files := sorted(folder.glob("*.json"))):
+    if not (files := sorted({file.with_suffix(".json") for file in folder.glob("[!.]*")})):
         raise InputError(f"{folder}: no such results; run the stage 'pack' first")
     return files
 
