@@ -32,8 +32,11 @@ def main() -> str:
 
 def _draw(axes: Axes, lengths: Sequence[Length]) -> None:
     epochs = [length.epochs for length in lengths]
-    for label, batches in (("Batchwright's schedule", "contextual"), ("random batches", "random")):
-        values = [length.schedule if batches == "contextual" else length.random for length in lengths]
+    schedule, random = [length.schedule for length in lengths], [length.random for length in lengths]
+    for label, batches, values in (
+        ("Batchwright's schedule", "contextual", schedule),
+        ("random batches", "random", random),
+    ):
         means, spreads = [statistics.mean(each) for each in values], [statistics.stdev(each) for each in values]
         axes.errorbar(epochs, means, spreads, color=colour(batches), linewidth=2, marker="o", capsize=3, label=label)
     axes.set_xscale("log", base=2)

@@ -1,10 +1,10 @@
 """Rows of TSV files, and how tables show numbers."""
 
-import csv
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from batchwright.core.results import read_tsv
 from stages.report.table import share
 
 Row = dict[str, str]
@@ -14,9 +14,7 @@ Lines = list[list[str]]
 
 def read_files(files: Sequence[Path]) -> list[Row]:
     """The rows of all files."""
-    return [
-        row for file in files for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t")
-    ]
+    return [row for file in files for row in read_tsv(file, made_by=file.stem)]
 
 
 def spread(values: Sequence[float]) -> str:

@@ -42,7 +42,8 @@ def schedule_table(files: Sequence[Path]) -> Lines:
         found = length.differences
         error = statistics.stdev(found) / math.sqrt(len(found))
         means = [share(statistics.mean(values)) for values in (length.random, length.schedule)]
-        lines.append([str(length.epochs), *means, f"+{share(statistics.mean(found))} ± {share(error)}"])
+        mean = statistics.mean(found)
+        lines.append([str(length.epochs), *means, f"{'+' if mean > 0 else ''}{share(mean)} ± {share(error)}"])
     return lines
 
 

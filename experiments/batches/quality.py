@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, write_tsv
+from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, LEARNING_RATES, ndcg, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace, summary
 
@@ -67,20 +67,16 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser(
+    parser = training_parser(
         "experiments.batches.quality",
         str(__doc__),
         "python -m experiments.batches.quality data --domains medquad --kind static --seeds 3",
     )
-    parser.add_argument("data", type=Path)
     parser.add_argument("--vectors", default="minilm")
-    parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), metavar="SETTING")
     parser.add_argument("--kind", choices=list(LEARNING_RATES), default="transformer")
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--share", type=float, default=1.0)
-    parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
 

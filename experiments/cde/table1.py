@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, write_tsv
+from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, fetched, ndcg, prepare_start, stretch
 from experiments.common.workspace import Row, Workspace, summary
 
@@ -55,12 +55,10 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser(
+    parser = training_parser(
         "experiments.cde.table1", str(__doc__), "python -m experiments.cde.table1 data --domains medquad --documents 16"
     )
-    parser.add_argument("data", type=Path)
     parser.add_argument("--vectors", default="minilm")
-    parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--start")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
     parser.add_argument("--batches", nargs="+", choices=POLICIES, default=POLICIES)
@@ -69,8 +67,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--schedule", nargs="+", type=float, default=[0.0, 1.0])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--output", type=Path)
     parser.add_argument("--keep", type=Path)
     return parser.parse_args()
 

@@ -1,5 +1,6 @@
 """A folder to run stages in, with its own parameters."""
 
+import copy
 import os
 import statistics
 import subprocess
@@ -39,37 +40,35 @@ class Workspace:
         _take(folder / "data/pairs", data, names, share)
         self.training_pairs = sum(len(read_pairs(folder / "data/pairs", name, "train")) for name in names)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())
+        self._params: dict[str, Any] = {}
         self._filtered: Any = None
 
     def set_params(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         """Write ``params.yaml``: ``base``, overridden by the dotted keys in ``changes``."""
-        params = yaml.safe_load(yaml.safe_dump(dict(base)))
+        self._params = copy.deepcopy(dict(base))
         for key, value in changes.items():
             *groups, last = key.split(".")
-            place = params
+            place = self._params
             for group in groups:
                 place = place.setdefault(group, {})
-            place[last] = value
-        (self.folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
+            place[last] = copy.deepcopy(value)  # values may be part of ``base``
+        self._write_params()
 
     def train(self, variant: str, batches: str) -> Path:
         """Train ``variant`` from ``START`` on ``batches`` with the present parameters; returns the model's folder.
 
         The curve and the metrics are in ``results/train/trained.{tsv,json}``.
         """
-        file = self.folder / "params.yaml"
-        params = yaml.safe_load(file.read_text(encoding="utf-8"))
-        params["runs"] = {"trained": {"variant": variant, "batches": batches, "start": START}}
-        file.write_text(yaml.safe_dump(params), encoding="utf-8")
+        self._params["runs"] = {"trained": {"variant": variant, "batches": batches, "start": START}}
+        self._write_params()
         self.run("train trained")
         return self.folder / "models/trained"
 
     def filter(self) -> None:
         """Run the stage ``filter`` if its parameters have changed since the last time."""
-        params = yaml.safe_load((self.folder / "params.yaml").read_text(encoding="utf-8"))["filter"]
-        if params != self._filtered:
+        if self._params["filter"] != self._filtered:
             self.run("filter")
-        self._filtered = params
+        self._filtered = copy.deepcopy(self._params["filter"])
 
     def run(self, command: str) -> None:
         """Run ``python -m stages.COMMAND``; if it fails, exit with its message."""
@@ -78,6 +77,9 @@ class Workspace:
         done = subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(done.stderr.strip().splitlines()[-1])
+
+    def _write_params(self) -> None:
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(self._params), encoding="utf-8")
 
 
 def held_out_of(folder: Path, data: Path, names: Sequence[str], asked: HeldOutParams = ASKED) -> Collection:

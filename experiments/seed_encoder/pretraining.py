@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, read_tsv, write_tsv
+from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, ndcg
 from experiments.common.workspace import START, Row, Workspace, held_out_of, summary
 from stages.scoring.collection import Collection
@@ -83,19 +83,15 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser(
+    parser = training_parser(
         "experiments.seed_encoder.pretraining",
         str(__doc__),
         "python -m experiments.seed_encoder.pretraining data --domains medquad nl2bash",
     )
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--tuning", type=int, default=300)
     parser.add_argument("--shares", nargs="+", type=float, default=[1.0, 0.1])
-    parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
 

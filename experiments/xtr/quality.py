@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
-from batchwright.core.command import new_parser
 from batchwright.core.results import read_json, read_tsv, write_tsv
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
@@ -26,6 +25,7 @@ from batchwright.retrievers.xtr.impute import collect
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import load_token_model
 from batchwright.retrievers.xtr.rank import search_tokens
+from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, fetched, prepare_start
 from experiments.common.workspace import Row, Workspace, summary
 from stages.scoring.collection import Collection
@@ -55,20 +55,16 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser(
+    parser = training_parser(
         "experiments.xtr.quality",
         str(__doc__),
         "python -m experiments.xtr.quality data --domains medquad squad --steps 200",
     )
-    parser.add_argument("data", type=Path)
     parser.add_argument("--vectors", default="minilm")
-    parser.add_argument("--domains", nargs="+", required=True)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--start")
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
 

@@ -38,3 +38,11 @@ def test_differences_are_paired_by_seed(tmp_path: Path) -> None:
     (tmp_path / "quality.tsv").write_text("\n".join([*rows, "squad\trandom\t8\t0\t.9"]) + "\n")
     _, row = schedule_table([tmp_path / "quality.tsv"])
     assert row == ["4", ".300", ".400", "+.100 ± .100"]
+
+
+def test_a_loss_is_shown_as_a_loss(tmp_path: Path) -> None:
+    rows = ["domains\tsetting\tepochs\tseed\tndcg@10 home"]
+    rows += [f"medquad\trandom\t4\t{seed}\t.5" for seed in (0, 1)]
+    rows += [f"medquad\trandom, then contextual\t4\t{seed}\t.25" for seed in (0, 1)]
+    (tmp_path / "quality.tsv").write_text("\n".join(rows) + "\n")
+    assert schedule_table([tmp_path / "quality.tsv"])[1][-1] == "-.250 ± .000"
