@@ -1,11 +1,12 @@
 """Trains CDE with a gradient cache over both stages."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from batchwright.formats.shards import Manifest
@@ -33,6 +34,7 @@ class ContextualLearner:
         self._params = cast(Params, job.params)
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
+        self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.null]
 
     def backward(self, batch: TrainBatch) -> Outcome:
         """See ``Learner``; uses the paper's two-stage gradient cache.

@@ -10,6 +10,8 @@ class Optimisation(Params):
 
     learning_rate: float = Field(gt=0)
     """Peak learning rate, reached at the end of warm-up."""
+    new_learning_rate: float | None = Field(default=None, gt=0)
+    """Peak learning rate of parameters that the start model does not have; null: the same as ``learning_rate``."""
     warmup_ratio: float = Field(ge=0, lt=1)
     """Share of the steps during which the learning rate warms up."""
     weight_decay: float = Field(ge=0)

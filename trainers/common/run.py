@@ -1,5 +1,6 @@
 """Training on shards, shared by all variants."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,10 @@ class Learner(Protocol):
     @property
     def model(self) -> nn.Module:
         """The model to train."""
+
+    @property
+    def fresh(self) -> Sequence[nn.Parameter]:
+        """Those of the model's parameters that the start model does not have."""
 
     def backward(self, batch: TrainBatch) -> Outcome:
         """Compute the loss of the whole batch and backpropagate its gradient at this rank's rows."""
@@ -48,7 +53,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
-    curve = run_steps(job, learner.model, job.common, steps, backward, task="train", advice=advice)
+    curve = run_steps(job, learner.model, job.common, steps, backward, task="train", advice=advice, fresh=learner.fresh)
     if rank() == 0:
         write_tsv(job.curve, curve)
         with atomic_dir(job.model) as folder:

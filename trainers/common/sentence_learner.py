@@ -1,9 +1,10 @@
 """Trains one encoder for queries and documents, with one vector per text."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
-from torch import Tensor
+from torch import Tensor, nn
 
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.common.sentence_model import load_model, save_model
@@ -18,6 +19,8 @@ from trainers.common.train_job import TrainJob
 
 class SentenceLearner:
     """A ``trainers.common.run.Learner`` for a SentenceTransformer; ``card`` is the template of its model card."""
+
+    fresh: Sequence[nn.Parameter] = ()
 
     def __init__(self, job: TrainJob, temperature: float, objective: Objective, card: Path) -> None:
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torch import nn
@@ -32,16 +32,18 @@ def run_steps(
     task: str,
     advice: str,
     before: int = 0,
+    fresh: Sequence[nn.Parameter] = (),
 ) -> list[Row]:
     """Train ``model`` and return its curve, one row per step. Resumes an unfinished run of the same job.
 
     ``task`` names the training in the progress bar and in messages. ``before`` is the number of steps that earlier jobs
-    took; random draws continue after them.
+    took; random draws continue after them. ``fresh`` are the parameters that learn at ``new_learning_rate``; the curve
+    shows the learning rate of the others.
 
     Raises:
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
     """
-    optimiser, schedule = build_optimiser(model.train(), params, steps)
+    optimiser, schedule = build_optimiser(model.train(), params, steps, fresh)
     curve = load_checkpoint(checkpoint_file(job), model, optimiser, schedule)
     saved = time.monotonic()
     progress = tqdm(

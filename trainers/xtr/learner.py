@@ -1,9 +1,11 @@
 """Trains XTR."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from sentence_transformers import MultiVectorEncoder
+from torch import nn
 
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.xtr.model import Task, save_token_model
@@ -20,6 +22,8 @@ from trainers.xtr.start import start_from
 
 class TokenLearner:
     """A ``trainers.common.run.Learner`` for a MultiVectorEncoder."""
+
+    fresh: Sequence[nn.Parameter] = ()
 
     def __init__(self, job: TrainJob) -> None:
         self._job = job
