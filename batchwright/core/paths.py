@@ -12,6 +12,7 @@ CLUSTERS = DATA / "clusters"
 SHARDS = DATA / "shards"
 MODELS = Path("models")
 START_MODELS = MODELS / "start"
+SCORES = DATA / "scores"
 RESULTS = Path("results")
 EXPERIMENTS = Path("experiments")
 REPORT = Path("report/index.html")

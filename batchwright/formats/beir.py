@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,39 +19,42 @@ class BeirFolder:
     folder: Path
 
     def documents(self) -> Iterator[tuple[str, str]]:
-        """Document ids and texts, each text preceded by its title."""
-        for record_id, record in self._records("corpus.jsonl"):
-            yield record_id, f"{record.get('title') or ''} {record['text']}".strip()
+        """Document ids and texts, each text preceded by its title; a document may have no more than a title."""
+        return self._records("corpus.jsonl", ["title", "text"])
 
     def queries(self) -> Iterator[tuple[str, str]]:
         """Query ids and texts."""
-        for record_id, record in self._records("queries.jsonl"):
-            yield record_id, record["text"]
+        return self._records("queries.jsonl", ["text"])
 
-    def judgments(self, split: str = "test") -> Iterator[tuple[str, str, int]]:
-        """Query id, document id and relevance of each judgment; 0 or less means not relevant."""
+    def judgments(self, split: str = "test") -> Iterator[tuple[str, str, float]]:
+        """Query id, document id and relevance of each judgment; 0 or less means not relevant.
+
+        Rows have three columns, or four as TREC has them, with one between query and document that says nothing.
+        """
         file = self.folder / "qrels" / f"{split}.tsv"
         with self._open(file) as handle:
             for number, row in enumerate(csv.reader(handle, delimiter="\t"), start=1):
-                if number == 1 and row[-1:] and not row[-1].lstrip("-").isdecimal():
+                relevance = _number(row[-1]) if row else None
+                if number == 1 and row and relevance is None:
                     continue
-                if len(row) != 3 or not row[2].lstrip("-").isdecimal():
+                if len(row) not in (3, 4) or relevance is None:
                     raise InputError(
                         f"{file}, line {number}: expected query id, document id and a number, tab-separated"
                     )
-                yield row[0], row[1], int(row[2])
+                yield row[0], row[-2], relevance
 
-    def _records(self, name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    def _records(self, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Ids, and the texts of ``fields`` joined; one of them at least must be there."""
         file = self.folder / name
         with self._open(file) as handle:
             for number, line in enumerate(handle, start=1):
                 try:
                     record = json.loads(line)
-                    if not isinstance(record["text"], str):
-                        raise TypeError
-                    yield str(record["_id"]), {"text": record["text"], "title": record.get("title", "")}
-                except (json.JSONDecodeError, TypeError, KeyError):
-                    raise InputError(f"{file}, line {number}: expected a JSON object with '_id' and 'text'") from None
+                    texts = [record[field] for field in fields if record.get(field) is not None]
+                    yield str(record["_id"]), _joined(texts)
+                except (json.JSONDecodeError, AttributeError, TypeError, KeyError):
+                    wanted = " or ".join(f"'{field}'" for field in reversed(fields))
+                    raise InputError(f"{file}, line {number}: expected a JSON object with '_id' and {wanted}") from None
 
     @contextmanager
     def _open(self, file: Path) -> Iterator[TextIO]:
@@ -61,3 +65,18 @@ class BeirFolder:
             raise InputError(f"{file}: no such file; a BEIR folder holds corpus.jsonl, queries.jsonl, qrels/") from None
         except UnicodeDecodeError as error:
             raise InputError(f"{file}: not UTF-8 ({error.reason} at byte {error.start}); convert it") from None
+
+
+def _joined(texts: Sequence[object]) -> str:
+    words = [text for text in texts if isinstance(text, str)]
+    if not texts or len(words) < len(texts):
+        raise TypeError
+    return " ".join(filter(None, words)).strip()
+
+
+def _number(cell: str) -> float | None:
+    try:
+        number = float(cell)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

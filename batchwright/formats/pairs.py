@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 
-Split = Literal["train", "test"]
+Split = Literal["train", "dev", "test"]
 
 PAIRS_SCHEMA = pa.schema(
     [

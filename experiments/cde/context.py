@@ -27,8 +27,9 @@ from batchwright.retrievers.cde.folder import load_contextual
 from batchwright.retrievers.common.encode import encode
 from batchwright.retrievers.common.search import search
 from experiments.common.workspace import Row, held_out_of
-from stages.baselines import bm25
-from stages.scoring.collection import Collection, beir
+from stages.scoring import bm25
+from stages.scoring.beir import beir
+from stages.scoring.collection import Collection
 from stages.scoring.measures import DEPTH, average, score_queries
 from stages.scoring.params import HeldOutParams
 

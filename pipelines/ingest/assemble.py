@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from batchwright.formats.pairs import PAIRS_SCHEMA, pairs_file, write_table
 from pipelines.ingest.candidates import CANDIDATES, REJECTED
-from pipelines.ingest.split import held_out
+from pipelines.ingest.split import dev, held_out
 
 
 def read_candidates(folder: Path) -> dict[str, pa.Table]:
@@ -28,14 +28,15 @@ def read_rejected(folder: Path) -> pa.Table:
     return pa.Table.from_batches(batches, REJECTED).sort_by([(key, "ascending") for key in keys])
 
 
-def write_pairs(folder: Path, domain: str, pairs: pa.Table, share: float) -> dict[str, int]:
+def write_pairs(folder: Path, domain: str, pairs: pa.Table, test_share: float, dev_share: float) -> dict[str, int]:
     """Write a domain's pairs with their split, and return counts of pairs and unique texts."""
     query_hashes = pairs["query_hash"].to_numpy()
-    is_test = held_out(query_hashes, share)
-    split = pc.if_else(pa.array(is_test), "test", "train")
+    is_test, is_dev = held_out(query_hashes, test_share), dev(query_hashes, dev_share)
+    split = pc.case_when(pc.make_struct(pa.array(is_test), pa.array(is_dev)), "test", "dev", "train")
     write_table(pairs_file(folder, domain), pairs.append_column("split", split), PAIRS_SCHEMA)
     return {
-        "train": int((~is_test).sum()),
+        "train": int((~is_test & ~is_dev).sum()),
+        "dev": int(is_dev.sum()),
         "test": int(is_test.sum()),
         "queries": len(np.unique(query_hashes)),
         "documents": len(np.unique(pairs["document_hash"].to_numpy())),

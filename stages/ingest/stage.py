@@ -39,9 +39,12 @@ def _publish(params: IngestParams, work: Scratch) -> str:
     if not domains:
         raise InputError("params.yaml: no row of 'ingest.sources' is a pair; lower ingest.max_reject_rate to see why")
     with atomic_dir(PAIRS) as folder, atomic_file(REJECTS) as rejects, atomic_file(OUTPUT) as results:
-        counts = {domain: write_pairs(folder, domain, pairs, params.held_out) for domain, pairs in domains.items()}
+        counts = {
+            domain: write_pairs(folder, domain, pairs, params.held_out, params.dev) for domain, pairs in domains.items()
+        }
         write_table(rejects, rejected, REJECTS_SCHEMA)
         sources = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
         write_json(results, {"domains": counts, "sources": sources})
-    train, test = (sum(count[split] for count in counts.values()) for split in ("train", "test"))
-    return f"{train:,} train and {test:,} test pairs in {len(counts)} domains, {len(rejected):,} rows rejected"
+    train, dev, test = (sum(count[split] for count in counts.values()) for split in ("train", "dev", "test"))
+    pairs = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
+    return f"{pairs} in {len(counts)} domains, {len(rejected):,} rows rejected"

@@ -7,10 +7,11 @@ import numpy as np
 from ir_measures import RR, R, nDCG
 from numpy.typing import NDArray
 
+from batchwright.formats.query_scores import MEASURES as NAMES
 from stages.scoring.collection import Collection
 
 DEPTH = 100
-MEASURES = {"ndcg@10": nDCG @ 10, "mrr@10": RR @ 10, "recall@100": R @ DEPTH}
+MEASURES = dict(zip(NAMES, (nDCG @ 10, RR @ 10, R @ DEPTH), strict=True))
 
 
 def score_queries(collection: Collection, indices: NDArray[np.int64]) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Parameters of the evaluation stage."""
+"""Parameters of the evaluation."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from batchwright.core.params import Params
 
 
 class HeldOutParams(Params):
-    """Group ``evaluate.held_out``."""
+    """Groups ``evaluate.held_out`` and ``evaluate.dev``."""
 
     queries: int = Field(gt=0)
     """Maximum number of held-out queries, drawn by hash from all domains."""
@@ -14,10 +14,23 @@ class HeldOutParams(Params):
     """Number of documents to search: all relevant ones, filled up to this number with others drawn by hash."""
 
 
+class RerankParams(Params):
+    """Group ``evaluate.rerank``: BEIR truncated, as *Contextual Document Embeddings* does for small models."""
+
+    first: str
+    """Who finds the documents to rank: ``BM25``, or the folder of a start model, such as ``models/start/gtr``."""
+    documents: int = Field(ge=1)
+    """How many documents it finds for each query; no others are ranked."""
+
+
 class EvaluateParams(Params):
     """Group ``evaluate``."""
 
     held_out: HeldOutParams
-    """Size of the collection built from the held-out pairs."""
+    """Size of the collection built from the pairs of the test split."""
+    dev: HeldOutParams = HeldOutParams(queries=200, documents=1000)
+    """Size of the collection built from the pairs of the dev split, which training is watched on."""
     beir: list[str] = []
     """BEIR folders, such as ``raw/beir/scifact``; models are evaluated on their test splits as well."""
+    rerank: RerankParams | None = None
+    """Ranks only what a first model finds in a BEIR collection; null searches all of its documents."""

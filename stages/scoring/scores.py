@@ -1,48 +1,75 @@
-"""Write the scores of several systems to the two files that the report reads."""
+"""Write the scores of several systems: of each query, by domain, and overall."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from batchwright.core.results import write_json, write_tsv
+from batchwright.formats.query_scores import write_query_scores
 from stages.scoring.collection import Collection
 from stages.scoring.measures import average, score_queries
+from stages.scoring.paired import estimate
+from stages.scoring.retrieval import System
 
-System = Callable[[Collection], NDArray[np.int64]]
-"""Ranks a collection. Returns indices of documents ``(Q, k)``, best first, padded with -1."""
-
-Overall = dict[str, dict[str, dict[str, float]]]
-"""Measures by collection and system."""
+Scored = dict[str, dict[str, float]]
+"""Measures of each query."""
 
 
-def write_scores(file: Path, systems: Mapping[str, System], collections: Sequence[Collection]) -> Overall:
-    """Score every system on every collection; write averages to ``file`` (JSON) and those by domain to its TSV file."""
-    overall: Overall = {}
-    rows: list[dict[str, Any]] = []
+def write_scores(file: Path, queries: Path, systems: Mapping[str, System], collections: Sequence[Collection]) -> str:
+    """Score every system on every collection, and return one line with what was found.
+
+    Writes averages to ``file`` (JSON), those by domain to its TSV file, and the scores of each query to ``queries``
+    (Parquet).
+    """
+    overall: dict[str, dict[str, dict[str, float]]] = {}
+    by_domain: list[dict[str, Any]] = []
+    by_query: list[dict[str, Any]] = []
     for collection in collections:
         for system, rank in systems.items():
             scored = score_queries(collection, rank(collection))
-            overall.setdefault(collection.name, {})[system] = average(scored, scored)
-            rows += _by_domain(collection, system, scored)
+            overall.setdefault(collection.name, {})[system] = _overall(collection, scored)
+            own = {"collection": collection.name, "system": system}
+            by_domain += [own | row for row in _by_domain(collection, scored)]
+            by_query += [
+                own | {"domain": query.domain, "query": query.id, **scored[query.id]} for query in collection.queries
+            ]
     write_json(file, overall)
-    write_tsv(file.with_suffix(".tsv"), rows)
-    return overall
+    write_tsv(file.with_suffix(".tsv"), by_domain)
+    write_query_scores(queries, by_query)
+    return _summary(collections, overall)
 
 
-def summary(overall: Overall) -> str:
-    """Return one line with each system's nDCG@10 on the held-out queries."""
-    scores = overall["held_out"].items()
-    return "nDCG@10 on held-out queries: " + ", ".join(f"{name} {values['ndcg@10']:.3f}" for name, values in scores)
+def _overall(collection: Collection, scored: Scored) -> dict[str, float]:
+    """Averages, the standard error of nDCG@10, and how many queries there are and what is missing."""
+    error = estimate([measures["ndcg@10"] for measures in scored.values()]).error
+    return {
+        **average(scored, scored),
+        **({"ndcg@10_error": round(error, 6)} if len(scored) > 1 else {}),
+        "queries": len(scored),
+        **collection.missing,
+    }
 
 
-def _by_domain(collection: Collection, system: str, scored: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
+def _by_domain(collection: Collection, scored: Scored) -> list[dict[str, Any]]:
     by_domain: dict[str, list[str]] = {}
     for query in collection.queries:
         by_domain.setdefault(query.domain, []).append(query.id)
     return [
-        {"collection": collection.name, "domain": domain, "system": system, "queries": len(ids), **average(scored, ids)}
-        for domain, ids in sorted(by_domain.items())
+        {"domain": domain, "queries": len(ids), **average(scored, ids)} for domain, ids in sorted(by_domain.items())
     ]
+
+
+def _summary(collections: Sequence[Collection], overall: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    first = collections[0].name
+    parts = [
+        f"nDCG@10 on {first.replace('_', '-')} queries: "
+        + ", ".join(f"{name} {measures['ndcg@10']:.3f}" for name, measures in overall[first].items())
+    ]
+    for collection in collections:
+        if count := collection.missing.get("missing_documents"):
+            parts.append(
+                f"{collection.name}: {count:,} relevant documents are not in its corpus and count as not found"
+            )
+        if count := collection.missing.get("missing_queries"):
+            parts.append(f"{collection.name}: {count:,} judged queries are not in queries.jsonl and are left out")
+    return "; ".join(parts)

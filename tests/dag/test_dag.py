@@ -22,6 +22,7 @@ NEEDLESS = {
     "mine": {
         "batchwright/formats/beir.py",
         "batchwright/formats/clusters.py",
+        "batchwright/formats/query_scores.py",
         "batchwright/formats/runs.py",
         "batchwright/formats/shards/masks.py",
     },

@@ -33,8 +33,24 @@ def test_judgments_need_no_header(folder: Path) -> None:
     assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1)]
 
 
+def test_judgments_may_have_decimals_and_a_fourth_column_as_in_trec(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\t0\td1\t0.5\nq1\tQ0\td2\t2\n")
+    assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 0.5), ("q1", "d2", 2)]
+
+
+def test_a_document_may_have_no_more_than_a_title(folder: Path) -> None:
+    records = ['{"_id": "d1", "title": "Only"}', '{"_id": "d2", "title": "Empty", "text": ""}']
+    records += ['{"_id": "d3", "title": "Null", "text": null}', '{"_id": "d4", "text": ""}']
+    (folder / "corpus.jsonl").write_text("\n".join(records) + "\n")
+    assert [text for _, text in BeirFolder(folder).documents()] == ["Only", "Empty", "Null", ""]
+
+
 def documents(source: BeirFolder) -> object:
     return list(source.documents())
+
+
+def queries(source: BeirFolder) -> object:
+    return list(source.queries())
 
 
 def judgments(source: BeirFolder) -> object:
@@ -57,6 +73,8 @@ def judgments(source: BeirFolder) -> object:
         ("corpus.jsonl", b'{"_id": "d1", "text": 5}\n', documents, r"corpus\.jsonl, line 1"),
         ("corpus.jsonl", b'{"_id": "d1", "text": "\xff"}\n', documents, r"corpus\.jsonl: not UTF-8"),
         ("qrels/test.tsv", b"q\td\tscore\nq1\td1\n", judgments, r"test\.tsv, line 2: expected query id, document id"),
+        ("queries.jsonl", b'{"_id": "q1", "title": "a"}\n', queries, r"queries\.jsonl, line 1: .*'_id' and 'text'"),
+        ("qrels/test.tsv", b"q\td\tscore\nq1\td1\tnan\n", judgments, r"test\.tsv, line 2: expected query id"),
         ("qrels/test.tsv", b"q\td\tscore\nq1\td1\tyes\n", judgments, r"test\.tsv, line 2: expected query id"),
         ("qrels/test.tsv", b"q\td\tscore\nq1 d1 1\n", judgments, r"test\.tsv, line 2: expected .* tab-separated"),
     ],

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from batchwright.core.fingerprint import content_id
 from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
 from pipelines.ingest.deduplicate import buckets, deduplicate
 from pipelines.ingest.sources.base import Row
-from pipelines.ingest.split import held_out
+from pipelines.ingest.split import dev, held_out
 
 values = st.sampled_from(["a", "b", "c", " a ", "", None])
 raw_rows = st.lists(st.tuples(values, values, st.sampled_from(["x", "y"])), max_size=30)
@@ -84,3 +85,12 @@ def test_the_held_out_share_is_as_requested_and_larger_shares_include_smaller_on
     sides = [held_out(hashes, share) for share in shares]
     np.testing.assert_allclose([side.mean() for side in sides], shares, atol=0.01)
     assert all((larger >= smaller).all() for smaller, larger in itertools.pairwise(sides))
+
+
+def test_dev_queries_are_others_than_the_held_out_ones_and_stay_when_these_grow() -> None:
+    hashes = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
+    watched = dev(hashes, 0.1)
+    assert watched.mean() == pytest.approx(0.1, abs=0.01)
+    assert not (watched & held_out(hashes, 0.89)).any()
+    assert (dev(hashes, 0.2) >= watched).all()
+    assert not dev(hashes, 0.0).any()

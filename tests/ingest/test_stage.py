@@ -74,6 +74,7 @@ def test_results_count_each_domain(sources: list[dict[str, Any]]) -> None:
         pairs = [pair for pair in outcome.pairs if pair["domain"] == domain]
         assert counts == {
             "train": sum(pair["split"] == "train" for pair in pairs),
+            "dev": sum(pair["split"] == "dev" for pair in pairs),
             "test": sum(pair["split"] == "test" for pair in pairs),
             "queries": len({pair["query"] for pair in pairs}),
             "documents": len({pair["document"] for pair in pairs}),
@@ -180,3 +181,16 @@ def test_wrong_beam_options_are_reported(
     shown = capsys.readouterr().err
     assert shown.startswith("ingest: error: environment variable BEAM_OPTIONS: ")
     assert message in shown
+
+
+def test_pairs_are_held_out_for_dev_beside_those_for_test(sources: list[dict[str, Any]]) -> None:
+    without, outcome = ingest(*sources), ingest(*sources, dev=0.4)
+    assert {pair["split"] for pair in without.pairs} == {"train", "test"}
+    assert {pair["split"] for pair in outcome.pairs} == {"train", "dev", "test"}
+    tested = [{pair["id"] for pair in each.pairs if pair["split"] == "test"} for each in (without, outcome)]
+    assert tested[0] == tested[1]
+
+
+def test_shares_that_leave_nothing_to_train_on_are_refused(sources: list[dict[str, Any]]) -> None:
+    with pytest.raises(InputError, match=r"'ingest\.dev': together with held_out it leaves no queries .*found 0\.75"):
+        ingest(*sources, held_out=0.25, dev=0.75)

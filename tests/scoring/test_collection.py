@@ -1,12 +1,11 @@
-"""Test collections: held-out pairs and BEIR folders."""
+"""Collections of held-out pairs."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring.collection import Collection, beir, held_out
+from stages.scoring.collection import Collection, held_out
 from stages.scoring.params import HeldOutParams
 from tests.helpers import topic_pairs, write_pairs, write_rows
 
@@ -87,49 +86,17 @@ def test_a_corpus_without_held_out_pairs_is_refused(workspace: Path) -> None:
         collect()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "tiny-facts"
-    (folder / "qrels").mkdir(parents=True)
-    (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "T", "text": "a"}\n{"_id": "d2", "text": "b"}\n')
-    (folder / "queries.jsonl").write_text(
-        "".join(f'{{"_id": "q{number}", "text": "question {number}"}}\n' for number in (1, 2, 3))
-    )
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td2\t0\n")
-    return folder
+def test_dev_queries_are_a_collection_of_their_own_against_documents_of_all_splits(workspace: Path) -> None:
+    pairs = topic_pairs(12)
+    splits = ["dev", "dev", "test", *["train"] * 9]
+    write_rows("birds", [(*pair, split) for pair, split in zip(pairs, splits, strict=True)])
+    params = HeldOutParams(queries=10, documents=100)
+    dev, test = held_out(PAIRS, params, "dev"), held_out(PAIRS, params)
+    assert dev.name == "dev" and {query.text for query in dev.queries} == {query for query, _ in pairs[:2]}
+    assert not {query.id for query in dev.queries} & {query.id for query in test.queries}
+    assert dev.documents == test.documents
 
 
-def test_a_beir_folder_gives_the_queries_that_have_a_relevant_document(folder: Path) -> None:
-    collection = beir(folder)
-    assert collection.name == "tiny-facts"
-    assert [(query.id, query.text, query.domain) for query in collection.queries] == [
-        ("q1", "question 1", "tiny-facts")
-    ]
-    assert [(document.id, document.text) for document in collection.documents] == [("d1", "T a"), ("d2", "b")]
-    assert collection.relevant == {"q1": {"d1": 2, "d2": 1}}
-
-
-def remove_judgments(folder: Path) -> None:
-    (folder / "qrels" / "test.tsv").unlink()
-
-
-def rename_queries(folder: Path) -> None:
-    (folder / "queries.jsonl").write_text('{"_id": "other", "text": "a"}\n')
-
-
-def empty_corpus(folder: Path) -> None:
-    (folder / "corpus.jsonl").write_text("")
-
-
-@pytest.mark.parametrize(
-    ("harm", "message"),
-    [
-        (remove_judgments, r"qrels/test\.tsv: no such file; a BEIR folder holds"),
-        (rename_queries, r"tiny-facts: no judged queries, or no documents"),
-        (empty_corpus, r"tiny-facts: no judged queries, or no documents"),
-    ],
-)
-def test_an_unusable_beir_folder_is_explained(folder: Path, harm: Callable[[Path], None], message: str) -> None:
-    harm(folder)
-    with pytest.raises(InputError, match=message):
-        beir(folder)
+def test_pairs_without_a_dev_split_are_refused(corpus: Path) -> None:
+    with pytest.raises(InputError, match=r"no held-out pairs to evaluate on; raise ingest\.dev"):
+        held_out(PAIRS, HeldOutParams(queries=1, documents=1), "dev")

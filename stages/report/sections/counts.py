@@ -22,6 +22,7 @@ class DomainCount(Record):
     """Pairs of a domain by split, and its unique queries and documents."""
 
     train: int
+    dev: int = 0
     test: int
     queries: int
     documents: int
@@ -36,7 +37,7 @@ class Ingested(Record):
     @property
     def pairs(self) -> int:
         """Number of pairs in all domains."""
-        return sum(domain.train + domain.test for domain in self.domains.values())
+        return sum(domain.train + domain.dev + domain.test for domain in self.domains.values())
 
     @property
     def texts(self) -> int:
@@ -51,7 +52,7 @@ def section() -> Section:
         id="counts",
         title="Counts",
         intro="Every row of a source either becomes a pair or is rejected for a stated reason. Pairs are split by "
-        "query, so that no query is in both splits.",
+        "query, so that no query is in two splits.",
         parts=[
             show_table(_source_table(ingested), "Rows of each source"),
             show_long_table(_domain_table(ingested), "Pairs of each domain"),
@@ -76,7 +77,7 @@ def _source_table(ingested: Ingested) -> Table:
 
 def _domain_table(ingested: Ingested) -> Table:
     rows = [
-        [name, f"{count.train:,}", f"{count.test:,}", f"{count.queries:,}", f"{count.documents:,}"]
+        [name, f"{count.train:,}", f"{count.dev:,}", f"{count.test:,}", f"{count.queries:,}", f"{count.documents:,}"]
         for name, count in sorted(ingested.domains.items())
     ]
-    return Table(header=["Domain", "Train", "Test", "Unique queries", "Unique documents"], rows=rows)
+    return Table(header=["Domain", "Train", "Dev", "Test", "Unique queries", "Unique documents"], rows=rows)

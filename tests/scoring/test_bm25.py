@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.baselines.bm25 import retrieve
+from stages.scoring.bm25 import retrieve
 from tests.helpers import topic_pairs
 
 
@@ -31,3 +31,8 @@ def test_a_query_without_a_known_word_still_gets_a_ranking(query: str) -> None:
 def test_documents_without_words_are_an_input_error():
     with pytest.raises(InputError, match="no words"):
         retrieve(["how to copy"], ["the", "of and", "?"], 10)
+
+
+def test_words_match_by_their_stems() -> None:
+    indices, scores = retrieve(["mining batches"], ["one batch was mined", "the weather today"], k=2)
+    assert indices[0, 0] == 0 and scores[0].tolist()[1] == 0 < scores[0].tolist()[0]

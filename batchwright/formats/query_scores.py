@@ -1,0 +1,50 @@
+"""Scores of each query: one Parquet file for the systems that one stage scored."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+
+MEASURES = ("ndcg@10", "mrr@10", "recall@100")
+
+QUERY_SCORES_SCHEMA = pa.schema(
+    [
+        pa.field("collection", pa.string(), nullable=False),
+        pa.field("system", pa.string(), nullable=False),
+        pa.field("domain", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        *(pa.field(measure, pa.float64(), nullable=False) for measure in MEASURES),
+    ]
+)
+
+ByQuery = dict[str, float]
+"""The nDCG@10 of each query, by id."""
+
+
+def write_query_scores(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows that have the schema's columns, atomically."""
+    with atomic_file(file) as temporary:
+        pq.write_table(pa.Table.from_pylist(list(rows), schema=QUERY_SCORES_SCHEMA), temporary, compression="zstd")
+
+
+def read_query_scores(file: Path, made_by: str) -> dict[tuple[str, str], ByQuery]:
+    """Read the nDCG@10 of every query, by collection and system, both in the order of the file.
+
+    Raises:
+        InputError: the file is missing or damaged; the message says to run the stage ``made_by``.
+    """
+    try:
+        table = pq.read_table(file, partitioning=None, columns=["collection", "system", "query", MEASURES[0]])
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{file}: not a readable Parquet file ({error}); run the stage '{made_by}' again") from None
+    found: dict[tuple[str, str], ByQuery] = {}
+    for row in table.to_pylist():
+        found.setdefault((row["collection"], row["system"]), {})[row["query"]] = row[MEASURES[0]]
+    return found

@@ -1,0 +1,1 @@
+"""Stage ``compare``: differences between systems, paired by query."""

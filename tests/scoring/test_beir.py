@@ -1,0 +1,108 @@
+"""Collections out of BEIR folders, and which collections are read."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from batchwright.core.errors import InputError
+from stages.scoring.beir import beir
+from stages.scoring.measures import score_queries
+from stages.scoring.params import EvaluateParams
+from stages.scoring.read import names, read_collections
+from tests.helpers import topic_pairs, write_pairs
+
+PAIRS = Path("data/pairs")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "tiny-facts"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "T", "text": "a"}\n{"_id": "d2", "text": "b"}\n')
+    (folder / "queries.jsonl").write_text(
+        "".join(f'{{"_id": "q{number}", "text": "question {number}"}}\n' for number in (1, 2, 3))
+    )
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td2\t0\n")
+    return folder
+
+
+def test_a_beir_folder_gives_the_queries_that_have_a_relevant_document(folder: Path) -> None:
+    collection = beir(folder)
+    assert collection.name == "tiny-facts"
+    assert [(query.id, query.text, query.domain) for query in collection.queries] == [
+        ("q1", "question 1", "tiny-facts")
+    ]
+    assert [(document.id, document.text) for document in collection.documents] == [("d1", "T a"), ("d2", "b")]
+    assert collection.relevant == {"q1": {"d1": 2, "d2": 1}}
+
+
+def remove_judgments(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").unlink()
+
+
+def rename_queries(folder: Path) -> None:
+    (folder / "queries.jsonl").write_text('{"_id": "other", "text": "a"}\n')
+
+
+def empty_corpus(folder: Path) -> None:
+    (folder / "corpus.jsonl").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (remove_judgments, r"qrels/test\.tsv: no such file; a BEIR folder holds"),
+        (rename_queries, r"tiny-facts: no judged queries, or no documents"),
+        (empty_corpus, r"tiny-facts: no judged queries, or no documents"),
+    ],
+)
+def test_an_unusable_beir_folder_is_explained(folder: Path, harm: Callable[[Path], None], message: str) -> None:
+    harm(folder)
+    with pytest.raises(InputError, match=message):
+        beir(folder)
+
+
+def judge(folder: Path, *rows: str) -> None:
+    (folder / "qrels" / "test.tsv").write_text("".join("\t".join(row.split()) + "\n" for row in rows))
+
+
+def test_grades_with_decimals_give_the_ndcg_of_the_same_grades_as_whole_numbers(folder: Path) -> None:
+    ranking = np.array([[1, 0]])
+    judge(folder, "q1 d1 1.5", "q1 d2 0.25")
+    with_decimals = score_queries(beir(folder), ranking)
+    judge(folder, "q1 d1 6", "q1 d2 1")
+    assert with_decimals == score_queries(beir(folder), ranking)
+    judge(folder, "q1 d1 1.0", "q1 d2 0.3333333")
+    assert beir(folder).relevant == {"q1": {"d1": 1000, "d2": 333}}
+
+
+def test_what_is_judged_but_missing_is_counted_and_stays_unfound(folder: Path) -> None:
+    judge(folder, "q1 d1 1", "q1 gone 1", "q2 gone 1", "lost d1 1", "q3 nowhere 0")
+    collection = beir(folder)
+    assert collection.missing == {"missing_documents": 1, "missing_queries": 1}
+    scored = score_queries(collection, np.array([[0, 1], [0, 1]]))
+    assert [scored[query]["recall@100"] for query in ("q1", "q2")] == [0.5, 0.0]
+
+
+def params(*folders: Path) -> EvaluateParams:
+    return EvaluateParams.model_validate(
+        {"held_out": {"queries": 5, "documents": 20}, "beir": [str(folder) for folder in folders]}
+    )
+
+
+def test_without_held_out_pairs_a_beir_folder_is_enough(workspace: Path, folder: Path) -> None:
+    write_pairs("birds", topic_pairs(5))
+    assert [collection.name for collection in read_collections(PAIRS, params(folder))] == ["tiny-facts"]
+    with pytest.raises(InputError, match=r"no held-out pairs to evaluate on; raise ingest\.held_out"):
+        read_collections(PAIRS, params())
+    write_pairs("fish", topic_pairs(5, seed=1), split="test")
+    assert [collection.name for collection in read_collections(PAIRS, params(folder))] == ["held_out", "tiny-facts"]
+
+
+def test_folders_of_one_name_are_told_apart_by_their_paths() -> None:
+    assert names(["a/scifact", "b/nq"]) == ["scifact", "nq"]
+    assert names(["a/scifact", "b/scifact", "b/held_out"]) == ["a/scifact", "b/scifact", "b/held_out"]
+    with pytest.raises(InputError, match=r"evaluate\.beir names 'a/scifact' twice"):
+        names(["a/scifact", "a/scifact/"])

@@ -1,0 +1,60 @@
+"""What is written about the systems scored."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from batchwright.core.errors import InputError
+from batchwright.core.results import read_json, read_tsv
+from batchwright.formats.query_scores import read_query_scores
+from stages.scoring.collection import Collection, Text
+from stages.scoring.scores import write_scores
+
+COLLECTION = Collection(
+    name="held_out",
+    queries=[Text(id=f"q{number}", text="", domain="birds" if number < 3 else "fish") for number in range(4)],
+    documents=[Text(id=f"d{number}", text="", domain="birds") for number in range(5)],
+    relevant={f"q{number}": {f"d{number}": 1} for number in range(4)},
+    missing={"missing_documents": 2},
+)
+
+
+def in_order(collection: Collection) -> np.ndarray:
+    return np.tile(np.arange(5), (4, 1))
+
+
+def test_scores_are_written_by_query_by_domain_and_overall(tmp_path: Path) -> None:
+    file, queries = tmp_path / "run.json", tmp_path / "scores/run.parquet"
+    line = write_scores(file, queries, {"run": in_order}, [COLLECTION])
+    expected = [1 / np.log2(place + 2) for place in range(4)]
+    by_query = read_query_scores(queries, made_by="evaluate")
+    assert by_query == {
+        ("held_out", "run"): {f"q{place}": pytest.approx(value) for place, value in enumerate(expected)}
+    }
+    overall = read_json(file, made_by="evaluate")["held_out"]["run"]
+    assert overall["ndcg@10"] == pytest.approx(np.mean(expected), abs=1e-6)
+    assert overall["ndcg@10_error"] == pytest.approx(stats.sem(expected), abs=1e-6)
+    assert (overall["queries"], overall["missing_documents"]) == (4, 2)
+    domains = read_tsv(file.with_suffix(".tsv"), made_by="evaluate")
+    assert [(row["domain"], row["queries"]) for row in domains] == [("birds", "3"), ("fish", "1")]
+    assert line == (
+        f"nDCG@10 on held-out queries: run {np.mean(expected):.3f}; "
+        "held_out: 2 relevant documents are not in its corpus and count as not found"
+    )
+
+
+def test_the_same_scores_are_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_scores(tmp_path / f"{name}.json", tmp_path / f"{name}.parquet", {"run": in_order}, [COLLECTION])
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+
+
+def test_missing_and_damaged_scores_are_an_input_error(tmp_path: Path) -> None:
+    file = tmp_path / "run.parquet"
+    with pytest.raises(InputError, match=r"run\.parquet: no such file; run the stage 'evaluate' first"):
+        read_query_scores(file, made_by="evaluate")
+    file.write_text("no Parquet")
+    with pytest.raises(InputError, match=r"run\.parquet: not a readable Parquet file"):
+        read_query_scores(file, made_by="evaluate")
