@@ -1,6 +1,13 @@
 """Two-stage encoders with random weights, one for each kind of position encoding."""
 
+import tempfile
+from collections.abc import Sequence
+
 import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import nn
 from transformers import (
     BertConfig,
     BertModel,
@@ -42,11 +49,22 @@ def backbone(kind: str, seed: int = 0) -> PreTrainedModel:
     return made
 
 
+def sentence_model(
+    kind: str = "learned", seed: int = 0, pooling: str = "mean", more: Sequence[nn.Module] = ()
+) -> SentenceTransformer:
+    """A sentence-transformers model of one kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        backbone(kind, seed).save_pretrained(folder)
+        word_pieces().save_pretrained(folder)
+        encoder = Transformer(folder, max_seq_length=48)
+    modules = [encoder, Pooling(WIDTH, pooling_mode=pooling), *more]
+    return SentenceTransformer(modules=modules, device="cpu").eval()
+
+
 def encoder(kind: str = "learned", documents: int = 5, **options: object) -> ContextualEncoder:
-    """A two-stage encoder; both stages are of one kind, with different weights."""
-    made = ContextualEncoder(
-        backbone(kind, 1), backbone(kind, 2), word_pieces(), documents=documents, max_seq_length=48, **options
-    )
+    """A two-stage encoder with open gates; both stages are of one kind, with different weights."""
+    first, second = sentence_model(kind, 1), sentence_model(kind, 2)
+    made = ContextualEncoder(first, second, documents=documents, **options)
     torch.manual_seed(3)
-    made.null.data = torch.randn(WIDTH)
+    made.gate.data = torch.randn_like(made.gate) + 1
     return made.eval()

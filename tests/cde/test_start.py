@@ -6,6 +6,7 @@ import pytest
 import torch
 import yaml
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
@@ -14,7 +15,8 @@ from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual, save_contextual
 from stages.train.stage import main
-from tests.cde.encoders import KINDS, encoder
+from tests.cde.encoders import KINDS, encoder, sentence_model
+from tests.tiny_models import word_pieces
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde import Params, start
 
@@ -40,46 +42,40 @@ def save(folder: Path, kind: str = "learned", **options: object) -> Path:
 def test_everything_trained_is_kept_bit_for_bit(tmp_path: Path, kind: str) -> None:
     found, expected = start_from(save(tmp_path / "cde", kind)).state_dict(), encoder(kind).state_dict()
     assert found.keys() == expected.keys()
-    assert {"null"} < found.keys()
+    assert {"gate"} < found.keys()
     assert [name for name in found if not torch.equal(found[name], expected[name])] == []
-
-
-def test_the_null_vector_keeps_learning(tmp_path: Path) -> None:
-    made = start_from(save(tmp_path / "cde"))
-    assert dict(made.named_parameters())["null"].requires_grad
-    made.read(made.preprocess(["one"]), made.prepare(None)).sum().backward()
-    assert made.null.grad is not None and made.null.grad.abs().sum() > 0
 
 
 def test_the_settings_are_this_trainings_and_the_fitted_context_is_dropped(tmp_path: Path) -> None:
     folder = save(tmp_path / "cde", documents=5, unpooled_prefixes=["old: "])
     made = start_from(folder, prefixes=PREFIXES, pool_prefix=False)
     assert (made.documents, made.max_seq_length, made.unpooled_prefixes) == (3, 16, ["ask: ", "say: "])
-    assert made.fitted is None
-    empty = made.read(made.preprocess(["one"]), made.prepare(None))
-    torch.testing.assert_close(made(made.preprocess(["one"]))["sentence_embedding"], empty)
+    assert made.context is None
     assert start_from(folder, prefixes=PREFIXES).unpooled_prefixes == []
-
-
-@pytest.mark.parametrize(("trained", "word"), [(True, "true"), (False, "false")])
-def test_a_start_with_another_context_reads_text_is_refused(tmp_path: Path, trained: bool, word: str) -> None:
-    folder = save(tmp_path / "cde", context_reads_text=trained)
-    message = (
-        f"cde': was trained with context_reads_text {word}; set parameter 'train.cde.context_reads_text' to {word}, "
-        "or start from another model"
-    )
-    with pytest.raises(InputError, match=message):
-        start_from(folder, context_reads_text=not trained)
-    assert start_from(folder, context_reads_text=trained).context_reads_text is trained
 
 
 def test_folders_that_cannot_be_continued_from_are_refused(tmp_path: Path) -> None:
     folder = save(tmp_path / "cde")
     with pytest.raises(InputError, match="cde': reads 512 tokens; lower max_length from 513"):
         start_from(folder, max_length=513)
-    (folder / "null.safetensors").write_bytes(b"cut off")
+    (folder / "gate.safetensors").write_bytes(b"cut off")
     with pytest.raises(InputError, match="cde': cannot be loaded"):
         start_from(folder)
+
+
+def test_a_prefix_cannot_stay_out_of_a_cls_state(tmp_path: Path) -> None:
+    sentence_model(pooling="cls").save(str(tmp_path / "cls"), create_model_card=False)
+    info = ModelInfo(variant="biencoder", max_length=16)
+    with pytest.raises(InputError, match=r"cls': does not take a mean over tokens.*'train\.cde\.pool_prefix' to true"):
+        start.start_from(tmp_path / "cls", Params(temperature=0.1, context_documents=3, pool_prefix=False), info)
+
+
+def test_a_start_model_without_attention_layers_is_refused(tmp_path: Path) -> None:
+    static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
+    static.save(str(tmp_path / "static"), create_model_card=False)
+    info = ModelInfo(variant="biencoder", max_length=16)
+    with pytest.raises(InputError, match="static': begins with StaticEmbedding; CDE needs a transformer"):
+        start.start_from(tmp_path / "static", Params(temperature=0.1, context_documents=2), info)
 
 
 def test_the_stage_continues_from_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +86,7 @@ def test_the_stage_continues_from_its_own_model(tmp_path: Path, monkeypatch: pyt
     for round_, seed in (("contextual", 0), ("mined-1", 50)):
         batches = [toy_batch(toy_rows(6, seed + step, negatives=1)) for step in range(3)]
         write_toy_shards(tmp_path / "data" / "shards" / round_, batches)
-    documents = 8  # more than a batch has, so that nulls are read and trained
-    train = {"common": COMMON, "cde": {"temperature": 0.05, "context_documents": documents}}
+    train = {"common": COMMON, "cde": {"temperature": 0.05, "context_documents": 4, "context_dropout": 0}}
     runs = {
         "cde": {"variant": "cde", "batches": "contextual", "start": "start"},
         "cde-mined-1": {"variant": "cde", "batches": "mined-1", "start": "models/cde", "hard_negatives": 1},
@@ -101,4 +96,6 @@ def test_the_stage_continues_from_its_own_model(tmp_path: Path, monkeypatch: pyt
         main(run)
     assert read_json(Path("results/train/cde-mined-1.json"), made_by="train")["steps"] == 3
     first, second = (load_contextual(Path("models") / name)[0].state_dict() for name in ("cde", "cde-mined-1"))
-    assert all((first[name] != second[name]).any() for name in ("null", "first.encoder.layer.0.output.dense.weight"))
+    assert all(
+        (first[name] != second[name]).any() for name in ("gate", "first.0.model.encoder.layer.0.output.dense.weight")
+    )

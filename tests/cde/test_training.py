@@ -8,27 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import Tensor
 from torch.nn import functional
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual
-from tests.tiny_models import word_pieces
 from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.cde import Params
 from trainers.cde.learner import ContextualLearner
-from trainers.cde.start import start_from
 from trainers.common.batches import BatchReader, TrainBatch
 from trainers.common.gradient_cache import CachedForward
 from trainers.common.losses import compare
 from trainers.common.train_job import TrainJob
-from trainers.variants import train
+from trainers.variants import load_variant, train
 
 ROWS = 10
 STEPS = 120
@@ -47,11 +41,8 @@ def job_with(folder: Path, shards: Path, dropout: float = 0.0, **options: object
 
 
 @pytest.mark.parametrize("documents", [0, 6, 64])
-@pytest.mark.parametrize("reads_text", [True, False])
-def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
-    tmp_path: Path, shards: Path, documents: int, reads_text: bool
-) -> None:
-    options = {"context_documents": documents, "null_share": 0.3, "context_reads_text": reads_text}
+def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(tmp_path: Path, shards: Path, documents: int) -> None:
+    options = {"context_documents": documents, "context_dropout": 0}
     whole = _plain_gradient(job_with(tmp_path, shards, **options))
     for chunk in (1, 3, 32):
         cached = _gradient(job_with(tmp_path, shards, mini_batch_size=chunk, **options))
@@ -59,8 +50,42 @@ def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
         assert abs(whole.norm() / cached.norm() - 1) < 1e-4
 
 
+def test_new_parts_are_the_gates_unless_the_start_model_has_them(tmp_path: Path, shards: Path) -> None:
+    job = job_with(tmp_path, shards, steps=1, new_learning_rate=0.5, warmup_ratio=0.0, context_dropout=0)
+    learner = ContextualLearner(job)
+    assert [each is learner.encoder.gate for each in learner.fresh] == [True]
+    train(job)
+    gate = load_contextual(job.model)[0].gate
+    torch.testing.assert_close(gate.abs(), torch.full_like(gate, 0.5), rtol=1e-2, atol=0)
+    assert ContextualLearner(toy_job(tmp_path / "next", job.model, shards, "cde", context_documents=6)).fresh == []
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_share_of_the_steps_trains_without_context(tmp_path: Path, shards: Path, share: float) -> None:
+    learner = ContextualLearner(job_with(tmp_path, shards, context_dropout=share, mini_batch_size=32))
+    with_context = []
+    for index in range(40):
+        learner.model.zero_grad(set_to_none=True)
+        learner.backward(_batch(learner._job, index))
+        with_context.append(learner.encoder.gate.grad is not None)
+    assert abs(1 - np.mean(with_context) - share) < (0.2 if share == 0.5 else 1e-9)
+
+
+def test_a_step_without_context_is_the_biencoders(tmp_path: Path, shards: Path) -> None:
+    job = job_with(tmp_path, shards, context_dropout=1)
+    learner = ContextualLearner(job)
+    learner.encoder.gate.data.fill_(1.0)
+    plain = load_variant("biencoder").build_learner(toy_job(tmp_path / "plain", job.start_model, shards))
+    for each in (learner, plain):
+        each.model.eval()
+        each.backward(_batch(job, 2))
+    ours = {name.removeprefix("0.second."): each.grad for name, each in learner.model.named_parameters()}
+    for name, each in plain.model.named_parameters():
+        torch.testing.assert_close(ours[name], each.grad)
+
+
 def test_dropout_is_replayed_chunk_by_chunk(tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = job_with(tmp_path, shards, dropout=0.3, mini_batch_size=3)
+    job = job_with(tmp_path, shards, dropout=0.3, mini_batch_size=3, context_dropout=0)
     cached = _gradient(job)
     # The same chunks with the same draws, but all in one graph.
     monkeypatch.setattr(CachedForward, "__init__", _whole_graph)
@@ -77,13 +102,13 @@ def _whole_graph(self, encode, chunks) -> None:  # type: ignore[no-untyped-def]
 
 def test_each_step_draws_its_own_context_and_always_the_same(tmp_path: Path, shards: Path) -> None:
     seen: list[list[str]] = []
-    job = job_with(tmp_path, shards, null_share=0.0, mini_batch_size=32)
+    job = job_with(tmp_path, shards, context_dropout=0, mini_batch_size=32)
     learner = ContextualLearner(job)
-    split = learner._split
-    learner._split = lambda texts: seen.append(texts) or split(texts)  # type: ignore[func-returns-value,method-assign]
+    read = learner.encoder.first.preprocess
+    learner.encoder.first.preprocess = lambda texts: seen.append(texts) or read(texts)  # type: ignore[func-returns-value,method-assign]
     for index in (0, 1, 0):
         learner.backward(_batch(job, index))
-    first, second, again = seen[0::3]
+    first, second, again = seen
     documents = _batch(job, 0).documents
     assert first == again
     assert len(first) == len(set(first)) == 6 and set(first) < set(documents)
@@ -106,7 +131,7 @@ def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path) 
 
 
 def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path) -> None:
-    job = job_with(tmp_path, shards, steps=1)
+    job = job_with(tmp_path, shards, steps=1, context_dropout=0)
     train(job)
     script = (
         "import sys, numpy as np\n"
@@ -116,7 +141,7 @@ def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path) -> 
         f"np.save({str(tmp_path / 'vectors.npy')!r}, model.encode_query(['w1', 'w2 w3']))\n"
         f"model.save({str(tmp_path / 'index')!r})\n"
         f"again = SentenceTransformer({str(tmp_path / 'index')!r}, trust_remote_code=True, device='cpu')\n"
-        "assert np.array_equal(again.encode_query(['w1', 'w2 w3']), model.encode_query(['w1', 'w2 w3']))\n"
+        "assert np.allclose(again.encode_query(['w1', 'w2 w3']), model.encode_query(['w1', 'w2 w3']), atol=1e-6)\n"
         "assert 'trainers' not in sys.modules and 'batchwright' not in sys.modules\n"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
@@ -139,14 +164,6 @@ def test_the_card_names_the_batches(tmp_path: Path, shards: Path) -> None:
 
 
 def test_bad_start_models_are_refused(tmp_path: Path, shards: Path) -> None:
-    static = SentenceTransformer(modules=[StaticEmbedding(word_pieces(), embedding_dim=8)], device="cpu")
-    static.save(str(tmp_path / "static"), create_model_card=False)
-    with pytest.raises(InputError, match="begins with StaticEmbedding; CDE needs a transformer"):
-        start_from(
-            tmp_path / "static",
-            Params(temperature=0.1, context_documents=2),
-            ModelInfo(variant="biencoder", max_length=16),
-        )
     with pytest.raises(InputError, match="reads 32 tokens; lower max_length from 33"):
         ContextualLearner(job_with(tmp_path, shards, max_length=33))
     (tmp_path / "broken").mkdir()
@@ -162,27 +179,33 @@ def _batch(job: TrainJob, index: int) -> TrainBatch:
 
 
 def _gradient(job: TrainJob) -> Tensor:
-    learner = ContextualLearner(job)
-    learner.model.train()
-    torch.manual_seed(5)
+    learner = _open(job)
     learner.backward(_batch(job, 2))
     return _flat(learner)
 
 
+def _open(job: TrainJob) -> ContextualLearner:
+    """A learner with open gates: while they are shut, stage 1 has no gradient."""
+    learner = ContextualLearner(job)
+    learner.model.train()
+    torch.manual_seed(5)
+    learner.encoder.gate.data.normal_()
+    return learner
+
+
 def _plain_gradient(job: TrainJob) -> Tensor:
     """By definition: one graph from the texts to the loss, with the learner's draws."""
-    learner, batch = ContextualLearner(job), _batch(job, 2)
-    learner.model.train()
+    learner, batch = _open(job), _batch(job, 2)
     encoder, documents = learner.encoder, learner.encoder.documents
     rng = np.random.default_rng([job.seed, 2])
+    rng.random()
     chosen = rng.permutation(ROWS)[:documents]
-    null = torch.from_numpy(rng.random(len(chosen)) < 0.3)
-    context = None
+    prepared = None
     if documents:
-        context = encoder.embed_context(encoder.preprocess([batch.documents[row] for row in chosen]))
-    prepared = encoder.prepare(context, null)
+        texts = [batch.documents[row] for row in chosen]
+        prepared = encoder.prepare(encoder.embed_context(encoder.first.preprocess(texts)))
     queries, texts = (
-        functional.normalize(encoder.read(encoder.preprocess(side), prepared), dim=-1)
+        functional.normalize(encoder({**encoder.preprocess(side), "context": prepared})["sentence_embedding"], dim=-1)
         for side in (batch.queries, batch.documents)
     )
     none = texts.new_zeros(ROWS, 0, texts.shape[1])

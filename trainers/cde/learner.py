@@ -7,7 +7,6 @@ from typing import cast
 import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
-from torch.nn import functional
 
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
@@ -18,6 +17,7 @@ from trainers.cde.start import start_from
 from trainers.common.batches import TrainBatch
 from trainers.common.card import write_card
 from trainers.common.contrastive import contrast_batch
+from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
 from trainers.common.losses import Outcome
 from trainers.common.train_job import TrainJob
@@ -34,20 +34,23 @@ class ContextualLearner:
         self._params = cast(Params, job.params)
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
-        self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.null]
+        self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.gate]
 
     def backward(self, batch: TrainBatch) -> Outcome:
         """See ``Learner``; uses the paper's two-stage gradient cache.
 
-        The loss gives the gradient at the embeddings. Stage 2 then runs again and collects the gradient at the context
-        vectors, over the texts of all ranks. Finally, stage 1 runs again with that gradient.
+        The loss gives the gradient at the embeddings. Stage 2 then runs again and collects the gradient at the context,
+        over the texts of all ranks. Finally, stage 1 runs again with that gradient.
         """
         rng = np.random.default_rng([self._job.seed, batch.index])
-        context = SharedContext(self.encoder, batch, self._split, self._params.null_share, rng)
-        queries = self._read(batch.queries, context.prepared)
-        documents = self._read(batch.documents + batch.negatives, context.prepared)
+        left_out = rng.random() < self._params.context_dropout or not self.encoder.documents
+        context = None if left_out else SharedContext(self.encoder, batch, self._split_context, rng)
+        prepared = context.prepared if context else None
+        queries = self._read(batch.queries, prepared)
+        documents = self._read(batch.documents + batch.negatives, prepared)
         outcome = contrast_batch(queries, documents, batch, self._params.temperature)
-        context.backward()
+        if context:
+            context.backward()
         return outcome
 
     def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
@@ -55,12 +58,15 @@ class ContextualLearner:
         save_contextual(self.model, folder, self._job.info.prefixes.default)
         write_card(folder, Path(__file__).with_name("card.md"), self._job, manifest, steps)
 
-    def _split(self, texts: list[str]) -> list[Features]:
-        chunk = self._job.common.mini_batch_size
-        return [self.encoder.preprocess(texts[start : start + chunk]) for start in range(0, len(texts), chunk)]
+    def _split_context(self, texts: list[str]) -> list[Features]:
+        return [self.encoder.first.preprocess(chunk) for chunk in self._chunks(texts)]
 
-    def _read(self, texts: list[str], prepared: Tensor) -> CachedForward[Features]:
+    def _read(self, texts: list[str], prepared: Tensor | None) -> CachedForward[Features]:
         def read(features: Features) -> Tensor:
-            return functional.normalize(self.encoder.read(features, prepared), dim=-1)
+            return embed(self.model, {**features, "context": prepared})
 
-        return CachedForward(read, self._split(texts))
+        return CachedForward(read, [preprocess(self.model, chunk) for chunk in self._chunks(texts)])
+
+    def _chunks(self, texts: list[str]) -> list[list[str]]:
+        size = self._job.common.mini_batch_size
+        return [texts[start : start + size] for start in range(0, len(texts), size)]

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import cast
 
-from sentence_transformers.base.modules import Transformer
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefixes
@@ -18,56 +17,40 @@ from trainers.cde.params import Params
 def start_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncoder:
     """Build an encoder from the model ``start``, with the settings of ``params`` and ``info``.
 
-    A CDE folder passes on everything that was trained, but not its context, which was fitted to a corpus. With any
-    other sentence-transformers model, both stages start as copies of its transformer; its pooling is not used.
+    A CDE folder passes on everything that was trained, but not its context, which was fitted to a corpus. Of any other
+    sentence-transformers model, both stages start as copies, with its pooling and all other layers; it is exactly that
+    model at first, because the gates are shut.
 
     Raises:
         InputError: there is no such model, it cannot read context vectors, it reads fewer tokens than
-            ``info.max_length``, or it was trained with another ``context_reads_text``.
+            ``info.max_length``, or it does not take a mean that a prefix can stay out of.
     """
-    if info.variant == "cde":
-        return _continue_from(start, params, info)
+    encoder = _continue_from(start, info) if info.variant == "cde" else _enter(start, info)
+    encoder.documents, encoder.max_seq_length = params.context_documents, info.max_length
+    encoder.unpooled_prefixes = [] if params.pool_prefix else _texts(info.prefixes)
+    means = [module for module in encoder.second if isinstance(module, Pooling) and module.pooling_mode == "mean"]
+    if not params.pool_prefix and not means:
+        raise InputError(
+            f"model '{start}': does not take a mean over tokens, so a prefix cannot stay out of it; "
+            "set parameter 'train.cde.pool_prefix' to true"
+        )
+    return encoder
+
+
+def _enter(start: Path, info: ModelInfo) -> ContextualEncoder:
     first, second = (load_model(start, info.max_length, "cpu") for _ in range(2))
-    if not isinstance(first[0], Transformer):
-        raise InputError(f"model '{start}': begins with {type(first[0]).__name__}; CDE needs a transformer encoder")
     try:
-        stages = [cast(PreTrainedModel, model[0].model) for model in (first, second)]
-        return _encoder(stages[0], stages[1], first.tokenizer, params, info)
+        return ContextualEncoder(first, second, documents=0)
     except ValueError as error:
         raise InputError(f"model '{start}': {error}") from None
 
 
-def _continue_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncoder:
+def _continue_from(start: Path, info: ModelInfo) -> ContextualEncoder:
     model = load_contextual(start, "cpu").float()
     check_length(start, model, info.max_length)
     trained = cast(ContextualEncoder, model[0])
-    if trained.context_reads_text != params.context_reads_text:
-        needed = str(trained.context_reads_text).lower()
-        raise InputError(
-            f"model '{start}': was trained with context_reads_text {needed}; "
-            f"set parameter 'train.cde.context_reads_text' to {needed}, or start from another model"
-        )
-    encoder = _encoder(trained.first, trained.second, trained.tokenizer, params, info)
-    encoder.null = trained.null
-    return encoder
-
-
-def _encoder(
-    first: PreTrainedModel,
-    second: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    params: Params,
-    info: ModelInfo,
-) -> ContextualEncoder:
-    return ContextualEncoder(
-        first,
-        second,
-        tokenizer,
-        documents=params.context_documents,
-        max_seq_length=info.max_length,
-        unpooled_prefixes=[] if params.pool_prefix else _texts(info.prefixes),
-        context_reads_text=params.context_reads_text,
-    )
+    trained.clear_context()
+    return trained
 
 
 def _texts(prefixes: Prefixes) -> list[str]:

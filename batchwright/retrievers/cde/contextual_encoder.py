@@ -1,250 +1,245 @@
 """The two-stage encoder as a sentence-transformers module.
 
-This file is saved with models, so it must not import this project; ``backbones`` is saved next to it.
+This file is saved with models, so it must not import this project; ``attention`` is saved next to it.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from huggingface_hub import snapshot_download
-from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from sentence_transformers.base.modules import InputModule
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import InputModule, Transformer
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForTextEncoding,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from torch.nn import functional
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from .backbones import check_backbone, hidden_states, hidden_states_with, remember
+from .attention import reading, remember
 
-CONTEXT = "context.safetensors"
+CONTEXT = "context.json"
+GATE = "gate.safetensors"
 BATCH = 64
+
+
+@dataclass
+class Context:
+    """Documents to read texts with. What stage 2 reads of them is computed when needed, and again for new weights."""
+
+    texts: list[str]
+    prepared: Tensor | None = None
+    weights: object = None
 
 
 class ContextualEncoder(InputModule):
     """Text embeddings that depend on the corpus (*Contextual Document Embeddings*, section 4.2).
 
-    ``first`` embeds each of up to ``documents`` (J) context documents as one vector. ``second`` reads those J vectors,
-    then the text's tokens; the embedding is the mean over the text's tokens. A learned null vector replaces each
-    missing context vector, or all J without a context. The order of context documents does not matter.
+    ``first`` embeds each context document as one vector. ``second`` embeds texts; each of its layers also attends to
+    the context vectors, through a gate per head. While a gate is 0, and without a context, a text's embedding is
+    that of ``second`` alone. Any number of context documents can be read, and their order does not matter.
 
-    Call ``fit_context`` with a corpus before encoding; ``save`` also saves the fitted context.
+    Call ``fit_context`` with a corpus before encoding; ``save`` also saves the documents drawn from it.
     """
 
-    tokenizer: PreTrainedTokenizerBase
     save_in_root = True
     config_file_name = "contextual_encoder.json"
-    config_keys = ["documents", "max_seq_length", "unpooled_prefixes", "context_reads_text"]
+    config_keys = ["documents", "unpooled_prefixes"]
 
     def __init__(
         self,
-        first: PreTrainedModel,
-        second: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
+        first: SentenceTransformer,
+        second: SentenceTransformer,
         *,
         documents: int,
-        max_seq_length: int,
         unpooled_prefixes: Sequence[str] = (),
-        context_reads_text: bool = True,
     ) -> None:
-        """Combine two backbones.
+        """Combine two models, whose gates are shut at first.
 
-        ``unpooled_prefixes``: if a text begins with one of these, the prefix's tokens are left out of the mean.
-        ``context_reads_text``: whether context vectors attend to the text; if not, they are prepared once for all
-        texts.
+        ``documents`` is J, how many documents ``fit_context`` draws. ``unpooled_prefixes``: if a text begins with one
+        of these, the prefix's tokens are left out of the pooling.
 
         Raises:
-            ValueError: ``second`` does not accept input vectors, or the backbones differ in width.
+            ValueError: ``second`` cannot read a context, or its width is not that of ``first``'s vectors.
         """
         super().__init__()  # type: ignore[no-untyped-call]
-        check_backbone(second)
-        width = second.config.hidden_size
-        if first.config.hidden_size != width:
-            raise ValueError(f"the stages' widths differ: {first.config.hidden_size} and {width}; they must be equal")
-        self.first, self.second, self.tokenizer = first, second, tokenizer
-        self.documents, self.max_seq_length = documents, max_seq_length
-        self.unpooled_prefixes, self.context_reads_text = list(unpooled_prefixes), context_reads_text
-        self.null = nn.Parameter(torch.zeros(width))
-        self.fitted: Tensor | None
-        self.register_buffer("fitted", None, persistent=False)
-        self._fitted_to = ""
-        self._prepared: Tensor | None
-        self.register_buffer("_prepared", None, persistent=False)
+        if not isinstance(second[0], Transformer):
+            raise ValueError(f"begins with {type(second[0]).__name__}; CDE needs a transformer encoder")
+        backbone = cast(PreTrainedModel, second[0].model)
+        width = backbone.config.hidden_size
+        if first.get_embedding_dimension() != width:
+            raise ValueError(
+                f"the first stage's vectors have {first.get_embedding_dimension()} numbers, but the second stage reads "
+                f"{width}; use a first stage without a layer that changes the width"
+            )
+        with torch.no_grad():
+            layers = len(remember(backbone, torch.zeros(1, width)))
+        self.first, self.second, self.tokenizer = first, second, second[0].tokenizer
+        self.documents, self.unpooled_prefixes = documents, list(unpooled_prefixes)
+        self.gate = nn.Parameter(torch.zeros(layers, backbone.config.num_attention_heads))
+        self.context: Context | None = None
         self._prompt = ""
+
+    @property
+    def backbone(self) -> PreTrainedModel:
+        """The encoder inside ``second``."""
+        return cast(PreTrainedModel, self.second[0].model)
+
+    @property
+    def max_seq_length(self) -> int:
+        """Maximum number of tokens per text, in both stages."""
+        return int(self.second.max_seq_length or 0)
+
+    @max_seq_length.setter
+    def max_seq_length(self, length: int) -> None:
+        self.first.max_seq_length = self.second.max_seq_length = length
 
     def on_model_ready(self, model: Any) -> None:
         """Adopt the model's document prompt, which stage 1 uses as well."""
         self._prompt = model.prompts.get("document") or ""
 
-    def train(self, mode: bool = True) -> "ContextualEncoder":
-        """Set the training mode; the prepared context is discarded, because weights may change."""
-        self._prepared = None
-        return super().train(mode)
-
     def get_embedding_dimension(self) -> int:
         """Width of the embeddings."""
-        return int(self.null.shape[0])
+        return int(self.second.get_embedding_dimension() or 0)
 
-    def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:
-        """Tokenize texts: token ids ``(n, l)``, and which tokens are present (not padding) and pooled, ``(n, l)``."""
-        texts = [(prompt or "") + text for text in inputs]
-        found = self.tokenizer(
-            texts, padding=True, truncation=True, max_length=self.max_seq_length, return_tensors="pt",
-            return_offsets_mapping=bool(self.unpooled_prefixes),
-        )  # fmt: skip
-        present = found["attention_mask"].bool()
-        pooled = present.clone()
+    def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Any]:
+        """Turn texts into inputs of ``second``, and mark the tokens to pool if some are left out."""
+        features: dict[str, Any] = self.second.preprocess(list(inputs), prompt=prompt, **options)
         if self.unpooled_prefixes:
-            lengths = torch.tensor([self._prefix_length(text) for text in texts])
-            text_tokens = found["offset_mapping"][:, :, 1] > lengths[:, None]
-            begun = (text_tokens.cumsum(dim=1) > 0) | (lengths == 0)[:, None]
-            pooled &= begun | ~begun.any(dim=1, keepdim=True)  # a text that is only a prefix: pool the prefix
-        return {"input_ids": found["input_ids"], "attention_mask": present, "pooled": pooled}
+            texts = [(prompt or "") + text for text in inputs]
+            features["pooled"] = self._pooled(texts, features["attention_mask"])
+        return features
+
+    def _pooled(self, texts: list[str], present: Tensor) -> Tensor:
+        """Which tokens ``(n, l)`` are pooled: all after a text's prefix; all of a text that is only a prefix."""
+        offsets = cast(PreTrainedTokenizerBase, self.tokenizer)(
+            texts, padding=True, truncation=True, max_length=self.max_seq_length, return_tensors="pt",
+            return_offsets_mapping=True,
+        )["offset_mapping"]  # fmt: skip
+        lengths = torch.tensor([self._prefix_length(text) for text in texts])
+        begun = ((offsets[:, :, 1] > lengths[:, None]).cumsum(dim=1) > 0) | (lengths == 0)[:, None]
+        pooled: Tensor = present * (begun | ~begun.any(dim=1, keepdim=True))
+        return pooled
 
     def _prefix_length(self, text: str) -> int:
         return max((len(prefix) for prefix in self.unpooled_prefixes if text.startswith(prefix)), default=0)
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding`` ``(n, h)``, computed with the fitted context."""
-        prepared = self.prepare(self.fitted) if self._prepared is None else self._prepared
-        if not self.training and not torch.is_grad_enabled():
-            self._prepared = prepared
-        features["sentence_embedding"] = self.read(features, prepared)
+        """Add ``sentence_embedding`` ``(n, h)``.
+
+        The context is what ``prepare`` returned, if ``features`` has the key ``context``, else the fitted one.
+        """
+        features = dict(features)  # it may be read again, with other dropout
+        prepared = features.pop("context") if "context" in features else self._fitted()
+        pooled = features.pop("pooled", None)
+        encoder, *rest = self.second
+        if prepared is None:
+            features = encoder(features)
+        else:
+            with reading(self.backbone, prepared, self.gate):
+                features = encoder(features)
+        if pooled is not None:
+            features["attention_mask"] = pooled
+        for module in rest:
+            features = module(features)
         return features
 
     def embed_context(self, features: dict[str, Any]) -> Tensor:
-        """Stage 1: context vectors ``(n, h)``."""
-        ids, present = (features[key].to(self.null.device) for key in ("input_ids", "attention_mask"))
-        states = self.first(input_ids=ids, attention_mask=present.long()).last_hidden_state
-        return _mean(states, present)
+        """Stage 1: context vectors ``(n, h)`` of inputs of ``first``."""
+        placed = {
+            key: each.to(self.gate.device) if isinstance(each, Tensor) else each for key, each in features.items()
+        }
+        vectors: Tensor = self.first(placed)["sentence_embedding"]
+        return vectors
 
-    def prepare(self, context: Tensor | None, null: Tensor | None = None) -> Tensor:
-        """Prepare context vectors ``(j, h)``, j <= J, for stage 2; all texts share the result. None is no context.
+    def prepare(self, vectors: Tensor) -> Tensor:
+        """Keys and values ``(layers, 2, heads, j, e)`` for stage 2 of context vectors ``(j, h)``; all texts share them.
 
-        Returns the vectors themselves, ``(J, h)``, or each layer's keys and values if the context does not read the
-        text. Null vectors pad the context to J and replace the vectors that ``null`` ``(j,)`` bool selects (sequence
-        dropout).
-
-        Raises:
-            ValueError: the context vectors have another width, or there are more than J.
+        Vectors take the mean length of a token's, whatever length ``first`` gives them.
         """
-        given = self.null.new_empty(0, len(self.null)) if context is None else context
-        if given.ndim != 2 or given.shape[1] != len(self.null) or len(given) > self.documents:
-            raise ValueError(
-                f"context of shape {tuple(given.shape)}: this model takes at most {self.documents} vectors "
-                f"of width {len(self.null)}"
-            )
-        if null is not None:
-            given = torch.where(null[:, None], self.null, given)
-        rows = torch.cat([given, self.null.expand(self.documents - len(given), -1)])
-        return rows if self.context_reads_text or not self.documents else remember(self.second, rows)
+        length = cast(nn.Embedding, self.backbone.get_input_embeddings()).weight.detach().norm(dim=1).mean()
+        return remember(self.backbone, functional.normalize(vectors, dim=-1) * length)
 
-    def read(self, features: dict[str, Any], prepared: Tensor) -> Tensor:
-        """Stage 2: embeddings ``(n, h)``, with a context from ``prepare``."""
-        ids, present, pooled = (features[key].to(self.null.device) for key in ("input_ids", "attention_mask", "pooled"))
-        tokens = self.second.get_input_embeddings()(ids)
-        if prepared.ndim == 5:
-            return _mean(hidden_states_with(self.second, prepared, tokens, present), pooled)
-        rows = torch.cat([prepared.expand(len(ids), -1, -1), tokens], dim=1)
-        attended = torch.cat([present.new_ones(rows.shape[0], self.documents), present], dim=1)
-        return _mean(hidden_states(self.second, rows, attended, self.documents)[:, self.documents :], pooled)
-
-    @torch.no_grad()
     def fit_context(
         self, corpus: Sequence[str], seed: int = 42, prompt: str | None = None, size: int | None = None
     ) -> None:
-        """Run stage 1 on documents drawn from ``corpus`` and use them as the context from now on.
+        """Use documents drawn from ``corpus`` as the context from now on; see ``draw_context``."""
+        drawn = self.draw_context(corpus, seed, prompt, size)
+        if self.context is None or self.context.texts != drawn.texts:
+            self.context = drawn
 
-        Draws ``size`` documents, by default and at most J, as mteb's wrapper does for the published models: without
-        replacement, or with replacement if the corpus is smaller. ``prompt`` is put before each; the default is the
-        model's document prompt. Does nothing if the same documents are already fitted.
+    def draw_context(
+        self, corpus: Sequence[str], seed: int = 42, prompt: str | None = None, size: int | None = None
+    ) -> Context:
+        """Draw ``size`` documents from ``corpus``, by default J, as mteb's wrapper does for the published models.
+
+        Without replacement, or with replacement if the corpus is smaller. ``prompt`` is put before each; the default
+        is the model's document prompt.
 
         Raises:
             ValueError: the corpus is empty.
         """
         if not len(corpus):
             raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
-        count = self.documents if size is None else min(size, self.documents)
+        count = self.documents if size is None else size
         chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)
-        texts = [(self._prompt if prompt is None else prompt) + corpus[row] for row in chosen.tolist()]
-        key = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-        if key == self._fitted_to:
-            return
-        training = self.training
-        self.eval()
-        chunks = [self.preprocess(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-        vectors = [self.embed_context(chunk) for chunk in chunks]
-        self.fitted, self._prepared, self._fitted_to = torch.cat(vectors) if vectors else None, None, key
-        self.train(training)
+        return Context([(self._prompt if prompt is None else prompt) + corpus[row] for row in chosen.tolist()])
 
     def clear_context(self) -> None:
         """Discard the fitted context; texts are then embedded without one."""
-        self.fitted, self._prepared, self._fitted_to = None, None, ""
+        self.context = None
+
+    def _fitted(self) -> Tensor | None:
+        """The fitted context, prepared; kept until a weight changes or moves."""
+        if self.context is None or not self.context.texts:
+            return None
+        if self.training or torch.is_grad_enabled():
+            return self._read_context(self.context.texts)
+        weights = [(each.data_ptr(), each._version) for each in self.parameters()]
+        if self.context.weights != weights:
+            self.context.prepared, self.context.weights = self._read_context(self.context.texts), weights
+        return self.context.prepared
+
+    def _read_context(self, texts: list[str]) -> Tensor:
+        chunks = [self.first.preprocess(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return self.prepare(torch.cat([self.embed_context(chunk) for chunk in chunks]))
 
     def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write both stages, the null vector and the fitted context, if any."""
+        """Write both stages, the gates and the fitted context's documents, if any."""
         folder = Path(output_path)
-        for name, backbone in (("first", self.first), ("second", self.second)):
-            backbone.save_pretrained(folder / name, safe_serialization=safe_serialization)
-        self.tokenizer.save_pretrained(str(folder))
+        for name, stage in (("first", self.first), ("second", self.second)):
+            stage.save(str(folder / name), create_model_card=False, safe_serialization=safe_serialization)
         self.save_config(output_path)
-        save_file({"null": self.null.detach().contiguous()}, folder / "null.safetensors")
+        save_file({"gate": self.gate.detach().contiguous()}, folder / GATE)
         (folder / CONTEXT).unlink(missing_ok=True)
-        if self.fitted is not None:
-            facts = {"drawn": self._fitted_to}
-            save_file({"context": self.fitted.detach().contiguous()}, folder / CONTEXT, metadata=facts)
+        if self.context is not None:
+            (folder / CONTEXT).write_text(json.dumps(self.context.texts, ensure_ascii=False), encoding="utf-8")
 
     @classmethod
     def load(cls, model_name_or_path: str, *_: Any, **kwargs: Any) -> "ContextualEncoder":
-        """Load what ``save`` wrote, from a folder or from the hub."""
+        """Load what ``save`` wrote, from a folder or from the hub.
+
+        Raises:
+            ValueError: the folder was written before contexts had gates.
+        """
         folder = Path(model_name_or_path)
         if not folder.is_dir():
             taken = ("token", "revision", "local_files_only")
             where = {key: kwargs[key] for key in taken if kwargs.get(key) is not None}
             folder = Path(snapshot_download(model_name_or_path, cache_dir=kwargs.get("cache_folder"), **where))
-        model = cls(
-            _load_backbone(folder / "first"),
-            _load_backbone(folder / "second"),
-            AutoTokenizer.from_pretrained(folder),
-            **json.loads((folder / cls.config_file_name).read_text(encoding="utf-8")),
+        config = json.loads((folder / cls.config_file_name).read_text(encoding="utf-8"))
+        if "context_reads_text" in config:
+            raise ValueError(
+                "an older version of Batchwright trained it, with another way to read a context; train it again"
+            )
+        stages = (
+            SentenceTransformer(str(folder / name), device="cpu", local_files_only=True) for name in ("first", "second")
         )
-        model.null.data = load_file(folder / "null.safetensors")["null"]
+        model = cls(*stages, **config)
+        model.gate.data = load_file(folder / GATE)["gate"]
         if (folder / CONTEXT).exists():
-            model.load_context(folder / CONTEXT)
+            model.context = Context(json.loads((folder / CONTEXT).read_text(encoding="utf-8")))
         return model
-
-    def load_context(self, file: Path) -> None:
-        """Load the context that ``save`` wrote.
-
-        Raises:
-            ValueError: the context's width or number of vectors does not fit this model.
-        """
-        with safe_open(file, framework="pt") as opened:
-            self._fitted_to = (opened.metadata() or {}).get("drawn", "")
-            context = opened.get_tensor("context").to(self.null.device)
-        self.prepare(context)
-        self.fitted, self._prepared = context, None
-
-
-def _load_backbone(folder: Path) -> PreTrainedModel:
-    kind = AutoConfig.from_pretrained(folder).model_type
-    # AutoModel would load T5 with its decoder.
-    loader = AutoModelForTextEncoding if kind in {"t5", "mt5"} else AutoModel
-    backbone: PreTrainedModel = loader.from_pretrained(folder)
-    return backbone
-
-
-def _mean(states: Tensor, counted: Tensor) -> Tensor:
-    """Mean ``(n, h)`` of ``states`` ``(n, l, h)`` over the positions that ``counted`` ``(n, l)`` selects."""
-    weights = counted.to(states.dtype)[:, :, None]
-    return (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)

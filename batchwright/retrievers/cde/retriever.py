@@ -1,25 +1,29 @@
 """Exact retrieval with a trained CDE model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from batchwright.core.errors import InputError
-from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual
 from batchwright.retrievers.common.encode import encode
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.retriever import Ranking
 from batchwright.retrievers.common.search import search
 
+Contexts = Mapping[str | None, Context]
+"""The context of each domain, drawn from its documents; that of None is drawn from all documents."""
+
 
 class ContextualRetriever:
-    """A ``batchwright.retrievers.Retriever`` whose context is drawn from the documents it indexes."""
+    """A ``batchwright.retrievers.Retriever`` whose contexts are drawn from the documents it indexes.
+
+    As in training, a text's context comes from the text's own domain.
+    """
 
     def __init__(self, folder: Path, info: ModelInfo) -> None:
         self.model = load_contextual(folder)
@@ -28,27 +32,39 @@ class ContextualRetriever:
         self.info = info
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "ContextualIndex":
-        """See ``batchwright.retrievers.Retriever``; only the latest index can be searched."""
+        """See ``batchwright.retrievers.Retriever``."""
         texts = self.info.prefixes.put_before(documents, "document", domains)
-        self.encoder.fit_context(texts, prompt="")
-        return ContextualIndex(self, encode(self.model, texts), self.encoder.fitted)
+        groups = {None: np.arange(len(texts)), **_rows(domains, len(texts))}
+        contexts = {
+            name: self.encoder.draw_context([texts[row] for row in rows], prompt="") for name, rows in groups.items()
+        }
+        return ContextualIndex(self, contexts, self.encode(texts, domains, contexts))
+
+    def encode(self, texts: Sequence[str], domains: Sequence[str] | None, contexts: Contexts) -> NDArray[np.float32]:
+        """Encode texts as unit vectors ``(N, d)``; one whose domain has no context takes that of all documents."""
+        vectors = np.empty((len(texts), self.encoder.get_embedding_dimension()), np.float32)
+        for name, rows in _rows(domains, len(texts)).items():
+            self.encoder.context = contexts.get(name, contexts[None])
+            vectors[rows] = encode(self.model, [texts[row] for row in rows])
+        return vectors
 
 
 @dataclass(frozen=True)
 class ContextualIndex:
-    """Documents as unit ``vectors`` ``(N, d)`` float32, encoded with ``context``."""
+    """Documents as unit ``vectors`` ``(N, d)`` float32, encoded with ``contexts``."""
 
     retriever: ContextualRetriever
+    contexts: Contexts
     vectors: NDArray[np.float32]
-    context: Tensor | None
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
-        """See ``batchwright.retrievers.Index``.
-
-        Raises:
-            InputError: the retriever has since indexed another corpus.
-        """
-        if self.retriever.encoder.fitted is not self.context:
-            raise InputError("this CDE model has since indexed another corpus; index these documents again")
+        """See ``batchwright.retrievers.Index``."""
         texts = self.retriever.info.prefixes.put_before(queries, "query", domains)
-        return search(encode(self.retriever.model, texts), self.vectors, k)
+        return search(self.retriever.encode(texts, domains, self.contexts), self.vectors, k)
+
+
+def _rows(domains: Sequence[str] | None, count: int) -> dict[str | None, NDArray[np.int64]]:
+    """The rows of each domain's texts."""
+    if domains is None:
+        return {None: np.arange(count)}
+    return {name: np.flatnonzero(np.array(domains) == name) for name in sorted(set(domains))}

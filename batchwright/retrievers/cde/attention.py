@@ -1,0 +1,95 @@
+"""Attention to a context, added to the attention of encoders of the transformers library.
+
+This file is saved with models, so it must not import this project.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+Attention = Callable[..., tuple[Tensor, None]]
+
+_CURRENT: ContextVar[Attention] = ContextVar("attention", default=sdpa_attention_forward)
+_NAME = f"contextual-{id(_CURRENT)}"  # every folder that is loaded brings a copy of this file
+
+
+def _attend(*arguments: Any, **options: Any) -> tuple[Tensor, None]:
+    return _CURRENT.get()(*arguments, **options)
+
+
+AttentionInterface.register(_NAME, _attend)
+AttentionMaskInterface.register(_NAME, sdpa_mask)
+
+
+def remember(backbone: PreTrainedModel, vectors: Tensor) -> Tensor:
+    """Each layer's keys and values ``(layers, 2, heads, j, e)`` of context vectors ``(j, h)``.
+
+    Context vectors attend to one another and nothing else. They have no positions, so their order does not matter.
+
+    Raises:
+        ValueError: the backbone does not read vectors, or its attention cannot be extended.
+    """
+    taken = inspect.signature(backbone.forward).parameters
+    if "inputs_embeds" not in taken:
+        raise ValueError(f"{type(backbone).__name__} takes no inputs_embeds, so it cannot read context vectors")
+    # The backbone adds a learned position to every input: take it off first. Rotary position 0 rotates nothing.
+    table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    rows = vectors if table is None else vectors - table.weight[0]
+    positions = torch.zeros(1, len(rows), dtype=torch.int64, device=rows.device)
+    seen: list[Tensor] = []
+
+    def record(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, _: Any, **options: Any) -> Any:
+        seen.append(torch.stack([key[0], value[0]]))
+        return _to_context(module, query, key, value, options)
+
+    with _attention(backbone, record):
+        backbone(inputs_embeds=rows[None], **({"position_ids": positions} if "position_ids" in taken else {}))
+    if not seen:
+        raise ValueError(f"{type(backbone).__name__} has an attention of its own, which cannot read a context")
+    return torch.stack(seen)
+
+
+@contextmanager
+def reading(backbone: PreTrainedModel, memory: Tensor, gate: Tensor) -> Iterator[None]:
+    """Let the backbone's texts attend to ``memory``, which ``remember`` returned, inside the block.
+
+    A head's output is its own attention, plus ``tanh(gate)`` times its attention over the context alone: a softmax of
+    its own. ``gate`` is ``(layers, heads)``; at 0 the backbone computes exactly what it computes without a context.
+    """
+    layers = iter(zip(memory, torch.tanh(gate), strict=True))
+
+    def attend(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **options: Any) -> Any:
+        own, _ = sdpa_attention_forward(module, query, key, value, mask, **options)
+        (keys, values), opened = next(layers)
+        keys, values = (each.expand(len(query), -1, -1, -1) for each in (keys, values))
+        seen, _ = _to_context(module, query, keys, values, options)
+        return own + opened[:, None] * seen, None
+
+    with _attention(backbone, attend):
+        yield
+
+
+def _to_context(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> Any:
+    """Attention ``(n, l, heads, e)`` without masks and positions."""
+    plain = options | {"position_bias": None, "is_causal": False}
+    return sdpa_attention_forward(module, query, key, value, None, **plain)
+
+
+@contextmanager
+def _attention(backbone: PreTrainedModel, attention: Attention) -> Iterator[None]:
+    """Replace every layer's attention inside the block."""
+    before, token = backbone.config._attn_implementation, _CURRENT.set(attention)
+    backbone.config._attn_implementation = _NAME
+    try:
+        yield
+    finally:
+        backbone.config._attn_implementation = before
+        _CURRENT.reset(token)
