@@ -28,8 +28,8 @@ class EvaluateParams(Params):
 
     held_out: HeldOutParams
     """Size of the collection built from the pairs of the test split."""
-    dev: HeldOutParams = HeldOutParams(queries=200, documents=1000)
-    """Size of the collection built from the pairs of the dev split, which training is watched on."""
+    dev: HeldOutParams | None = None
+    """Size of the collection built from the pairs of the dev split, which ``train.common.evaluate_every`` needs."""
     beir: list[str] = []
     """BEIR folders, such as ``raw/beir/scifact``; models are evaluated on their test splits as well."""
     rerank: RerankParams | None = None

@@ -17,5 +17,10 @@ def summarise(curve: Sequence[Mapping[str, str]], batch_size: int) -> dict[str, 
     }
 
 
+def summarise_dev(curve: Sequence[Mapping[str, str]]) -> dict[str, float]:
+    """Return nDCG@10 on the dev queries before the first and after the last step."""
+    return {f"dev_{name}": float(curve[place]["ndcg@10"]) for name, place in (("first", 0), ("last", -1))}
+
+
 def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
     return round(sum(float(row[column]) for row in rows) / len(rows), 6)

@@ -18,7 +18,7 @@ from batchwright.formats.shards import SHARD_SCHEMA, EpochSummary, Manifest, pac
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.info import FILE, variant_of
 from trainers.common.params import Common
-from trainers.common.train_job import TrainJob, plan_job
+from trainers.common.train_job import DevMeasure, TrainJob, plan_job
 from trainers.variants import load_variant
 
 WORDS = [f"w{number}" for number in range(40)]
@@ -127,7 +127,14 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
     return folder
 
 
-def toy_job(folder: Path, start_model: Path, shards: Path, variant: str = "biencoder", **changes: object) -> TrainJob:
+def toy_job(
+    folder: Path,
+    start_model: Path,
+    shards: Path,
+    variant: str = "biencoder",
+    dev: DevMeasure | None = None,
+    **changes: object,
+) -> TrainJob:
     """A job in ``folder``; each of ``changes`` goes to the start model's description or the group that has its key."""
     common: dict[str, object] = {**COMMON, "learning_rate": 3e-3}
     own: dict[str, object] = {"temperature": 0.1}
@@ -148,6 +155,7 @@ def toy_job(folder: Path, start_model: Path, shards: Path, variant: str = "bienc
         shards=shards,
         model=folder / "model",
         curve=folder / "curve.tsv",
+        dev=dev,
     )
 
 

@@ -1,6 +1,7 @@
 """Training on shards, shared by all variants."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from batchwright.core.results import write_tsv
 from batchwright.formats.shards import Manifest, ShardSet
 from trainers.common.batches import BatchReader, TrainBatch
 from trainers.common.checkpoint import Row
+from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import epoch_of, planned_steps
 from trainers.common.losses import Outcome
@@ -53,10 +55,26 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
-    curve = run_steps(job, learner.model, job.common, steps, backward, task="train", advice=advice, fresh=learner.fresh)
+    watch = DevCurve(job, steps, partial(_save, job, learner, shards.manifest))
+    curve = run_steps(
+        job,
+        learner.model,
+        job.common,
+        steps,
+        backward,
+        task="train",
+        advice=advice,
+        fresh=learner.fresh,
+        watch=watch.measure,
+    )
     if rank() == 0:
         write_tsv(job.curve, curve)
+        watch.write(job.dev_curve)
         with atomic_dir(job.model) as folder:
-            learner.save(folder, shards.manifest, steps)
-            job.info.model_copy(update={"variant": job.variant}).write(folder)
+            _save(job, learner, shards.manifest, steps, folder)
         checkpoint_file(job).unlink(missing_ok=True)
+
+
+def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
+    learner.save(folder, manifest, steps)
+    job.info.model_copy(update={"variant": job.variant}).write(folder)

@@ -33,12 +33,14 @@ def run_steps(
     advice: str,
     before: int = 0,
     fresh: Sequence[nn.Parameter] = (),
+    watch: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
     """Train ``model`` and return its curve, one row per step. Resumes an unfinished run of the same job.
 
     ``task`` names the training in the progress bar and in messages. ``before`` is the number of steps that earlier jobs
     took; random draws continue after them. ``fresh`` are the parameters that learn at ``new_learning_rate``; the curve
-    shows the learning rate of the others.
+    shows the learning rate of the others. ``watch`` is called with the number of steps taken, before the first one (of
+    a resumed run too) and after each.
 
     Raises:
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
@@ -49,6 +51,7 @@ def run_steps(
     progress = tqdm(
         total=steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", mininterval=2, disable=rank() > 0
     )
+    watch(len(curve))
     with progress:
         for step in range(len(curve), steps):
             seed_step(job.seed, before + step)
@@ -69,6 +72,7 @@ def run_steps(
             if rank() == 0 and time.monotonic() - saved >= SAVE_EVERY_SECONDS:
                 save_checkpoint(checkpoint_file(job), model, optimiser, schedule, curve)
                 saved = time.monotonic()
+            watch(len(curve))
     return curve
 
 

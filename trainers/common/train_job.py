@@ -1,7 +1,9 @@
 """Jobs that train on shards."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
@@ -13,9 +15,23 @@ from trainers.common.job import Job, training_code, training_device
 from trainers.common.params import Common, VariantParams
 
 
+class DevMeasure(Protocol):
+    """Scores a model on dev queries; it travels to the training processes by pickle."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the queries and documents."""
+
+    def __call__(self, folder: Path) -> Mapping[str, float]:
+        """Score the trained model in ``folder``: columns of the dev curve."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainJob(Job):
-    """A job that trains a ``variant`` on shards, from a start model that ``info`` describes."""
+    """A job that trains a ``variant`` on shards, from a start model that ``info`` describes.
+
+    ``dev`` scores the model in training, into ``dev_curve``.
+    """
 
     variant: str
     common: Common
@@ -24,6 +40,12 @@ class TrainJob(Job):
     start_model: Path
     shards: Path
     curve: Path
+    dev: DevMeasure | None = None
+
+    @property
+    def dev_curve(self) -> Path:
+        """The curve of quality, beside that of the loss."""
+        return self.curve.with_name(f"{self.curve.stem}-dev.tsv")
 
 
 def plan_job(
@@ -37,6 +59,7 @@ def plan_job(
     shards: Path,
     model: Path,
     curve: Path,
+    dev: DevMeasure | None = None,
 ) -> TrainJob:
     """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
 
@@ -48,7 +71,8 @@ def plan_job(
     planned_steps(shard_set.manifest, common)
     shard_set.verify()
     settings = [common.model_dump(), params.model_dump(), info.model_dump()]
-    decides = [variant, seed, settings, shard_set.manifest.model_dump(), model_hash(start), training_code()]
+    watched = dev.fingerprint if dev else None
+    decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
     return TrainJob(
         name=name,
         variant=variant,
@@ -61,6 +85,7 @@ def plan_job(
         shards=shards.resolve(),
         model=model.resolve(),
         curve=curve.resolve(),
+        dev=dev,
         scratch=scratch("train", fingerprint(name, *decides)).resolve(),
         device=training_device(),
     )
