@@ -1,0 +1,63 @@
+"""The shared context of two workers against that of one, with dropout."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, multiprocessing
+from torch import distributed as dist
+
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from tests.cde.encoders import encoder
+from trainers.cde.shared_context import SharedContext
+from trainers.common.batches import TrainBatch
+from trainers.common.distributed import own_rows, sum_gradients
+
+WORLD = 2
+DOCUMENTS = ["one two", "three", "four five six", "seven", "eight nine", "ten"]
+
+
+def test_two_workers_read_one_context_and_give_its_gradient(tmp_path: Path) -> None:
+    """Each worker draws its own dropout, but the context that they read must be the one that learns."""
+    multiprocessing.spawn(_work, (tmp_path,), nprocs=WORLD)
+    (first, gradient), (second, same) = (torch.load(tmp_path / f"{rank}.pt") for rank in range(WORLD))
+    assert torch.equal(first, second)
+    assert torch.equal(gradient, same)
+    expected, whole = _share(encoder(documents=4), [0, 1])
+    assert torch.equal(first, expected)
+    torch.testing.assert_close(gradient, whole, atol=1e-5, rtol=1e-4)
+    assert (whole - _share(encoder(documents=4), [0, 1], seed=1)[1]).abs().max() > 1e-3, "dropout matters"
+
+
+def _work(rank: int, folder: Path) -> None:
+    torch.set_num_threads(1)
+    made = encoder(documents=4)  # only rank 0 could write a model
+    dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), WORLD), rank=rank, world_size=WORLD)
+    torch.save(_share(made, [rank], seed=rank), folder / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[Tensor, Tensor]:
+    """The prepared context, and the parameters' gradient after ``readers`` have left theirs."""
+    made.second.train()
+    torch.manual_seed(seed)
+    rows = own_rows()
+    batch = TrainBatch(
+        index=0,
+        rows=rows,
+        queries=DOCUMENTS[rows],
+        documents=DOCUMENTS[rows],
+        negatives=[],
+        negative_counts=np.zeros(6, np.int64),
+        masked=np.zeros((6, 6), bool),
+    )
+    shared = SharedContext(
+        made, batch, lambda texts: [made.first.preprocess([text]) for text in texts], np.random.default_rng(0)
+    )
+    for reader in readers:
+        wanted = torch.randn(shared.prepared.shape, generator=torch.Generator().manual_seed(reader))
+        (shared.prepared * wanted).sum().backward()
+    shared.backward()
+    sum_gradients(made.parameters())
+    flat = [torch.zeros_like(each) if each.grad is None else each.grad for each in made.parameters()]
+    return shared.prepared.detach(), torch.cat([each.flatten() for each in flat])
