@@ -13,7 +13,7 @@ from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives
 from batchwright.formats.vectors import PairVectors
 from benchmarks.methods import ALL, Batches
-from stages.pack.masks import false_negatives
+from stages.pack.masks import mask_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +78,9 @@ def _quality(vectors: PairVectors, negatives: Negatives, batches: Batches) -> di
     found = []
     for rows in batches:
         scores = vectors.queries(rows) @ vectors.documents(rows).T
-        mask = false_negatives(
-            scores,
-            negatives.thresholds[rows],
-            known.among(negatives.query_class[rows], negatives.document_class[rows]),
-        )
+        sums = vectors.sums(rows)
+        false = negatives.false(rows, scores, sums @ sums.T)
+        mask = mask_of(false, known.among(negatives.query_class[rows], negatives.document_class[rows]))
         kept = others & ~mask
         unmasked = scores[kept].mean() if kept.any() else 0.0
         found.append((scores[others].mean(), unmasked, np.percentile(scores[others], 95), mask[others].mean()))

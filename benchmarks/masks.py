@@ -20,7 +20,7 @@ from benchmarks.planted import KINDS, Planted, plant
 from stages.filter.classes import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
-from stages.pack.masks import false_negatives, masked_by
+from stages.pack.masks import mask_of, masked_by
 
 BAR, RECALL_BAR = 0.60, 0.99
 RULE = FilterParams(vectors="planted", margin=0.05)
@@ -114,7 +114,9 @@ def _mask(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The mask of a batch, as packing makes it, and the known positives."""
     positives = known.among(negatives.query_class, negatives.document_class)
-    mask = false_negatives(queries @ documents.T, negatives.thresholds, positives)
+    sums = queries + documents
+    sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+    mask = mask_of(negatives.false(slice(None), queries @ documents.T, sums @ sums.T), positives)
     masked_by(mask, positives, negatives.document_class)
     return mask, positives
 
@@ -133,7 +135,7 @@ def _negatives(
 
 
 def _take(negatives: Negatives, rows: NDArray[np.int64]) -> Negatives:
-    return Negatives(**{name: values[rows] for name, values in vars(negatives).items()})
+    return _negatives(negatives.scores[rows], negatives.query_class[rows], negatives.document_class[rows])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ the filter kept, and the mined hard negatives."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,17 @@ from batchwright.core.errors import InputError
 from batchwright.formats.arrays import read_array
 from batchwright.formats.pairs import file_stem
 
+EVERY_PAIR, NO_PAIR = np.float32(-2), np.float32(2)
+"""A likeness that all pairs reach, and one that no two pairs reach."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Negatives:
     """The arrays of one domain, one row per training pair.
 
     ``scores`` ``(N,)`` float32: the surrogate's score f(q, d) of the pair itself.
-    ``thresholds`` ``(N,)`` float32: a document that the surrogate scores at or above this for the query is
-    a false negative.
+    ``thresholds`` ``(N,)`` float32: the lowest score that makes a document a false negative of the query.
+    ``likeness``: how alike two pairs must be for that, as a cosine of q + d and q' + d'.
     ``query_class``, ``document_class`` ``(N,)`` int32: duplicate texts have the same class.
     ``kept`` ``(N,)`` bool: whether the pair passed the consistency filter.
     ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 means none.
@@ -28,6 +32,7 @@ class Negatives:
 
     scores: NDArray[np.float32]
     thresholds: NDArray[np.float32]
+    likeness: np.float32 = EVERY_PAIR
     query_class: NDArray[np.int32]
     document_class: NDArray[np.int32]
     kept: NDArray[np.bool_]
@@ -36,12 +41,24 @@ class Negatives:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def false(
+        self, rows: NDArray[np.integer[Any]] | slice, scores: NDArray[np.float32], likeness: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Which documents are false negatives of the queries of ``rows`` ``(n,)``, by the surrogate.
+
+        ``scores`` ``(n, m)`` are the surrogate's scores of m documents for each query; ``likeness`` ``(n, m)`` are the
+        cosines of the query's own pair and each document's pair (``PairVectors.sums``). Both must be reached.
+        """
+        false: NDArray[np.bool_] = scores >= self.thresholds[rows][:, None]
+        return false & (likeness >= self.likeness)
+
     def write(self, folder: Path, domain: str) -> None:
         """Write a domain's arrays into the artifact's folder."""
         target = folder / file_stem(domain)
         target.mkdir(parents=True, exist_ok=True)
         np.save(target / "scores.npy", self.scores.astype(np.float32))
         np.save(target / "thresholds.npy", self.thresholds.astype(np.float32))
+        np.save(target / "likeness.npy", self.likeness)
         np.save(target / "query_class.npy", self.query_class.astype(np.int32))
         np.save(target / "document_class.npy", self.document_class.astype(np.int32))
         np.save(target / "kept.npy", self.kept.astype(np.bool_))
@@ -59,6 +76,7 @@ class Negatives:
         return cls(
             scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
             thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),
+            likeness=np.float32(read_array(target / "likeness.npy", np.float32, (), made_by="filter")),
             query_class=read_array(target / "query_class.npy", np.int32, (pairs,), made_by="filter"),
             document_class=read_array(target / "document_class.npy", np.int32, (pairs,), made_by="filter"),
             kept=read_array(target / "kept.npy", np.bool_, (pairs,), made_by="filter"),

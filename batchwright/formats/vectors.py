@@ -134,6 +134,25 @@ class PairVectors:
         found: NDArray[np.float32] = self.vectors[self.rows[1, pairs]].astype(np.float32)
         return found
 
+    def sums(self, pairs: Rows) -> NDArray[np.float32]:
+        """Query plus document of the selected pairs, scaled to unit length ``(n, d)``; zero if they cancel out.
+
+        The cosine of two such sums says how alike two pairs are. It averages the four similarities of their texts, and
+        is worth more than any one of them.
+        """
+        added = self.queries(pairs) + self.documents(pairs)
+        lengths = np.linalg.norm(added, axis=1, keepdims=True)
+        added /= np.where(lengths > 0, lengths, np.float32(1))
+        return added
+
+    def likeness(self, pairs: Rows, others: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Cosines ``(n, k)`` of the sums of n pairs with those of k others each, ``others`` ``(n, k)``."""
+        found, own = np.empty(others.shape, np.float32), self.sums(pairs)
+        for block in blocks(len(others), rows_each=others.shape[1]):
+            sums = self.sums(others[block].ravel()).reshape(*others[block].shape, -1)
+            found[block] = np.einsum("nd,nkd->nk", own[block], sums)
+        return found
+
 
 def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:
     """Cut ``rows`` rows into slices, each small enough to hold in memory and to score against many other vectors.

@@ -1,5 +1,7 @@
 """Parameters of the false-negative filter."""
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from batchwright.core.params import Params
@@ -33,24 +35,32 @@ class FilterParams(Params):
 
     vectors: str
     """The entry of ``embed.models`` used as the surrogate, which scores a query q and a document d as f(q, d)."""
-    margin: float | None = Field(default=None, ge=0)
-    """In the batch of a pair (q, d), another document d' counts as a false negative if
-    ``f(q, d') >= f(q, d) - margin``. Set exactly one of ``margin``, ``factor`` and ``threshold``."""
+    likeness: float | Literal["auto"] | None = None
+    """In the batch of a pair (q, d), the document d' of another pair (q', d') counts as a false negative if the pairs
+    are alike: the cosine of q + d and q' + d' is at least this. ``auto`` finds the limit of each domain: from there on,
+    exchanging the documents of two pairs changes nothing. Most domains have no such pairs."""
+    margin: float | None = None
+    """A false negative must score nearly as high as the query's own document: ``f(q, d') >= f(q, d) - margin``. A
+    negative margin asks for more than its score. Without ``likeness`` this alone decides, with it both must hold."""
     factor: float | None = Field(default=None, ge=0)
-    """Instead of ``margin``: a false negative if ``f(q, d') >= f(q, d) - factor * |f(q, d)|``."""
+    """Instead of ``margin``: ``f(q, d') >= f(q, d) - factor * |f(q, d)|``."""
     threshold: float | None = None
-    """Instead of ``margin``: a false negative if ``f(q, d') >= threshold``."""
+    """Instead of ``margin``: ``f(q, d') >= threshold``."""
     near_duplicates: float = Field(default=0.9, ge=0.7, le=1)
     """Texts count as duplicates if the Jaccard similarity of their shingles is at least this. 1 requires equal words,
     ignoring only case, punctuation, white space and Unicode form."""
     consistency: int | None = Field(default=None, gt=0, le=MOST_RANKS)
     """Drop pairs whose document is not in the query's top k within its domain, where k is this number; null keeps all
     pairs."""
+    drop_doubtful: bool = False
+    """Drop doubtful pairs: those whose own document scores no higher than one in five documents of the domain. They are
+    counted in any case."""
     mine: MineParams | None = None
     """Mine hard negatives for each query from the documents that score highest; null mines none."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> "FilterParams":
-        if sum(rule is not None for rule in (self.margin, self.factor, self.threshold)) != 1:
-            raise ValueError("give one of margin, factor and threshold")
+        given = sum(rule is not None for rule in (self.margin, self.factor, self.threshold))
+        if given > 1 or not (given or self.likeness is not None):
+            raise ValueError("give one of margin, factor and threshold, or likeness, or likeness and one of them")
         return self

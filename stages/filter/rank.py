@@ -30,7 +30,7 @@ class Ranking:
 def judge_by_rank(
     vectors: PairVectors, negatives: Negatives, params: FilterParams, rng: np.random.Generator
 ) -> Negatives:
-    """Return ``negatives`` with ``kept`` and ``mined`` set as ``params`` requires.
+    """Return ``negatives`` with ``mined`` set and inconsistent pairs no longer ``kept``, as ``params`` requires.
 
     Compares every query with every document of the domain: N M d multiplications, with one block of each in memory.
     """
@@ -40,15 +40,16 @@ def judge_by_rank(
         return negatives
     known = KnownPositives(negatives)
     documents = np.unique(negatives.document_class, return_index=True)[1]
-    kept = np.ones(len(negatives), dtype=bool)
+    kept = negatives.kept.copy()
     mined = np.full((len(negatives), params.mine.count if params.mine else 0), -1, dtype=np.int32)
     for block in tqdm(list(blocks(len(negatives))), desc="rank", unit="block", leave=False, mininterval=2, delay=2):
         ranking = _rank(vectors, documents, negatives, known, block, depth)
         if params.consistency:
-            kept[block] = consistent(ranking, negatives.scores[block], params.consistency)
+            kept[block] &= consistent(ranking, negatives.scores[block], params.consistency)
         if params.mine:
             draws = rng.random((len(ranking.rows), depth)) if params.mine.sample else None
-            mined[block] = hard_negatives(ranking, negatives.thresholds[block], params.mine, draws)
+            false = negatives.false(block, ranking.scores, vectors.likeness(block, ranking.rows))
+            mined[block] = hard_negatives(ranking, false, params.mine, draws)
     return replace(negatives, kept=kept, mined=mined)
 
 
@@ -63,14 +64,14 @@ def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDAr
 
 
 def hard_negatives(
-    ranking: Ranking, thresholds: NDArray[np.float32], params: MineParams, draws: NDArray[np.float64] | None
+    ranking: Ranking, false: NDArray[np.bool_], params: MineParams, draws: NDArray[np.float64] | None
 ) -> NDArray[np.int32]:
     """Return the rows ``(n, count)`` of each query's hard negatives, best first, padded with -1.
 
-    Ranks and scores are limited by ``params``, and scores stay below ``thresholds`` ``(n,)``. Takes the hardest or,
+    Ranks and scores are limited by ``params``; ``false`` ``(n, depth)`` marks false negatives. Takes the hardest or,
     given ``draws`` ``(n, depth)`` with a random number for each rank, those with the lowest numbers.
     """
-    fit = (ranking.rank >= params.skip) & (ranking.rank < params.depth) & (ranking.scores < thresholds[:, None])
+    fit = (ranking.rank >= params.skip) & (ranking.rank < params.depth) & ~false
     if params.min_score is not None:
         fit &= ranking.scores >= params.min_score
     none = fit.shape[1]

@@ -3,17 +3,20 @@
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import EVERY_PAIR, Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import VectorStore
-from stages.by_domain import publish_domains
+from batchwright.formats.vectors import PairVectors, VectorStore
+from stages.by_domain import Metrics, publish_domains
+from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes
+from stages.filter.doubtful import doubtful
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import thresholds
@@ -27,36 +30,58 @@ def main() -> str:
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
 
-    def work(domain: str, folder: Path) -> dict[str, float]:
-        negatives = _judge_domain(domain, store, params, np.random.default_rng([seed, int(content_id(domain), 16)]))
+    def work(domain: str, folder: Path) -> Metrics:
+        rng = np.random.default_rng([seed, int(content_id(domain), 16)])
+        negatives, found = _judge_domain(domain, store, params, rng)
         negatives.write(folder, domain)
-        return _describe(negatives)
+        return found
 
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     settings = params.model_dump(), seed
     metrics = publish_domains("filter", work, source, settings, [store.description], pairs=PAIRS, output=NEGATIVES)
     write_json(OUTPUT, metrics)
     pairs = sum(domain["pairs"] for domain in metrics.values())
-    dropped = sum(domain["dropped"] for domain in metrics.values())
-    return f"{pairs:,} pairs of {len(metrics)} domains scored by '{params.vectors}', {dropped:,} dropped"
+    dropped, weak = (sum(domain[name] for domain in metrics.values()) for name in ("dropped", "doubtful"))
+    counts = f"{pairs:,} pairs of {len(metrics)} domains"
+    return f"{counts} scored by '{params.vectors}', {weak:,} doubtful, {dropped:,} dropped"
 
 
-def _judge_domain(domain: str, store: VectorStore, params: FilterParams, rng: np.random.Generator) -> Negatives:
+def _judge_domain(
+    domain: str, store: VectorStore, params: FilterParams, rng: np.random.Generator
+) -> tuple[Negatives, Metrics]:
     pairs = read_pairs(PAIRS, domain, "train")
     vectors = store.of(domain).of_pairs(pairs)
     scores = vectors.scores()
+    query_class, document_class = (
+        duplicate_classes(pairs[side].to_pylist(), params.near_duplicates) for side in ("query", "document")
+    )
+    weak = doubtful(vectors, scores, document_class, rng)
     negatives = Negatives(
         scores=scores,
         thresholds=thresholds(scores, params),
-        query_class=duplicate_classes(pairs["query"].to_pylist(), params.near_duplicates),
-        document_class=duplicate_classes(pairs["document"].to_pylist(), params.near_duplicates),
-        kept=np.ones(len(scores), dtype=bool),
+        likeness=_likeness(vectors, query_class, document_class, params, rng),
+        query_class=query_class,
+        document_class=document_class,
+        kept=~weak if params.drop_doubtful else np.ones(len(scores), dtype=bool),
         mined=np.empty((len(scores), 0), dtype=np.int32),
     )
-    return judge_by_rank(vectors, negatives, params, rng)
+    negatives = judge_by_rank(vectors, negatives, params, rng)
+    return negatives, {**_describe(negatives), "doubtful": int(np.count_nonzero(weak))}
 
 
-def _describe(negatives: Negatives) -> dict[str, float]:
+def _likeness(
+    vectors: PairVectors,
+    query_class: NDArray[np.int32],
+    document_class: NDArray[np.int32],
+    params: FilterParams,
+    rng: np.random.Generator,
+) -> np.float32:
+    if params.likeness == "auto":
+        return likeness_limit(vectors, query_class, document_class, rng)
+    return EVERY_PAIR if params.likeness is None else np.float32(params.likeness)
+
+
+def _describe(negatives: Negatives) -> Metrics:
     queries, documents = np.bincount(negatives.query_class), np.bincount(negatives.document_class)
     return {
         "pairs": len(negatives),
@@ -64,6 +89,7 @@ def _describe(negatives: Negatives) -> dict[str, float]:
         "documents": len(documents),
         "largest_query_class": int(queries.max(initial=0)),
         "largest_document_class": int(documents.max(initial=0)),
+        "likeness": round(float(negatives.likeness), 6),
         "mean_score": round(float(negatives.scores.mean()), 6) if len(negatives) else 0.0,
         "dropped": int(np.count_nonzero(~negatives.kept)),
         "mined": int(np.count_nonzero(negatives.mined >= 0)),

@@ -17,7 +17,7 @@ def choose_hardest(
 
     Args:
         ranked: ``(N, k)``, the rows of the top-ranked documents for the query of each pair, best first.
-        surrogate: Vectors that judge as packing does: a score of at least ``negatives.thresholds`` is a false negative.
+        surrogate: Vectors that judge as packing does (``Negatives.false``).
 
     Returns:
         Rows ``(N, count)``, padded with -1.
@@ -28,7 +28,7 @@ def choose_hardest(
         rows = ranked[block]
         documents = surrogate.documents(rows.ravel()).reshape(*rows.shape, -1)
         scores = np.einsum("nd,nkd->nk", surrogate.queries(block), documents)
-        fit = scores < negatives.thresholds[block][:, None]
+        fit = ~negatives.false(block, scores, surrogate.likeness(block, rows))
         fit &= ~known.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
         order = np.argsort(~fit, axis=1, kind="stable")[:, :count]
         found = np.where(np.take_along_axis(fit, order, axis=1), np.take_along_axis(rows, order, axis=1), NONE)

@@ -11,7 +11,7 @@ from batchwright.formats.positives import KnownPositives
 from batchwright.formats.shards import SHARD_SCHEMA, pack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.pack.hardness import measure
-from stages.pack.masks import false_negatives, masked_by
+from stages.pack.masks import mask_of, masked_by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,8 @@ class Domain:
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
         document_class = self.negatives.document_class[rows]
         known = self.known.among(self.negatives.query_class[rows], document_class)
-        mask = false_negatives(scores, self.negatives.thresholds[rows], known)
+        sums = self.surrogate.sums(rows)
+        mask = mask_of(self.negatives.false(rows, scores, sums @ sums.T), known)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
         reasons = {f"masked_{reason}": share for reason, share in masked_by(mask, known, document_class).items()}

@@ -6,16 +6,13 @@ from numpy.typing import NDArray
 REASONS = ("known_positive", "duplicate", "score")
 
 
-def false_negatives(
-    scores: NDArray[np.float32], thresholds: NDArray[np.float32], known: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def mask_of(false: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the mask ``(B, B)`` of documents j that must not be negatives of query i; the diagonal is never masked.
 
-    ``scores[i, j]`` is the surrogate's f(q_i, d_j), ``thresholds[i]`` is the lowest score of a false negative, and
-    ``known[i, j]`` marks known positives (Contextual Document Embeddings, eq. 4).
+    ``false[i, j]`` marks false negatives that the surrogate found (``Negatives.false``), ``known[i, j]`` marks known
+    positives (Contextual Document Embeddings, eq. 4).
     """
-    mask: NDArray[np.bool_] = scores >= thresholds[:, None]
-    mask |= known
+    mask = false | known
     np.fill_diagonal(mask, False)
     return mask
 
@@ -24,7 +21,7 @@ def masked_by(mask: NDArray[np.bool_], known: NDArray[np.bool_], document_class:
     """Return the share of negatives masked for each reason; a cell counts only for the first reason that holds.
 
     ``duplicate``: document j is a duplicate of i's own. ``known_positive``: document j is paired with query i, or with
-    a duplicate of it, in some training pair. ``score``: only the surrogate's score masks document j.
+    a duplicate of it, in some training pair. ``score``: only the surrogate masks document j.
     """
     batch = len(mask)
     copies = np.unique(document_class, return_counts=True)[1]

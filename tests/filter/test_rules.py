@@ -28,6 +28,14 @@ def test_an_absolute_threshold_is_the_same_for_all_queries() -> None:
     assert lowest([0.5, -0.5], threshold=0.75) == [0.75, 0.75]
 
 
+def test_a_negative_margin_asks_for_more_than_the_own_score() -> None:
+    assert lowest([0.5], margin=-0.125) == pytest.approx([0.625], abs=1e-5)
+
+
+def test_without_a_rule_for_scores_every_score_is_high_enough() -> None:
+    assert lowest([0.5, -1.0], likeness=0.8) == [-np.inf, -np.inf]
+
+
 @given(SCORES, st.floats(0, 2, width=32))
 def test_relative_thresholds_are_never_above_the_score(scores: list[float], slack: float) -> None:
     own = np.array(scores, np.float32)
@@ -37,7 +45,7 @@ def test_relative_thresholds_are_never_above_the_score(scores: list[float], slac
 
 @pytest.mark.parametrize("rules", [{}, {"margin": 0.1, "factor": 0.1}, {"margin": 0.0, "threshold": 0.0}])
 def test_exactly_one_rule_must_be_given(rules: dict[str, float]) -> None:
-    with pytest.raises(ValidationError, match="give one of margin, factor and threshold"):
+    with pytest.raises(ValidationError, match="give one of margin, factor and threshold, or likeness"):
         FilterParams(vectors="v", **rules)
 
 

@@ -18,7 +18,7 @@ from batchwright.formats.vectors import PairVectors
 from stages.filter import stage as judge
 from stages.pack.domain import Domain
 from stages.pack.hardness import measure
-from stages.pack.masks import REASONS, false_negatives, masked_by
+from stages.pack.masks import REASONS, mask_of, masked_by
 from tests.helpers import planted_vectors, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare, with_duplicates
 
@@ -83,6 +83,26 @@ def test_masks_equal_brute_force_bit_for_bit(corpus: Path, run_pack: RunPack, po
     assert by_identity > len(shards) * 8
 
 
+def test_pairs_must_be_alike_as_well(corpus: Path, run_pack: RunPack) -> None:
+    write_params(corpus, {"filter.likeness": 0.7})
+    judge.main()
+    run_pack("contextual")
+    shards = ShardSet.open(SHARDS / "contextual")
+    fewer = masked = 0
+    for number in range(len(shards)):
+        batch = shards.batch(number).to_pydict()
+        known = known_positives(batch["domain"][0])
+        by_score = brute_force(batch["query"], batch["document"], known, RULES["margin"])
+        added = planted_vectors(batch["query"]).astype(float) + planted_vectors(batch["document"]).astype(float)
+        added /= np.linalg.norm(added, axis=1, keepdims=True)
+        certain = brute_force(batch["query"], batch["document"], known, lambda _: np.inf)
+        expected = by_score & (certain | (added @ added.T >= 0.7))
+        np.testing.assert_array_equal(unpack_mask(batch["mask"], len(expected)), expected)
+        masked += expected.sum()
+        fewer += by_score.sum() - expected.sum()
+    assert masked > 0 < fewer
+
+
 def test_a_known_positive_is_masked_however_low_it_scores(workspace: Path, run_pack: RunPack) -> None:
     pairs = [("topic0 same question", f"topic{number} answer {number}") for number in range(8)]
     prepare(birds=pairs)
@@ -116,7 +136,7 @@ def test_the_diagonal_is_never_masked(batch: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     scores = generator.normal(size=(batch, batch)).astype(np.float32)
     known = generator.random((batch, batch)) < 0.5
-    mask = false_negatives(scores, np.diag(scores) - np.float32(0.3), known)
+    mask = mask_of(scores >= np.diag(scores)[:, None] - np.float32(0.3), known)
     assert not mask.diagonal().any()
     for i in range(batch):
         for j in set(range(batch)) - {i}:
@@ -139,7 +159,7 @@ def test_each_masked_cell_counts_for_one_reason(batch: int, texts: int, seed: in
         )
     ).among(queries[:batch], documents[:batch])
     scores = generator.normal(size=(batch, batch)).astype(np.float32)
-    mask = false_negatives(scores, np.full(batch, 0.5, np.float32), known)
+    mask = mask_of(scores >= np.float32(0.5), known)
     counts = dict.fromkeys(REASONS, 0)
     rows = set(zip(queries.tolist(), documents.tolist(), strict=True))
     for i, j in ((i, j) for i in range(batch) for j in range(batch) if i != j):

@@ -1,0 +1,118 @@
+"""How alike pairs must be before their documents answer each other's queries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from batchwright.formats import vectors as store
+from batchwright.formats.negatives import NO_PAIR
+from batchwright.formats.vectors import PairVectors
+from stages.filter import alike
+from stages.filter.alike import likeness_limit
+from stages.filter.params import FilterParams
+
+WIDTH = 64
+
+
+def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return found
+
+
+def pair_vectors(queries: NDArray[np.float64], documents: NDArray[np.float64]) -> PairVectors:
+    rows = np.arange(2 * len(queries)).reshape(2, -1)
+    return PairVectors(vectors=np.concatenate([unit(queries), unit(documents)]).astype(np.float16), rows=rows)
+
+
+def domain(same_answer: bool, pairs: int = 600, topics: int = 30) -> tuple[PairVectors, NDArray[np.int64]]:
+    """Pairs of topics. Either any document of a topic answers all its queries, or each answers one question in it.
+
+    Then what a question is about, beside its topic, shows in its own document.
+    """
+    generator = np.random.default_rng(3)
+    topic = generator.integers(topics, size=pairs)
+    centre, question, *noise = (generator.normal(size=(size, WIDTH)) for size in (topics, pairs, pairs, pairs))
+    queries, documents = (centre[topic] + 0.6 * each for each in noise)
+    if not same_answer:
+        queries, documents = centre[topic] + 0.6 * question, centre[topic] + 0.6 * question + 0.2 * noise[1]
+    return pair_vectors(queries, documents), topic
+
+
+def limit(vectors: PairVectors, classes: NDArray[np.int32] | None = None) -> np.float32:
+    own = np.arange(len(vectors), dtype=np.int32) if classes is None else classes
+    return likeness_limit(vectors, own, np.arange(len(vectors), dtype=np.int32), np.random.default_rng(0))
+
+
+def test_pairs_that_share_an_answer_are_told_from_others() -> None:
+    vectors, topic = domain(same_answer=True)
+    sums = vectors.sums(slice(None))
+    found = sums @ sums.T >= limit(vectors)
+    together = topic[:, None] == topic
+    assert found[~together].mean() < 1e-3
+    assert found[together].mean() > 0.3
+
+
+def test_pairs_on_one_topic_with_answers_of_their_own_are_not_alike() -> None:
+    vectors, topic = domain(same_answer=False)
+    sums = vectors.sums(slice(None))
+    assert (sums @ sums.T)[topic[:, None] == topic].mean() > 0.6
+    assert limit(vectors) == NO_PAIR
+
+
+def test_duplicates_are_no_evidence() -> None:
+    """Their documents can always be exchanged, and they are masked anyway."""
+    vectors, topic = domain(same_answer=True)
+    assert limit(vectors, topic.astype(np.int32)) == NO_PAIR
+
+
+def test_a_handful_of_pairs_is_no_evidence() -> None:
+    vectors, _ = domain(same_answer=True, pairs=20, topics=10)
+    assert limit(vectors) == NO_PAIR
+    assert limit(vectors.take(slice(0, 0))) == NO_PAIR
+
+
+def test_the_limit_is_that_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "ENOUGH", 3)
+    vectors, _ = domain(same_answer=True, pairs=40, topics=8)
+    queries, documents, sums = (each(slice(None)) for each in (vectors.queries, vectors.documents, vectors.sums))
+    cells = []
+    for i in range(40):
+        for j in range(i):
+            exchanged = queries[i] @ documents[j] + queries[j] @ documents[i]
+            kept = queries[i] @ documents[i] + queries[j] @ documents[j]
+            cells.append((float(sums[i] @ sums[j]), bool(exchanged >= kept)))
+    cells.sort(reverse=True)
+    shares = [sum(good for _, good in cells[: count + 1]) / (count + 1) for count in range(len(cells))]
+    expected = min(cells[count][0] for count, share in enumerate(shares) if share >= 0.65 and count >= 2)
+    assert limit(vectors) == pytest.approx(expected, abs=0.011)
+    assert limit(vectors) >= expected - 1e-6
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_likeness_is_the_cosine_of_two_sums(pairs: int, others: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    vectors = pair_vectors(*generator.normal(size=(2, pairs, 8)))
+    chosen = generator.integers(pairs, size=(pairs, others))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_BLOCK_ROWS", 7)
+        found = vectors.likeness(slice(None), chosen)
+    added = vectors.queries(slice(None)) + vectors.documents(slice(None))
+    for row, column in np.ndindex(chosen.shape):
+        left, right = added[row], added[chosen[row, column]]
+        cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+        assert found[row, column] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_a_query_and_a_document_that_cancel_out_are_like_nothing() -> None:
+    vectors = PairVectors(vectors=np.array([[1, 0], [-1, 0]], np.float16), rows=np.array([[0], [1]]))
+    assert vectors.sums(slice(None)).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("value", ["often", [0.5]])
+def test_likeness_is_auto_or_a_number(value: object) -> None:
+    with pytest.raises(ValidationError, match="likeness"):
+        FilterParams.model_validate({"vectors": "v", "likeness": value})
