@@ -192,7 +192,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_trained_model_ranks_by_the_similarities_of_its_vectors(model: Path) -> None:
-    queries, documents = ["one two", "three", ""], ["one two three", "", "three four", "topic1"]
+    queries, documents = ["one two", "three", "four one"], ["one two three", "", "three four", "topic1"]
     encoder = load_token_model(model, 16)
     sides = encode_tokens(encoder, queries, "query"), encode_tokens(encoder, documents, "document")
     exact = mean_of_maxima(*sides)
@@ -200,11 +200,11 @@ def test_a_trained_model_ranks_by_the_similarities_of_its_vectors(model: Path) -
     assert np.allclose(scores, -np.sort(-exact, axis=1)[:, :3], atol=1e-5)
     assert np.allclose(np.take_along_axis(exact, found, axis=1), scores, atol=1e-5)
     theirs = encoder.similarity(encoder.encode(queries), encoder.encode(documents)).numpy()
-    assert np.allclose(exact, theirs, atol=1e-5)
+    assert np.allclose(exact[:, [0, 2, 3]], theirs[:, [0, 2, 3]], atol=1e-5)  # one document has no tokens
 
 
 def test_queries_longer_than_the_limit_are_cut(model: Path) -> None:
     long, documents = "one two three four five six seven", ["one two", "six seven", "three four"]
     scores = [retrieve(model, [query], documents, 3, 6)[1] for query in (long, "one two three four")]
     assert np.array_equal(*scores)
-    assert encode_tokens(load_token_model(model, 6), [long], "query").lengths.tolist() == [6]
+    assert encode_tokens(load_token_model(model, 6), [long], "query").lengths.tolist() == [4]  # and CLS and SEP

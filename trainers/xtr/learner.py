@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sentence_transformers import MultiVectorEncoder
+from sentence_transformers.base.modules import Dense
 from torch import nn
 
 from batchwright.formats.shards import Manifest
@@ -23,12 +24,12 @@ from trainers.xtr.start import start_from
 class TokenLearner:
     """A ``trainers.common.run.Learner`` for a MultiVectorEncoder."""
 
-    fresh: Sequence[nn.Parameter] = ()
-
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device)
+        self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
+        new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
+        self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
 
     def backward(self, batch: TrainBatch) -> Outcome:
         """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""

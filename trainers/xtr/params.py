@@ -14,3 +14,5 @@ class Params(VariantParams):
     """How training scores a batch's documents: by their retrieved tokens (``xtr``) or by all tokens (``colbert``)."""
     k: int = Field(default=256, ge=1)
     """How many document tokens of the batch each query token retrieves."""
+    width: int | None = Field(default=None, ge=1)
+    """Projects token vectors to this many dimensions, for a smaller index; null keeps those of the start model."""

@@ -1,0 +1,89 @@
+"""The model that XTR training starts from: tokens that are left out, and the width of its vectors."""
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import MultiVectorEncoder
+
+from batchwright.core.errors import InputError
+from batchwright.formats.prefixes import Prefix
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers import ModelInfo
+from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.xtr.encode import encode_tokens
+from batchwright.retrievers.xtr.model import Task, save_token_model
+from tests.tiny_models import WIDTH, save_bert, save_t5
+from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.common.batches import BatchReader
+from trainers.variants import train
+from trainers.xtr.learner import TokenLearner
+from trainers.xtr.start import start_from
+
+PLAIN = ModelInfo(variant="biencoder", max_length=16)
+XTR = ModelInfo(variant="xtr", max_length=16)
+
+
+@pytest.mark.parametrize(("save", "marks"), [(save_bert, ["[CLS]", "[SEP]"]), (save_t5, ["</s>"])])
+def test_marks_that_the_tokenizer_adds_are_no_tokens(
+    tmp_path: Path, save: Callable[[Path], Path], marks: list[str]
+) -> None:
+    start = save(tmp_path / "made")
+    save_token_model(start_from(start, PLAIN, "cpu"), tmp_path / "model", Prefix())
+    model = MultiVectorEncoder(str(tmp_path / "model"), device="cpu")
+    texts = ["one two", f"{model.tokenizer.unk_token} three", "", marks[-1]]
+    words = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (*texts[:3], "")]
+    for task, encode in (("query", model.encode_query), ("document", model.encode_document)):
+        found = encode_tokens(model, texts, cast(Task, task))
+        assert found.ids.tolist() == list(chain(*words)) and found.lengths.tolist() == list(map(len, words))
+        assert [len(each) for each in encode(texts)] == found.lengths.tolist(), "sentence-transformers alone"
+        assert np.isfinite(found.vectors).all()
+
+
+def test_vectors_are_those_of_the_start_model(tmp_path: Path) -> None:
+    start = save_bert(tmp_path / "made")
+    output = load_model(start, 16).encode(["one two three"], output_value="token_embeddings")[0]
+    expected = torch.nn.functional.normalize(output, dim=1)[1:-1].numpy()
+    found = encode_tokens(start_from(start, PLAIN, "cpu"), ["one two three"], "query").vectors
+    assert np.allclose(found, expected, atol=1e-6)
+
+
+def test_a_projection_nearly_preserves_similarities_and_is_a_new_part(tmp_path: Path) -> None:
+    shards = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(8))])
+    start = write_toy_model(tmp_path / "start")
+    new = TokenLearner(toy_job(tmp_path / "job", start, shards, "xtr", width=WIDTH - 1))
+    kept = TokenLearner(toy_job(tmp_path / "job", start, shards, "xtr"))
+    wide, narrow = (encode_tokens(each.model.eval(), ["w1 w2 w3"], "query").vectors for each in (kept, new))
+    assert (wide.shape[1], narrow.shape[1]) == (WIDTH, WIDTH - 1)
+    assert np.abs(wide @ wide.T - narrow @ narrow.T).max() < 0.5
+    assert [each.shape for each in new.fresh] == [(WIDTH - 1, WIDTH)] and not kept.fresh
+
+
+def test_a_width_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    start = save_bert(tmp_path / "made")
+    with pytest.raises(InputError, match=r"has 16 dimensions; lower train\.xtr\.width from 17, or remove it"):
+        start_from(start, PLAIN, "cpu", WIDTH + 1)
+    save_token_model(start_from(start, PLAIN, "cpu", 8), tmp_path / "model", Prefix())
+    assert start_from(tmp_path / "model", XTR, "cpu", 8).get_embedding_dimension() == 8
+    with pytest.raises(InputError, match=r"its token vectors have 8 dimensions; remove train\.xtr\.width \(4\)"):
+        start_from(tmp_path / "model", XTR, "cpu", 4)
+
+
+@pytest.mark.parametrize("score", ["xtr", "colbert"])
+def test_texts_without_tokens_train_and_are_found_last(tmp_path: Path, score: str) -> None:
+    rows = toy_rows(8)
+    rows[1]["query"], rows[2]["document"], rows[3]["document"] = "", "", "[SEP]"
+    empty = [row | {"query": "", "document": ""} for row in toy_rows(8, 1)]
+    shards = write_toy_shards(tmp_path / "shards", [toy_batch(rows), toy_batch(empty)])
+    job = toy_job(tmp_path / "job", write_toy_model(tmp_path / "start"), shards, "xtr", k=5, score=score)
+    learner = TokenLearner(job)
+    outcome = learner.backward(BatchReader(ShardSet.open(shards), PLAIN.prefixes, 0).read(1, slice(0, 8)))
+    assert float(outcome.loss) == pytest.approx(np.log(8)), "without tokens, all scores are 0"
+    train(job)
+    found, scores = retrieve(job.model, ["w1 w2", ""], ["", "w1 w2", "[CLS] [SEP]"], 3)
+    assert found[0, 0] == 1 and sorted(found[1].tolist()) == [0, 1, 2]
+    assert np.isfinite(scores).all() and (scores[1] == 0).all()
