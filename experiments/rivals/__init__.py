@@ -1,0 +1,1 @@
+"""Rival ways to make batches, side by side: the same model, pairs and number of steps, only the batches differ."""

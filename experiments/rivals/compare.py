@@ -1,0 +1,69 @@
+"""Run arms on a set: same start models, same pairs, same number of steps."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from batchwright.core.errors import InputError
+from experiments.rivals.arms import ARMS
+from experiments.rivals.encoders import Kind, Tokens, build, tokenise
+from experiments.rivals.hardness import describe
+from experiments.rivals.orders import steps
+from experiments.rivals.pairs import HeldOut, PairSet
+from experiments.rivals.runs import Run, Runs
+from experiments.rivals.scoring import best_documents, ndcg
+from experiments.rivals.training import embed, train
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """Where the texts of the training pairs and of the held-out collection are among ``tokens``."""
+
+    tokens: Tokens
+    pairs: tuple[Places, Places]
+    held_out: tuple[Places, Places]
+
+
+def compare(pairs: PairSet, runs: Runs, arms: Sequence[str], kind: Kind, epochs: int, seeds: int) -> None:
+    """Add the runs of ``arms`` that are not there yet."""
+    texts = _texts(pairs, kind)
+    for arm, seed in ((arm, seed) for arm in arms for seed in range(seeds)):
+        run = Run(set=pairs.name, arm=arm, kind=kind, epochs=epochs, seed=seed)
+        if runs.has(run):
+            continue
+        started = time.perf_counter()
+        count = steps(pairs.training, epochs)
+        batches = list(islice(ARMS[arm].batches(pairs.training, epochs, seed), count))
+        making = time.perf_counter() - started
+        if len(batches) < count:
+            raise InputError(f"arm {arm!r}: {len(batches)} batches of {count}; the set is too small for it")
+        loss = ARMS[arm].loss(pairs.training)
+        curve = train(build(kind, seed, texts.tokens), kind, texts.pairs, batches, loss, _scorer(texts, pairs.held_out))
+        costs = {"surrogate_s": pairs.seconds, "batches_s": making, "training_s": curve.seconds}
+        runs.add(run, curve, {**costs, **describe(pairs.training, batches)})
+        print(
+            f"{pairs.name:12} {arm:24} {seed} nDCG@10 {curve.scores[-1].mean():.4f}  {curve.seconds:.0f} s", flush=True
+        )
+
+
+def _texts(pairs: PairSet, kind: Kind) -> Texts:
+    columns = (pairs.training.queries, pairs.training.documents, pairs.held_out.queries, pairs.held_out.documents)
+    texts = sorted(set().union(*columns))
+    place = {text: number for number, text in enumerate(texts)}
+    queries, documents, asked, corpus = (np.array([place[text] for text in column]) for column in columns)
+    return Texts(tokens=tokenise(kind, texts), pairs=(queries, documents), held_out=(asked, corpus))
+
+
+def _scorer(texts: Texts, held_out: HeldOut) -> Callable[[nn.Module], NDArray[np.float32]]:
+    def score(model: nn.Module) -> NDArray[np.float32]:
+        queries, documents = (embed(model, rows) for rows in texts.held_out)
+        return ndcg(best_documents(queries, documents), held_out.relevant)
+
+    return score

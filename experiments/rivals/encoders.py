@@ -1,0 +1,109 @@
+"""Encoders that read texts which are already tokenised, so that many runs can share the tokens."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from torch import Tensor, nn
+from torch.nn import functional
+
+from batchwright.formats.models import locate_model
+from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
+
+Kind = Literal["static", "transformer", "minilm"]
+RATES: dict[Kind, float] = {
+    "static": LEARNING_RATES["static"],
+    "transformer": LEARNING_RATES["transformer"],
+    "minilm": 5e-5,
+}
+PADDING = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Token ids of M texts, one after the other; text i has ``ids[starts[i] : starts[i + 1]]``."""
+
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    def bags(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Token ids of some texts, and where each of these texts starts."""
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        starts = np.cumsum(lengths) - lengths
+        places = np.arange(lengths.sum()) + np.repeat(self.starts[rows] - starts, lengths)
+        return torch.from_numpy(self.ids[places]), torch.from_numpy(starts)
+
+    def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Token ids ``(n, L)`` of some texts, and their attention mask."""
+        bags, starts = self.bags(rows)
+        texts = list(torch.tensor_split(bags, starts[1:]))
+        ids = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=PADDING)
+        lengths = torch.tensor([len(text) for text in texts])
+        return ids, (torch.arange(ids.shape[1]) < lengths[:, None]).long()
+
+
+class Static(nn.Module):
+    """The mean of one vector per token."""
+
+    def __init__(self, weights: Tensor, tokens: Tokens) -> None:
+        super().__init__()
+        self.embedding = nn.EmbeddingBag.from_pretrained(weights.clone(), freeze=False, mode="mean")
+        self.tokens = tokens
+
+    def forward(self, rows: NDArray[np.int64]) -> Tensor:
+        """Unit vectors of some texts."""
+        return functional.normalize(self.embedding(*self.tokens.bags(rows)), dim=-1)
+
+
+class Transformer(nn.Module):
+    """A sentence-transformers model."""
+
+    def __init__(self, model: SentenceTransformer, tokens: Tokens) -> None:
+        super().__init__()
+        self.model, self.tokens = model, tokens
+
+    def forward(self, rows: NDArray[np.int64]) -> Tensor:
+        """Unit vectors of some texts."""
+        ids, attention = self.tokens.padded(rows)
+        found = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
+        return functional.normalize(cast(Tensor, found), dim=-1)
+
+
+def start_model(kind: Kind, seed: int) -> SentenceTransformer:
+    """MiniLM, or a small model whose weights ``seed`` draws."""
+    if kind == "minilm":
+        return SentenceTransformer(str(locate_model(VOCABULARY_OF)), device="cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        save_start_model(Path(folder), kind, seed)
+        return SentenceTransformer(folder, device="cpu", local_files_only=True)
+
+
+def tokenise(kind: Kind, texts: Sequence[str]) -> Tokens:
+    """Token ids of texts; a static model reads a text as far as its tokenizer does, the others ``LENGTH`` tokens."""
+    model = start_model(kind, 0)
+    if kind == "static":
+        tokenizer = cast(StaticEmbedding, model[0]).tokenizer
+        ids = [found.ids for found in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+    else:
+        ids = model.tokenizer(list(texts), truncation=True, max_length=LENGTH)["input_ids"]
+    starts = np.cumsum([0, *map(len, ids)])
+    return Tokens(ids=np.concatenate([np.asarray(each, dtype=np.int64) for each in ids]), starts=starts)
+
+
+def build(kind: Kind, seed: int, tokens: Tokens) -> nn.Module:
+    """The start model, reading ``tokens``. A static one keeps the vectors of tokens that occur: the others never
+    change what it does."""
+    model = start_model(kind, seed)
+    if kind != "static":
+        return Transformer(model, tokens)
+    used, ids = np.unique(tokens.ids, return_inverse=True)
+    return Static(
+        cast(StaticEmbedding, model[0]).embedding.weight.detach()[used], Tokens(ids=ids, starts=tokens.starts)
+    )

@@ -1,0 +1,60 @@
+"""Which documents of a batch are no negatives of which queries. A rule takes pairs and returns a function of rows."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.rivals.pairs import Training
+from stages.filter.classes import duplicate_classes
+
+MARGIN = np.float32(0.05)
+NEAR_DUPLICATES = 0.9
+Rows = NDArray[np.int64]
+Mask = Callable[[Rows], NDArray[np.bool_]]
+"""Takes the rows of a batch ``(B,)``; returns the mask ``(B, B)`` of documents j that are no negatives of query i."""
+Rule = Callable[[Training], Mask]
+
+
+def nothing(_: Training) -> Mask:
+    """Mask nothing."""
+    return lambda rows: np.zeros((len(rows), len(rows)), dtype=np.bool_)
+
+
+def known(training: Training) -> Mask:
+    """Mask known positives and duplicates, without a score."""
+    return _known(training)
+
+
+def margin(training: Training) -> Mask:
+    """Mask known positives, duplicates, and documents that the surrogate scores within a margin of the query's own."""
+    certain = _known(training)
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
+        near: NDArray[np.bool_] = scores >= scores.diagonal()[:, None] - MARGIN
+        np.fill_diagonal(near, False)
+        return near | certain(rows)
+
+    return mask
+
+
+RULES: dict[str, Rule] = {"nothing": nothing, "known": known, "margin": margin}
+
+
+@lru_cache(maxsize=4)
+def _known(training: Training) -> Mask:
+    """A document is known if any pair joins a duplicate of the query with a duplicate of the document."""
+    queries = duplicate_classes(training.queries, NEAR_DUPLICATES).astype(np.int64)
+    documents = duplicate_classes(training.documents, NEAR_DUPLICATES)
+    width = int(documents.max()) + 1
+    edges = np.unique(queries * width + documents)
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        cells = queries[rows][:, None] * width + documents[rows]
+        found: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
+        np.fill_diagonal(found, False)
+        return found
+
+    return mask

@@ -1,0 +1,93 @@
+"""The training that all rivals share: only batches, masks and loss differ."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from experiments.common.small_models import BASE
+from experiments.rivals.encoders import RATES, Kind
+from trainers.common.optimiser import build_optimiser
+from trainers.common.params import Optimisation
+
+POINTS = 16
+"""How often the held-out queries are scored."""
+
+Loss = Callable[[Tensor, Tensor, NDArray[np.int64]], Tensor]
+"""Takes unit vectors of a batch's queries ``(B, d)`` and documents ``(B + n, d)``, the positives first, and the rows
+of its pairs ``(B,)``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Rows of pairs ``(B,)``, and the rows of the pairs whose documents are further negatives ``(n,)``."""
+
+    rows: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Scores ``(POINTS, Q)`` of the held-out queries after ``steps``, the mean ``losses`` before each of these points,
+    and the seconds of training alone."""
+
+    steps: list[int]
+    scores: NDArray[np.float32]
+    losses: list[float]
+    seconds: float
+
+
+def train(
+    model: nn.Module,
+    kind: Kind,
+    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    batches: Sequence[Batch],
+    loss: Loss,
+    score: Callable[[nn.Module], NDArray[np.float32]],
+) -> Curve:
+    """Train on ``batches``; ``places`` are each pair's query and document among the texts that the model reads."""
+    common = {name: BASE["train"]["common"][name] for name in ("warmup_ratio", "weight_decay", "max_grad_norm")}
+    params = Optimisation(learning_rate=RATES[kind], **common)
+    optimiser, schedule = build_optimiser(model, params, len(batches))
+    points = point_steps(len(batches))
+    scores, losses, since, seconds = [], [], [], 0.0
+    for step, batch in enumerate(batches, start=1):
+        started = time.perf_counter()
+        documents = np.concatenate([batch.rows, batch.negatives])
+        found = loss(model(places[0][batch.rows]), model(places[1][documents]), batch.rows)
+        optimiser.zero_grad()
+        found.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm)
+        optimiser.step()
+        schedule.step()
+        since.append(found.item())
+        seconds += time.perf_counter() - started
+        if step in points:
+            scores.append(score(model))
+            losses.append(float(np.mean(since)))
+            since = []
+    return Curve(steps=points, scores=np.stack(scores), losses=losses, seconds=seconds)
+
+
+def point_steps(steps: int) -> list[int]:
+    """The steps after which held-out queries are scored, evenly spaced; the last is the end of training."""
+    return sorted({max(1, round(steps * point / POINTS)) for point in range(1, POINTS + 1)})
+
+
+@torch.no_grad()
+def embed(model: nn.Module, rows: NDArray[np.int64], block: int = 512) -> NDArray[np.float32]:
+    """Unit vectors of some texts."""
+    model.eval()
+    found = [model(rows[start : start + block]).numpy() for start in range(0, len(rows), block)]
+    model.train()
+    return np.concatenate(found)
+
+
+def pairs_only(batches: Iterable[NDArray[np.int64]]) -> Iterator[Batch]:
+    """Batches without further negatives."""
+    none = np.empty(0, dtype=np.int64)
+    return (Batch(rows=rows, negatives=none) for rows in batches)

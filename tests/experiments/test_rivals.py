@@ -1,0 +1,176 @@
+"""The comparison with rivals: what is held out, what batches are made of, how differences are judged."""
+
+from itertools import islice
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from ir_measures import nDCG
+from numpy.typing import NDArray
+
+from batchwright.formats.vectors import PairVectors
+from experiments.rivals.arms import ARMS
+from experiments.rivals.b3 import SKIPPED, communities
+from experiments.rivals.masks import RULES
+from experiments.rivals.orders import BATCH, ORDERS, steps
+from experiments.rivals.pairs import Training, read_set
+from experiments.rivals.reach import share_to_reach
+from experiments.rivals.runs import Run, Runs
+from experiments.rivals.scoring import DEPTH as RANKS
+from experiments.rivals.scoring import ndcg
+from experiments.rivals.training import Curve
+
+SIZES = {"birds": 1700, "fish": 1400}
+
+
+def topics(count: int, side: int) -> NDArray[np.float16]:
+    """Unit vectors of queries (``side`` 0) or documents (1): 20 topics, each pair with a direction of its own."""
+    topic = np.random.default_rng(2).normal(size=(20, 384))[np.arange(count) % 20]
+    pair = np.random.default_rng(3).normal(size=(count, 384))
+    points = topic + pair + 0.3 * np.random.default_rng(side).normal(size=(count, 384))
+    return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float16)
+
+
+@pytest.fixture(scope="module")
+def training() -> Training:
+    count = sum(SIZES.values())
+    both = np.concatenate([topics(count, 0), topics(count, 1)])
+    return Training(
+        queries=[f"query number {row}" for row in range(count)],
+        documents=[f"document number {row} about topic {row % 20}" for row in range(count)],
+        domains=np.repeat(list(SIZES), list(SIZES.values())),
+        vectors=PairVectors(vectors=both, rows=np.arange(2 * count).reshape(2, -1)),
+    )
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """1,200 pairs; each query has two documents, and each second document is shared by two queries."""
+    rows = [
+        {"query": f"q{n // 2}", "document": f"d{n if n % 2 else n // 4}", "domain": "one", "group": ""}
+        for n in range(1200)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "linked.parquet")
+    np.savez(tmp_path / "linked.npz", query=topics(1200, 0), document=topics(1200, 1), seconds=np.float64(2))
+    return tmp_path
+
+
+def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
+    found = read_set("linked", [pairs / "linked.parquet"], pairs, None)
+    truth = pq.read_table(pairs / "linked.parquet").to_pylist()
+    asked = set(found.held_out.queries)
+    relevant = {
+        (query, found.held_out.documents[place])
+        for query, places in zip(found.held_out.queries, found.held_out.relevant, strict=True)
+        for place in places
+    }
+    assert 100 <= len(relevant) <= 160
+    assert relevant == {(row["query"], row["document"]) for row in truth if row["query"] in asked}
+    assert asked.isdisjoint(found.training.queries)
+    assert {document for _, document in relevant}.isdisjoint(found.training.documents)
+    assert len(found.training) == 1200 - len(relevant)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, training: Training) -> None:
+    epochs = 2
+    count = steps(training, epochs)
+    found = list(islice(ORDERS[name](training, epochs, 0), count))
+    assert len(found) == count == epochs * sum(size // BATCH for size in SIZES.values())
+    assert all(len(np.unique(rows)) == BATCH for rows in found)
+    if name != "random over all":
+        assert all(len(np.unique(training.domains[rows])) == 1 for rows in found)
+    again = list(islice(ORDERS[name](training, epochs, 0), count))
+    other = list(islice(ORDERS[name](training, epochs, 1), count))
+    assert np.array_equal(found, again)
+    assert not np.array_equal(found, other)
+
+
+def test_our_schedule_is_random_first_and_hard_then(training: Training) -> None:
+    ours, random = (list(ORDERS[name](training, 2, 0)) for name in ("ours", "random"))
+    assert _hardness(training, ours[:22]) == pytest.approx(_hardness(training, random), abs=0.01)
+    assert _hardness(training, ours[22:]) > 2 * _hardness(training, random)
+
+
+def test_communities_are_all_pairs_and_leave_out_the_nearest() -> None:
+    """20 topics of 20 pairs: the first p = 30 documents hold a query's own topic, so a community mixes topics."""
+    vectors = PairVectors(
+        vectors=np.repeat(np.eye(20, dtype=np.float16), 20, axis=0)[np.tile(np.arange(400), 2)],
+        rows=np.arange(800).reshape(2, -1),
+    )
+    groups = communities(vectors, 0)
+    assert sorted(np.concatenate(groups)) == list(range(400))
+    own_topic = [np.bincount(group // 20).max() / len(group) for group in groups]
+    assert SKIPPED > 20
+    assert max(own_topic) < 1
+
+
+def test_rules_mask_what_they_say(training: Training) -> None:
+    rows = np.arange(BATCH)
+    masks = {name: rule(training)(rows) for name, rule in RULES.items()}
+    assert not masks["nothing"].any()
+    assert not masks["known"].any()
+    scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
+    expected = scores >= scores.diagonal()[:, None] - 0.05
+    assert (masks["margin"] | np.eye(BATCH, dtype=bool)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["random", "library"])
+def test_losses_agree_where_they_should(name: str, training: Training) -> None:
+    """Without duplicates, our loss without a score mask and the library's are the same."""
+    rng = torch.Generator().manual_seed(0)
+    queries, documents = (torch.nn.functional.normalize(torch.randn(BATCH, 8, generator=rng), dim=1) for _ in "qd")
+    expected = torch.nn.functional.cross_entropy(queries @ documents.T / 0.05, torch.arange(BATCH))
+    found = ARMS[name].loss(training)(queries, documents, np.arange(BATCH))
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_mined_negatives_are_no_positives(training: Training) -> None:
+    for batch in islice(ARMS["library, mined"].batches(training, 1, 0), 3):
+        assert len(batch.negatives) == len(batch.rows) == BATCH
+        assert not (batch.rows == batch.negatives).any()
+        queries, own, other = (
+            training.vectors.queries(batch.rows),
+            training.vectors.documents(batch.rows),
+            training.vectors.documents(batch.negatives),
+        )
+        assert ((queries * other).sum(1) <= 0.951 * (queries * own).sum(1)).all()
+
+
+def test_ndcg_is_that_of_ir_measures() -> None:
+    rng = np.random.default_rng(0)
+    ranked = np.stack([rng.permutation(40)[:RANKS] for _ in range(50)])
+    relevant = [rng.permutation(60)[: rng.integers(1, 15)].tolist() for _ in range(50)]
+    judged = {str(query): {str(place): 1 for place in places} for query, places in enumerate(relevant)}
+    run = {str(query): {str(place): -float(rank) for rank, place in enumerate(row)} for query, row in enumerate(ranked)}
+    expected = {int(value.query_id): value.value for value in ir_measures.iter_calc([nDCG @ 10], judged, run)}
+    assert ndcg(ranked, relevant) == pytest.approx([expected[query] for query in range(50)], abs=1e-6)
+
+
+def test_share_to_reach_is_on_the_line_between_points() -> None:
+    steps_of, curve = np.array([10.0, 20.0, 40.0]), np.array([0.2, 0.4, 0.5])
+    assert share_to_reach(steps_of, curve, 0.3) == pytest.approx(15 / 40)
+    assert share_to_reach(steps_of, curve, 0.1) == pytest.approx(10 / 40)
+    assert share_to_reach(steps_of, curve, 0.6) == float("inf")
+
+
+def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
+    run = Run(set="one", arm="ours, margin", kind="static", epochs=2, seed=1)
+    scores = np.array([[0.0, 0.5], [0.25, 1.0]], np.float32)
+    Runs.open(tmp_path).add(run, Curve(steps=[4, 8], scores=scores, losses=[2.0, 1.0], seconds=3.0), {"hardness": 0.5})
+    found = Runs.open(tmp_path)
+    assert found.has(run) and not found.has(run._replace(seed=0))
+    assert [each.tolist() for each in found.curve(run)] == [[4, 8], [0.25, 0.625]]
+    assert found.scores["one"][run.key].tolist() == [0.25, 1.0]
+
+
+def _hardness(training: Training, groups: list[NDArray[np.int64]]) -> float:
+    found = []
+    for rows in groups:
+        scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
+        found.append((scores.sum() - scores.trace()) / (len(rows) * (len(rows) - 1)))
+    return float(np.mean(found))
