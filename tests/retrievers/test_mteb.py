@@ -1,0 +1,109 @@
+"""Models in mteb: scored by it as they are scored here, offline, on a task in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import mteb
+import numpy as np
+import pytest
+from datasets import Dataset
+from mteb.abstasks.retrieval import AbsTaskRetrieval
+from mteb.abstasks.task_metadata import TaskMetadata
+
+from batchwright.core.errors import InputError
+from batchwright.mteb import MtebModel
+from batchwright.retrievers import load_retriever
+from stages.scoring.collection import Collection, Text
+from stages.scoring.measures import average, score_queries
+from stages.scoring.retrieval import model_system
+from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.variants import VARIANTS, train
+
+ROWS = toy_rows(40, seed=3)
+ASKED = 15
+
+
+class ToyRetrieval(AbsTaskRetrieval):
+    """Toy queries and documents; ``top_ranked`` makes it a task of reranking."""
+
+    metadata = TaskMetadata(
+        name="ToyRetrieval",
+        description="Toys",
+        dataset={"path": "none/none", "revision": "1"},
+        type="Retrieval",
+        category="t2t",
+        modalities=["text"],
+        eval_splits=["test"],
+        eval_langs=["eng-Latn"],
+        main_score="ndcg_at_10",
+    )
+
+    top_ranked: dict[str, list[str]] | None = None
+
+    def load_data(self, **_: Any) -> None:
+        corpus = [
+            {"id": f"d{n}", "title": str(row["document"]).split()[0], "text": str(row["document"]).partition(" ")[2]}
+            for n, row in enumerate(ROWS)
+        ]
+        queries = [{"id": f"q{n}", "text": str(row["query"])} for n, row in enumerate(ROWS[:ASKED])]
+        split = {
+            "corpus": Dataset.from_list(corpus),
+            "queries": Dataset.from_list(queries),
+            "relevant_docs": {f"q{n}": {f"d{n}": 1} for n in range(ASKED)},
+            "top_ranked": self.top_ranked,
+        }
+        self.dataset = {"default": {"test": split}}
+        self.data_loaded = True
+
+
+@pytest.fixture(params=VARIANTS)
+def model(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    start = write_toy_model(tmp_path / "toy")
+    shards = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(8))])
+    own = {"context_documents": 3} if request.param == "cde" else {}
+    job = toy_job(tmp_path / "out", start, shards, request.param, **own)
+    train(job)
+    return job.model
+
+
+def evaluate(model: MtebModel, task: AbsTaskRetrieval) -> dict[str, float]:
+    results = mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False)
+    return results.task_results[0].scores["test"][0]
+
+
+def test_mteb_finds_the_scores_that_evaluation_finds(model: Path) -> None:
+    collection = Collection(
+        name="toys",
+        queries=[Text(id=f"q{n}", text=str(row["query"]), domain="") for n, row in enumerate(ROWS[:ASKED])],
+        documents=[Text(id=f"d{n}", text=str(row["document"]), domain="") for n, row in enumerate(ROWS)],
+        relevant={f"q{n}": {f"d{n}": 1} for n in range(ASKED)},
+    )
+    scored = score_queries(collection, model_system(model)(collection))
+    found = evaluate(MtebModel(model), ToyRetrieval())
+    # mteb orders documents of equal scores by their ids, the retrievers by their numbers
+    assert found["ndcg_at_10"] == pytest.approx(average(scored, scored)["ndcg@10"], abs=0.01)
+
+
+def test_a_task_of_reranking_ranks_the_given_documents_alone(model: Path) -> None:
+    task = ToyRetrieval()
+    task.top_ranked = {f"q{n}": [f"d{n + 1}", f"d{n}", f"d{n + 5}"] for n in range(ASKED)}
+    queries, documents = ([str(row[side]) for row in ROWS] for side in ("query", "document"))
+    indices, _ = load_retriever(model).index(documents).search(queries[:ASKED], len(documents))
+    first = [next(d for d in row if d in (n, n + 1, n + 5)) for n, row in enumerate(indices.tolist())]
+    found = evaluate(MtebModel(model), task)
+    assert found["recall_at_3"] == 1
+    assert found["recall_at_1"] == pytest.approx(np.mean([n == best for n, best in enumerate(first)]), abs=1e-5)
+
+
+def test_tasks_with_instructions_are_refused(tmp_path: Path) -> None:
+    model = MtebModel(write_toy_model(tmp_path / "toy"))
+    corpus = Dataset.from_list([{"id": "d", "text": "w1"}])
+    model.index(corpus)
+    with pytest.raises(InputError, match="instructions"):
+        model.search(Dataset.from_list([{"id": "q", "text": "w1", "instruction": "w2"}]), top_k=1)
+
+
+def test_models_are_told_apart_by_their_weights(tmp_path: Path) -> None:
+    one, other = (MtebModel(write_toy_model(tmp_path / name)).mteb_model_meta for name in ("one", "other"))
+    assert one.name == "batchwright/one" and one.revision == other.revision != "no_revision_available"
