@@ -29,11 +29,7 @@ from trainers.variants import load_variant
 
 SHARDS = Path("data/shards/contextual")
 START = Path("models/start/minilm")
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "biencoder": ("biencoder", {}),
-    "cde": ("cde", {}),
-    "cde, fixed context": ("cde", {"context_reads_text": False}),
-}
+KINDS = ("biencoder", "cde")
 
 
 def main() -> None:
@@ -58,13 +54,13 @@ def main() -> None:
 
 
 def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
-    variant, options = KINDS[kind]
-    if documents is not None and variant == "cde":
-        options = {**options, "context_documents": documents}
-    job = _job(variant, chunk, options)
+    options: dict[str, Any] = {} if kind == "biencoder" else {"context_dropout": 0.0}
+    if documents is not None and kind == "cde":
+        options["context_documents"] = documents
+    job = _job(kind, chunk, options)
     shards = ShardSet.open(SHARDS)
     reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
-    learner = build_learner(job) if variant == "biencoder" else ContextualLearner(job)
+    learner = build_learner(job) if kind == "biencoder" else ContextualLearner(job)
     learner.model.train()
     seconds = []
     for index in range(steps):

@@ -30,7 +30,7 @@ from stages.scoring.collection import Collection
 from stages.scoring.measures import DEPTH, score_queries
 from stages.scoring.params import HeldOutParams
 
-ASKED = HeldOutParams(queries=600, documents=2000)
+ASKED = HeldOutParams(queries=400, documents=800)
 Scores = dict[tuple[str, str, str], list[NDArray[np.float64]]]
 """nDCG@10 of each query, one array per seed, by model, batches and context."""
 
