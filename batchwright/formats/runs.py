@@ -16,10 +16,16 @@ class Run(Params):
     """The model to start from: ``models/start/NAME``, fetched or pre-trained, or another run's ``models/NAME``."""
     epochs: int | None = Field(default=None, ge=1)
     """Overrides ``train.common.epochs``."""
+    skip_epochs: int | None = Field(default=None, ge=0)
+    """Overrides ``train.common.skip_epochs``."""
     steps: int | None = Field(default=None, ge=1)
     """Overrides ``train.common.steps``."""
+    evaluate_every: int | None = Field(default=None, ge=1)
+    """Overrides ``train.common.evaluate_every``."""
     learning_rate: float | None = Field(default=None, gt=0)
     """Overrides ``train.common.learning_rate``."""
+    new_learning_rate: float | None = Field(default=None, gt=0)
+    """Overrides ``train.common.new_learning_rate``."""
     hard_negatives: int | None = Field(default=None, ge=0)
     """Overrides ``train.common.hard_negatives``."""
 

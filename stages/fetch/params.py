@@ -15,5 +15,8 @@ class StartModel(Params):
     """Commit, tag or branch on the hub; null means the main branch at the time the model is fetched."""
     max_length: int = Field(ge=2)
     """Maximum number of tokens per text in training, evaluation and search; longer texts are truncated."""
+    static_width: int | None = Field(default=None, gt=0)
+    """Null copies the model. A number takes only its tokenizer, and makes a static model: one random vector of this
+    width for each token; a text's vector is their mean."""
     prefixes: Prefixes = Prefixes()
     """Prefixes to put before texts, by domain and side."""

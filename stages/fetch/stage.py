@@ -1,9 +1,10 @@
-"""Copy a start model into ``models/start``, so that a changed model retrains the runs that start from it."""
+"""Copy or make a start model in ``models/start``, so that a changed model retrains the runs that start from it."""
 
 import shutil
+from pathlib import Path
 
 from batchwright.core.atomic import atomic_dir
-from batchwright.core.params import load_params
+from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
 from batchwright.formats.models import locate_model, model_hash
 from batchwright.retrievers.common.info import ModelInfo, variant_of
@@ -15,13 +16,27 @@ _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h
 def main(name: str) -> str:
     """Write ``models/start/NAME``: a copy of the model, plus ``batchwright.json``."""
     params = load_params(f"start_models.{name}", StartModel)
+    seed = load_params("base", Base).seed
     source = locate_model(params.name, params.revision)
     weights = model_hash(source)
-    info = ModelInfo(
-        variant=variant_of(source), max_length=params.max_length, prefixes=params.prefixes, origin=params.name
-    )
     with atomic_dir(START_MODELS / name) as folder:
-        # Copy contents only: the hub's cache contains links, and a package's files may be read-only.
-        shutil.copytree(source, folder, ignore=_NOT_NEEDED, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        if params.static_width:
+            _make_static(source, params.static_width, seed, folder)
+        else:
+            _copy(source, folder)
+        info = ModelInfo(
+            variant=variant_of(folder), max_length=params.max_length, prefixes=params.prefixes, origin=params.name
+        )
         info.write(folder)
     return f"'{name}' from {params.name}, {weights}"
+
+
+def _copy(source: Path, folder: Path) -> None:
+    # Contents only: the hub's cache contains links, and a package's files may be read-only.
+    shutil.copytree(source, folder, ignore=_NOT_NEEDED, copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+
+def _make_static(source: Path, width: int, seed: int, folder: Path) -> None:
+    from stages.fetch.static import write_static_model  # needs torch, which copying does not
+
+    write_static_model(source, width, seed, folder)

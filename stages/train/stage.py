@@ -17,7 +17,7 @@ from trainers.launch import launch
 from trainers.variants import load_variant, train
 
 OUTPUT = RESULTS / "train"
-_OWN = {"epochs", "steps", "learning_rate", "hard_negatives"}
+_OWN = {"epochs", "skip_epochs", "steps", "evaluate_every", "learning_rate", "new_learning_rate", "hard_negatives"}
 
 
 def main(run: str) -> str:

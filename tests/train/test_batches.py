@@ -12,7 +12,7 @@ from batchwright.formats.prefixes import Prefix, Prefixes
 from batchwright.formats.shards import Manifest, ShardSet
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 from trainers.common.batches import BatchReader
-from trainers.common.epochs import epoch_of, planned_steps
+from trainers.common.epochs import epoch_of, planned_batches
 from trainers.common.params import Common
 
 PREFIXES = Prefixes(default=Prefix(query="query: ", document="document: "), domains={"other": Prefix(query="o: ")})
@@ -91,15 +91,16 @@ def common(**changes: object) -> Common:
 def test_steps_follow_epochs_and_limit(tmp_path: Path) -> None:
     batches = [toy_batch(toy_rows(4, seed)) for seed in range(6)]
     manifest = Manifest.read(write_toy_shards(tmp_path / "shards", batches, epochs=2))
-    assert planned_steps(manifest, common()) == 3
-    assert planned_steps(manifest, common(epochs=2)) == 6
-    assert planned_steps(manifest, common(epochs=2, steps=5)) == 5
+    assert planned_batches(manifest, common()) == range(3)
+    assert planned_batches(manifest, common(epochs=2)) == range(6)
+    assert planned_batches(manifest, common(epochs=2, steps=5)) == range(5)
+    assert planned_batches(manifest, common(skip_epochs=1, steps=2)) == range(3, 5)
     assert [epoch_of(manifest, step) for step in range(6)] == [1, 1, 1, 2, 2, 2]
 
 
 def test_more_steps_or_epochs_than_packed_are_refused_with_advice(tmp_path: Path) -> None:
     manifest = Manifest.read(write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4))]))
     with pytest.raises(InputError, match=r"epochs is 2, but the shards hold 1; lower it, or raise pack.epochs"):
-        planned_steps(manifest, common(epochs=2))
+        planned_batches(manifest, common(epochs=2))
     with pytest.raises(InputError, match=r"steps is 5, but 1 epoch\(s\) of the shards hold 1 batches"):
-        planned_steps(manifest, common(steps=5))
+        planned_batches(manifest, common(steps=5))

@@ -1,20 +1,24 @@
-"""The number of steps in a training run; step ``i`` reads training batch ``i``."""
+"""Which of the packed batches a training run reads."""
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import Manifest
 from trainers.common.params import Common
 
 
-def planned_steps(manifest: Manifest, common: Common) -> int:
-    """The number of steps that ``train.common`` requests.
+def planned_batches(manifest: Manifest, common: Common) -> range:
+    """The numbers of the batches that ``train.common`` requests, one a step.
 
     Raises:
         InputError: the shards hold fewer epochs or batches than requested, or no batches at all.
     """
-    packed = len(manifest.epochs)
-    if common.epochs > packed:
-        raise InputError(f"epochs is {common.epochs}, but the shards hold {packed}; lower it, or raise pack.epochs")
-    available = sum(epoch.batches for epoch in manifest.epochs[: common.epochs])
+    packed, skipped = len(manifest.epochs), common.skip_epochs
+    if skipped + common.epochs > packed:
+        wanted = f"epochs is {common.epochs}" + (f" after skip_epochs {skipped}" if skipped else "")
+        raise InputError(f"{wanted}, but the shards hold {packed}; lower it, or raise pack.epochs")
+    first, available = (
+        sum(epoch.batches for epoch in epochs)
+        for epochs in (manifest.epochs[:skipped], manifest.epochs[skipped:][: common.epochs])
+    )
     if common.steps is not None and common.steps > available:
         raise InputError(
             f"steps is {common.steps}, but {common.epochs} epoch(s) of the shards hold {available} "
@@ -24,9 +28,9 @@ def planned_steps(manifest: Manifest, common: Common) -> int:
         raise InputError(
             "the shards hold no batches; add pairs or lower pack.batch_size, and run the stage 'pack' again"
         )
-    return common.steps or available
+    return range(first, first + (common.steps or available))
 
 
-def epoch_of(manifest: Manifest, step: int) -> int:
-    """The epoch, counted from 1, that batch ``step`` belongs to."""
-    return sum(epoch.first_batch <= step for epoch in manifest.epochs)
+def epoch_of(manifest: Manifest, batch: int) -> int:
+    """The epoch, counted from 1, that a batch belongs to."""
+    return sum(epoch.first_batch <= batch for epoch in manifest.epochs)

@@ -14,7 +14,7 @@ from trainers.common.batches import BatchReader, TrainBatch
 from trainers.common.checkpoint import Row
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
-from trainers.common.epochs import epoch_of, planned_steps
+from trainers.common.epochs import epoch_of, planned_batches
 from trainers.common.losses import Outcome
 from trainers.common.step_loop import checkpoint_file, run_steps
 from trainers.common.train_job import TrainJob
@@ -45,12 +45,13 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
     """
     shards = ShardSet.open(job.shards)
-    steps = planned_steps(shards.manifest, job.common)
+    batches = planned_batches(shards.manifest, job.common)
+    steps = len(batches)
     reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
 
     def backward(step: int) -> Row:
-        outcome = learner.backward(reader.read(step, own_rows()))
-        epoch = epoch_of(shards.manifest, step)
+        outcome = learner.backward(reader.read(batches[step], own_rows()))
+        epoch = epoch_of(shards.manifest, batches[step])
         loss, accuracy, measures = outcome
         return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 

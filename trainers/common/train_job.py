@@ -10,7 +10,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.models import model_hash
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
-from trainers.common.epochs import planned_steps
+from trainers.common.epochs import planned_batches
 from trainers.common.job import Job, training_code, training_device
 from trainers.common.params import Common, VariantParams
 
@@ -68,7 +68,7 @@ def plan_job(
     """
     info = ModelInfo.read(start)
     shard_set = ShardSet.open(shards)
-    planned_steps(shard_set.manifest, common)
+    planned_batches(shard_set.manifest, common)
     shard_set.verify()
     settings = [common.model_dump(), params.model_dump(), info.model_dump()]
     watched = dev.fingerprint if dev else None
