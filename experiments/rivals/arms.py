@@ -9,10 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from experiments.rivals.library import TEMPERATURE, guided_loss, mined, plain, ranking_loss
+from experiments.rivals.library import TEMPERATURE, guided_loss, no_duplicates, ranking_loss
 from experiments.rivals.masks import RULES, Rule
-from experiments.rivals.orders import ORDERS, Order
+from experiments.rivals.mining import mined
+from experiments.rivals.orders import ORDERS
 from experiments.rivals.pairs import Training
+from experiments.rivals.streams import Order
 from experiments.rivals.training import Batch, Loss, pairs_only
 from trainers.common.losses import compare
 
@@ -50,8 +52,8 @@ ARMS: dict[str, Arm] = {
     "ours, margin": ordered(ORDERS["ours"], "margin"),
     "ours, no masks": ordered(ORDERS["ours"], "nothing"),
     "random, margin": ordered(ORDERS["random"], "margin"),
-    "library": Arm(batches=plain, loss=ranking_loss),
-    "library, GIST": Arm(batches=plain, loss=guided_loss),
+    "library": Arm(batches=no_duplicates, loss=ranking_loss),
+    "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
     "library, mined": Arm(batches=mined, loss=ranking_loss),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks."""

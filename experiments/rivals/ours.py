@@ -1,0 +1,52 @@
+"""Our orders, from the functions of the stages cluster and pack."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from batchwright.formats.clusters import Clusters
+from experiments.common.small_models import BASE, stretch
+from experiments.rivals.pairs import Training
+from experiments.rivals.streams import BATCH, Order, Rows, steps
+from stages.cluster.methods import METHODS
+from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_centroids
+from stages.pack.params import PackParams
+from stages.pack.plan import plan_batches
+
+
+def ours(shares: list[float], training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+    """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random."""
+    schedule = stretch(shares, epochs)
+    hard = max(1, sum(share > 0 for share in schedule))
+    by_domain = training.by_domain()
+    clusters = {
+        name: [_clusters(training, rows, seed + draw, any(schedule)) for draw in range(hard)]
+        for name, rows in by_domain.items()
+    }
+    params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
+    for batch in plan_batches(clusters, "contextual", params, seed):
+        yield by_domain[batch.domain][batch.rows]
+
+
+def after_random(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+    """Our random batches for the first half of the epochs, then another order."""
+    first = ours([0.0], training, epochs, seed)
+    for _ in range(steps(training, epochs) // 2):
+        yield next(first)
+    yield from order(training, epochs, seed)
+
+
+def over_all(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+    """Another order that takes all domains for one, so that domains meet in a batch."""
+    return order(replace(training, domains=np.full(len(training), "all")), epochs, seed)
+
+
+def _clusters(training: Training, rows: Rows, seed: int, needed: bool) -> Clusters:
+    if not needed:  # random batches only count the pairs
+        return Clusters(assignment=np.zeros(len(rows), np.int32), centroids=np.zeros((1, 2, 1), np.float32))
+    vectors = training.vectors.take(rows)
+    params = ClusterParams(vectors="surrogate", cluster_size=BATCH, iterations=BASE["cluster"]["iterations"])
+    assignment = METHODS["balanced"](vectors, params, seed)
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
