@@ -1,13 +1,13 @@
 """Random batches against the schedule from random to hard ones: README's table and picture."""
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from docs.rows import Lines, Row, read_files
-from stages.report.table import share
+from stages.report.table import share, signed
+from stages.scoring.paired import difference
 
 DOMAIN = "medquad"
 RANDOM, SCHEDULE = "random", "random, then contextual"
@@ -22,11 +22,6 @@ class Length:
     random: list[float]
     schedule: list[float]
 
-    @property
-    def differences(self) -> list[float]:
-        """Schedule minus random, paired by seed."""
-        return [ours - theirs for ours, theirs in zip(self.schedule, self.random, strict=True)]
-
 
 def read_lengths(files: Sequence[Path]) -> list[Length]:
     """Runs on ``DOMAIN``, shortest first."""
@@ -39,11 +34,9 @@ def schedule_table(files: Sequence[Path]) -> Lines:
     """One row per number of epochs: both means, and the paired difference with its standard error."""
     lines = [["epochs", "random batches", "Batchwright's schedule", "difference"]]
     for length in read_lengths(files):
-        found = length.differences
-        error = statistics.stdev(found) / math.sqrt(len(found))
+        found = difference(length.schedule, length.random)
         means = [share(statistics.mean(values)) for values in (length.random, length.schedule)]
-        mean = statistics.mean(found)
-        lines.append([str(length.epochs), *means, f"{'+' if mean > 0 else ''}{share(mean)} ± {share(error)}"])
+        lines.append([str(length.epochs), *means, signed(found.mean, found.error)])
     return lines
 
 

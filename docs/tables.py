@@ -6,7 +6,7 @@ from pathlib import Path
 
 from batchwright.core.command import command
 from docs.cost_tables import batches_table, rows_table, scores_table
-from docs.quality_tables import quality_table, results_table, runs_table, tokens_table
+from docs.quality_tables import gains_table, quality_table, results_table, runs_table, tokens_table
 from docs.rows import Lines
 from docs.schedule import schedule_table
 
@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "results": results_table,
+    "gains": gains_table,
     "batches": batches_table,
     "quality": quality_table,
     "runs": runs_table,

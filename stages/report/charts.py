@@ -1,6 +1,7 @@
 """Common parts of charts: size, colours, legend and line charts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -25,6 +26,16 @@ _LEGEND_WIDTH = 52
 def colour(batches: str | None) -> str:
     """Return the colour of these batches and of models trained on them; grey for systems that were not trained."""
     return _COLOURS["random"] if batches is None else _COLOURS.get(batches, _OTHERS)
+
+
+def dashes(batches: Iterable[str]) -> list[str]:
+    """Return a line style for each run, given its batches: it tells runs of one colour apart."""
+    drawn: Counter[str] = Counter()
+    styles = []
+    for each in map(colour, batches):
+        styles.append(DASHES[drawn[each] % len(DASHES)])
+        drawn[each] += 1
+    return styles
 
 
 def chart(draw: Callable[[Axes], None], description: str, size: tuple[float, float] = SIZE) -> Markup:

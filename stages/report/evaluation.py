@@ -20,6 +20,7 @@ class Scores(Record):
     ndcg: float = Field(alias="ndcg@10")
     mrr: float = Field(alias="mrr@10")
     recall: float = Field(alias="recall@100")
+    missing: int = Field(default=0, alias="missing_documents")
 
 
 class DomainScores(Scores):
@@ -45,9 +46,14 @@ class Evaluation:
     domains: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @property
+    def first(self) -> str:
+        """The collection that comes first: held-out queries, or a BEIR collection if there are none."""
+        return self.collections[0]
+
+    @property
     def best(self) -> tuple[str, float]:
-        """The system with the highest held-out nDCG@10, and its score."""
-        return max(self.ndcg(HELD_OUT).items(), key=lambda item: item[1])
+        """The system with the highest nDCG@10 on the first collection, and its score."""
+        return max(self.ndcg(self.first).items(), key=lambda item: item[1])
 
     def ndcg(self, collection: str) -> dict[str, float]:
         """Return the nDCG@10 of each system on a collection."""
@@ -56,6 +62,11 @@ class Evaluation:
             for system in self.systems
             if (collection, system) in self.scores
         }
+
+
+def title(collection: str) -> str:
+    """The name of a collection as tables show it."""
+    return "Held-out queries" if collection == HELD_OUT else collection
 
 
 def evaluation_files(runs: Iterable[str]) -> list[Path]:
@@ -73,8 +84,8 @@ def read_evaluation(files: Iterable[Path], *, need_tables: bool = True) -> Evalu
     for file in files:
         made_by = "baselines" if file.stem == BASELINES.stem else "evaluate"
         overall = read_record(dict[str, dict[str, Scores]], file, made_by)
-        if HELD_OUT not in overall:
-            raise InputError(f"{file}: no scores of '{HELD_OUT}'; run the stage '{made_by}' again")
+        if not any(overall.values()):
+            raise InputError(f"{file}: no scores; run the stage '{made_by}' again")
         table = file.with_suffix(".tsv")
         rows = read_rows(DomainScores, table, made_by) if need_tables or table.is_file() else []
         _merge(merged, file, overall, rows)

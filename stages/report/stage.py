@@ -6,7 +6,7 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.params import load_params
 from batchwright.core.paths import REPORT
 from batchwright.formats.runs import Runs
-from stages.report.evaluation import Evaluation, evaluation_files, read_evaluation
+from stages.report.evaluation import HELD_OUT, Evaluation, evaluation_files, read_evaluation
 from stages.report.page import render
 from stages.report.sections import SECTIONS
 from stages.report.sections.counts import Ingested, read_ingested
@@ -23,13 +23,17 @@ def main() -> str:
     with atomic_file(REPORT) as temporary:
         temporary.write_text(page, encoding="utf-8")
     system, ndcg = evaluation.best
-    return f"{REPORT}, {len(page):,} characters; best nDCG@10 on held-out queries {ndcg:.3f} ({system})"
+    return f"{REPORT}, {len(page):,} characters; best nDCG@10 on {_place(evaluation)} {ndcg:.3f} ({system})"
 
 
 def _summary(ingested: Ingested, packed: PackSummary, evaluation: Evaluation) -> Markup:
     system, ndcg = evaluation.best
     domains = f"{len(ingested.domains)} domain{'s' if len(ingested.domains) != 1 else ''}"
     batches = f"{packed.batches:,} contextual batches"
-    return Markup("{:,} pairs in {}, {}; best nDCG@10 on held-out queries <strong>{}</strong> ({}).").format(
-        ingested.pairs, domains, batches, share(ndcg), system
+    return Markup("{:,} pairs in {}, {}; best nDCG@10 on {} <strong>{}</strong> ({}).").format(
+        ingested.pairs, domains, batches, _place(evaluation), share(ndcg), system
     )
+
+
+def _place(evaluation: Evaluation) -> str:
+    return "held-out queries" if evaluation.first == HELD_OUT else evaluation.first

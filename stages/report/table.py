@@ -27,6 +27,11 @@ def share(value: float) -> str:
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
 
 
+def signed(difference: float, error: float) -> str:
+    """Format a difference with its standard error: ``+.034 ± .003``."""
+    return f"{'+' if difference > 0 else ''}{share(difference)} ± {share(error)}"
+
+
 def best_of_columns(rows: Sequence[Sequence[str]]) -> frozenset[Place]:
     """Return the cells with the highest number of each column except the first; all of them if several look equal."""
     return _best(rows, [[(row, column) for row in range(len(rows))] for column in range(1, len(rows[0]))])

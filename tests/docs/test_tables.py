@@ -6,7 +6,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from docs.tables import fill
-from tests.report.artifacts import BASELINES, scores, write_evaluation
+from tests.report.artifacts import BASELINES, scores, write_differences, write_evaluation
 
 
 def table(kind: str, *files: Path) -> list[str]:
@@ -94,7 +94,28 @@ def test_several_domains_are_counted_and_a_setting_that_lacks_some_has_gaps(tmp_
     file = tsv(tmp_path / "runs.tsv", "domains setting epochs seed ndcg@10_home ndcg@10_elsewhere", *rows)
     header, _, *shown = table("quality", file)
     assert header == "|  | birds, home | birds, elsewhere | 2 domains, home | 2 domains, elsewhere |"
-    assert shown == ["| easy | .600 ± .141 | .250 ± .000 | .100 | .200 |", "| hard | .300 | .400 |  |  |"]
+    assert shown == ["| easy | .600 | .250 | .100 | .200 |", "| hard | .300 | .400 |  |  |"]
+
+
+def test_settings_show_their_difference_to_the_first_one_paired_by_seed(tmp_path: Path):
+    rows = [f"birds easy 4 {seed} .{seed} .5" for seed in (2, 3, 4)]
+    rows += [f"birds hard 4 {seed} .{seed + 4 + seed % 2} .5" for seed in (4, 3, 2, 1)]
+    file = tsv(tmp_path / "runs.tsv", "domains setting epochs seed ndcg@10_home ndcg@10_elsewhere", *rows)
+    assert table("quality", file)[2:] == [
+        "| easy | .300 | .500 |",
+        "| hard | .700 (+.433 ± .033) | .500 (.000 ± .000) |",
+    ]
+
+
+def test_what_runs_gain_is_shown_with_the_errors_that_were_measured(tmp_path: Path):
+    runs = {"cde": {"batches": "contextual"}, "cde-random": {"batches": "random"}}
+    write_differences(tmp_path / "compare.tsv", runs, ["held_out"])
+    assert table("gains", tmp_path / "compare.tsv") == [
+        "|  | nDCG@10 | over start | over BM25 | over random batches |",
+        "| --- | --: | --: | --: | --: |",
+        "| cde | .623 | +.062 ± .004 | -.062 ± .004 | -.188 ± .004 |",
+        "| cde-random | .623 | +.064 ± .004 | -.061 ± .004 | - |",
+    ]
 
 
 def test_methods_are_compared_to_the_reference_if_there_are_enough_batches(tmp_path: Path):
@@ -121,5 +142,5 @@ def test_retrieval_by_tokens_is_shown_with_its_cost(tmp_path: Path):
     assert table("tokens", file) == [
         "| nDCG@10 by tokens retrieved | 10 | all | candidates, 100 | imputed, 100 |",
         "| --- | --: | --: | --: | --: |",
-        "| max, nfc | .600 ± .141 | .600 ± .000 | 2,000 | .500 |",
+        "| max, nfc | .600 | .600 | 2,000 | .500 |",
     ]

@@ -88,11 +88,44 @@ def write_artifacts(
         _write_batches(folder / "results/pack", policy, 0.5 - 0.3 * index)
     names = ("held_out", *collections)
     write_evaluation(folder / "results/baselines.json", BASELINES, names)
+    write_differences(folder / "results/compare.tsv", runs, names)
     for name, run in runs.items():
         write_tsv(folder / f"results/train/{name}.tsv", [_step(step, name) for step in range(30)])
+        write_dev_curve(folder, name, [])
         ndcg = {"contextual": CONTEXTUAL, "random": RANDOM}.get(run["batches"], MINED)
         shift = variants.index(run["variant"]) / 100
         write_evaluation(folder / f"results/evaluate/{name}.json", {name: ndcg + shift}, names)
+
+
+def write_dev_curve(folder: Path, run: str, ndcg: Iterable[float], every: int = 10) -> None:
+    """Write the curve of a run that was measured every so many steps, or was not watched."""
+    rows = [{"step": number * every, "ndcg@10": value} for number, value in enumerate(ndcg)]
+    write_tsv(folder / f"results/train/{run}-dev.tsv", rows)
+
+
+def write_differences(file: Path, runs: Mapping[str, Mapping[str, Any]], collections: Iterable[str]) -> None:
+    """Write what each run gains over its start, BM25 and random batches."""
+    rows = []
+    for collection in collections:
+        for place, (name, run) in enumerate(runs.items()):
+            references = {"start": "minilm, before training", "BM25": "BM25"}
+            if run["batches"] == "contextual":
+                references["random batches"] = f"{name}-random"
+            rows += [
+                {
+                    "collection": collection,
+                    "system": name,
+                    "over": over,
+                    "reference": reference,
+                    "queries": 2468,
+                    "ndcg@10": CONTEXTUAL,
+                    "difference": 0.0625 - number / 8 + place / 1000,
+                    "error": 0.004,
+                    "p": 0.5,
+                }
+                for number, (over, reference) in enumerate(references.items())
+            ]
+    write_tsv(file, rows)
 
 
 def write_evaluation(file: Path, systems: Mapping[str, float], collections: Iterable[str] = ("held_out",)) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from stages.report.sections import SECTIONS
-from tests.report.artifacts import DOMAINS, write_artifacts, write_tokens, write_trials
+from tests.report.artifacts import DOMAINS, write_artifacts, write_dev_curve, write_tokens, write_trials
 from tests.report.reader import Reader, page_in, section_of
 
 Report = Callable[[], str]
@@ -24,11 +24,13 @@ def test_the_page_has_all_sections_with_content_in_order(tmp_path: Path, make_re
     assert '<html lang="en">' in page
     assert "<title>Batchwright report</title>" in page
     write_artifacts(tmp_path, variants=("seed", "xtr"), pretrained=("seed",), by_tokens=("xtr",))
+    write_dev_curve(tmp_path, "seed", [0.25, 0.5])
     write_tokens(tmp_path, "xtr")
     write_trials(tmp_path / "experiments/cde/home.tsv")
     make_report()
-    assert re.findall(r'<section id="(\w+)"', page_in(tmp_path)) == ALWAYS + SOMETIMES
-    assert len(SECTIONS) == len(ALWAYS + SOMETIMES)
+    expected = [*ALWAYS[:-1], "learning", ALWAYS[-1], *SOMETIMES]
+    assert re.findall(r'<section id="(\w+)"', page_in(tmp_path)) == expected
+    assert len(SECTIONS) == len(expected)
 
 
 def test_the_page_starts_with_a_summary(tmp_path: Path, make_report: Report):
@@ -67,7 +69,7 @@ def test_user_text_is_escaped(tmp_path: Path, make_report: Report):
     make_report()
     reader = Reader(page_in(tmp_path))
     assert not reader.tags.keys() & {"script", "i", "b"}
-    assert [DOMAINS[1], "40", "4", "43", "39"] in reader.rows
+    assert [DOMAINS[1], "40", "0", "4", "43", "39"] in reader.rows
 
 
 def test_the_page_is_self_contained(tmp_path: Path, make_report: Report):

@@ -1,5 +1,6 @@
 """Results: one row and one bar per system."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_collections_are_named_with_their_number_of_queries(tmp_path: Path, make
     write_artifacts(tmp_path, ("scifact",))
     make_report()
     rows = Reader(page_in(tmp_path)).rows
-    assert rows[:2] == [
+    assert rows[4:6] == [
         ["", "Held-out queries (2,468)", "scifact (1,234)"],
         ["System", *["nDCG@10", "MRR@10", "Recall@100"] * 2],
     ]
@@ -43,7 +44,7 @@ def test_collections_are_named_with_their_number_of_queries(tmp_path: Path, make
 def test_the_best_of_each_column_is_bold_and_no_other(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, ("scifact",))
     make_report()
-    table = page_in(tmp_path).split("<tbody>")[1].split("</tbody>")[0]
+    table = page_in(tmp_path).split("<tbody>")[2].split("</tbody>")[0]
     rows = re.findall("<tr>.*</tr>", table)
     assert {row.count("<strong>") for row in rows if ">biencoder</th>" in row} == {6}
     assert not any("<strong>" in row for row in rows if ">biencoder</th>" not in row)
@@ -55,8 +56,9 @@ def test_systems_have_one_row_each_baselines_first_then_runs_in_the_order_of_the
     write_artifacts(tmp_path, ("scifact",), ("seed", "cde"), mined=("mined-1",))
     make_report()
     section = section_of(page_in(tmp_path), "results")
-    rows = Reader(section).rows
+    gained, rows = (Reader(part).rows for part in section.split("</table>", 1))
     systems = [*BASELINES, "seed", "seed-random", "cde", "cde-random", "seed-mined-1"]
+    assert [row[0] for row in gained[2:]] == systems[len(BASELINES) :]
     assert [row[0] for row in rows[2 : 2 + len(systems)]] == systems
     assert ["Domain", *systems] in rows
     for chart in section.split("<svg")[1:]:
@@ -102,7 +104,36 @@ def test_systems_evaluated_on_different_queries_are_refused(tmp_path: Path):
         read_evaluation([tmp_path / "cde.json", tmp_path / "xtr.json"])
 
 
-def test_an_evaluation_without_held_out_queries_is_refused(tmp_path: Path):
-    write_evaluation(tmp_path / "cde.json", {"cde": 0.6}, ("scifact",))
-    with pytest.raises(InputError, match=r"cde\.json: no scores of 'held_out'; run the stage 'evaluate' again"):
+def test_without_held_out_queries_the_first_collection_takes_their_place(tmp_path: Path):
+    write_evaluation(tmp_path / "cde.json", {"cde": 0.6, "xtr": 0.5}, ("scifact", "arguana"))
+    evaluation = read_evaluation([tmp_path / "cde.json"])
+    assert (evaluation.first, evaluation.best) == ("scifact", ("cde", 0.6))
+
+
+def test_an_evaluation_without_scores_is_refused(tmp_path: Path):
+    (tmp_path / "cde.json").write_text("{}")
+    with pytest.raises(InputError, match=r"cde\.json: no scores; run the stage 'evaluate' again"):
         read_evaluation([tmp_path / "cde.json"])
+
+
+def test_relevant_documents_that_are_missing_are_told(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    file = tmp_path / "results/evaluate/biencoder.json"
+    found = json.loads(file.read_text())
+    found["scifact"]["biencoder"]["missing_documents"] = 1234
+    file.write_text(json.dumps(found))
+    make_report()
+    assert "1,234 relevant documents of scifact are not in its corpus" in section_of(page_in(tmp_path), "results")
+
+
+def test_differences_are_shown_with_their_standard_errors(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path, ("scifact",))
+    make_report()
+    rows = Reader(section_of(page_in(tmp_path), "results")).rows
+    gains = ["over start", "over BM25", "over random batches"]
+    assert rows[:4] == [
+        ["", "Held-out queries (2,468)", "scifact (2,468)"],
+        ["Run", *["nDCG@10", *gains] * 2],
+        ["biencoder", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2],
+        ["biencoder-random", *[".623", "+.064 ± .004", "-.061 ± .004", "-"] * 2],
+    ]

@@ -1,6 +1,5 @@
 """Curves: how the training of every run went."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -65,13 +64,11 @@ def _charts(variant: str, runs: Mapping[str, Run]) -> dict[str, Markup]:
 
 def _draw(axes: Axes, curves: Mapping[str, Sequence[Step]], batches: Mapping[str, str], measure: str) -> None:
     axes.set(xlabel="step")
-    drawn: Counter[str] = Counter()
-    for run, steps in curves.items():
+    styles = charts.dashes(batches[run] for run in curves)
+    for (run, steps), dashes in zip(curves.items(), styles, strict=True):
         numbers = [step.step for step in steps]
         values = np.array([getattr(step, measure) for step in steps])
         colour = charts.colour(batches[run])
-        dashes = charts.DASHES[drawn[colour] % len(charts.DASHES)]  # tells runs on the same batches apart
-        drawn[colour] += 1
         axes.plot(numbers, values, color=colour, linewidth=0.7, alpha=0.4)
         axes.plot(numbers, _smooth(values), dashes, color=colour, linewidth=2, label=run)
     charts.legend_above(axes)

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from batchwright.core.params import load_params
 from batchwright.formats.runs import Runs
 from stages.report import charts
-from stages.report.evaluation import HELD_OUT, Evaluation, evaluation_files, read_evaluation
+from stages.report.differences import differences_table, read_differences
+from stages.report.evaluation import Evaluation, evaluation_files, read_evaluation, title
 from stages.report.section import Section, show_charts, show_long_table, show_table
 from stages.report.table import NONE, Table, best_of_columns, best_of_rows, share
 
@@ -19,17 +20,22 @@ def section() -> Section:
     """Return tables and bar charts of all systems, baselines first."""
     runs = load_params("runs", Runs).root
     evaluation = read_evaluation(evaluation_files(runs))
+    by_domain = results_by_domain(evaluation)
     batches = {name: run.batches for name, run in runs.items()}
     return Section(
         id="results",
         title="Results",
         intro="Higher is better in every column, and the best value is bold. What a run gains over the model it starts "
         "from (“before training”) comes from training; what it gains over the run on random batches comes from the "
-        "batches.",
+        "batches. A difference of less than two standard errors may be chance.",
         parts=[
-            show_table(results_table(evaluation), "Retrieval by system, with the number of queries in brackets"),
-            show_charts({_title(name): _bars(evaluation, name, batches) for name in evaluation.collections}),
-            show_long_table(results_by_domain(evaluation), "nDCG@10 on held-out queries by domain"),
+            show_table(
+                differences_table(read_differences()),
+                "What each run gains in nDCG@10 ± standard error, paired by query; the number of queries in brackets",
+            ),
+            show_table(results_table(evaluation), _caption(evaluation)),
+            show_charts({title(name): _bars(evaluation, name, batches) for name in evaluation.collections}),
+            *([show_long_table(by_domain, "nDCG@10 on held-out queries by domain")] if by_domain.rows else []),
         ],
     )
 
@@ -46,7 +52,7 @@ def results_table(evaluation: Evaluation) -> Table:
     counts = {name: f" ({count:,})" for name, count in evaluation.queries.items()}
     return Table(
         header=["System", *MEASURES * len(evaluation.collections)],
-        groups=[("", 1), *((_title(name) + counts.get(name, ""), 3) for name in evaluation.collections)],
+        groups=[("", 1), *((title(name) + counts.get(name, ""), 3) for name in evaluation.collections)],
         rows=rows,
         best=best_of_columns(rows),
     )
@@ -79,9 +85,14 @@ def draw_bars(axes: Axes, scores: Mapping[str, float], batches: Mapping[str, str
 
 def _bars(evaluation: Evaluation, collection: str, batches: Mapping[str, str]) -> Markup:
     scores = evaluation.ndcg(collection)
-    description = f"Bar chart of the nDCG@10 of each system: {_title(collection)}."
+    description = f"Bar chart of the nDCG@10 of each system: {title(collection)}."
     return charts.chart(lambda axes: draw_bars(axes, scores, batches), description, (5.0, bars_height(scores)))
 
 
-def _title(collection: str) -> str:
-    return "Held-out queries" if collection == HELD_OUT else collection
+def _caption(evaluation: Evaluation) -> str:
+    missing = {name: scores.missing for (name, _), scores in evaluation.scores.items() if scores.missing}
+    told = "".join(
+        f"; {count:,} relevant documents of {name} are not in its corpus and count as not found"
+        for name, count in missing.items()
+    )
+    return f"Retrieval by system, with the number of queries in brackets{told}"

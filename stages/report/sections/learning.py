@@ -1,0 +1,89 @@
+"""Learning: how retrieval quality grows with the steps of training."""
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from pydantic import Field
+
+from batchwright.core.params import load_params
+from batchwright.core.paths import RESULTS
+from batchwright.formats.runs import Run, Runs
+from stages.report import charts
+from stages.report.differences import read_differences
+from stages.report.records import Record, read_rows
+from stages.report.section import Section, show_charts, show_table
+from stages.report.table import NONE, Table, share
+
+RANDOM = "random batches"
+"""The reference, in ``results/compare.tsv``, whose end other runs should reach earlier."""
+
+
+class DevStep(Record):
+    """One row of ``results/train/RUN-dev.tsv``."""
+
+    step: int
+    ndcg: float = Field(alias="ndcg@10")
+
+
+Curves = Mapping[str, Sequence[DevStep]]
+
+
+def section() -> Section | None:
+    """Return a chart per variant with one line per run, and the steps that runs take to where random batches end."""
+    runs = load_params("runs", Runs).root
+    curves = {name: found for name in runs if (found := read_dev_curve(name))}
+    if not curves:
+        return None
+    controls = {row.system: row.reference for row in read_differences() if row.over == RANDOM}
+    table = steps_table(curves, controls)
+    return Section(
+        id="learning",
+        title="Quality by step",
+        intro="nDCG@10 on dev queries, which neither training nor the results have seen; step 0 is before training.",
+        parts=[
+            show_charts({variant: _chart(variant, curves, runs) for variant in _variants(curves, runs)}),
+            *([show_table(table, "Steps to reach what random batches reach at their end")] if table.rows else []),
+        ],
+    )
+
+
+def read_dev_curve(run: str) -> list[DevStep]:
+    """Read the measures of a run in training; there are none if it was not watched."""
+    return read_rows(DevStep, RESULTS / "train" / f"{run}-dev.tsv", made_by="train")
+
+
+def steps_table(curves: Curves, controls: Mapping[str, str]) -> Table:
+    """Return one row per run that has a control: both ends, and the first step at the control's end or above."""
+    rows = []
+    for run, control in controls.items():
+        if run in curves and control in curves:
+            end = curves[control][-1]
+            reached = steps_to(curves[run], end.ndcg)
+            cells = [NONE, NONE] if reached is None else [f"{reached:,}", share(reached / end.step)]
+            rows.append([run, share(curves[run][-1].ndcg), control, share(end.ndcg), f"{end.step:,}", *cells])
+    header = ["Run", "at its end", "Random batches", "at their end", "their steps", "steps to there", "share of theirs"]
+    return Table(header=header, rows=rows, words=frozenset({0, 2}))
+
+
+def steps_to(curve: Sequence[DevStep], ndcg: float) -> int | None:
+    """Return the first measured step with this nDCG@10 or more, None if there is none."""
+    return next((each.step for each in curve if each.ndcg >= ndcg), None)
+
+
+def _variants(curves: Curves, runs: Mapping[str, Run]) -> list[str]:
+    return list(dict.fromkeys(runs[name].variant for name in curves))
+
+
+def _chart(variant: str, curves: Curves, runs: Mapping[str, Run]) -> Markup:
+    own = {name: curve for name, curve in curves.items() if runs[name].variant == variant}
+
+    def draw(axes: Axes) -> None:
+        axes.set(xlabel="step", ylabel="nDCG@10, dev queries")
+        for (name, curve), dashes in zip(own.items(), charts.dashes(runs[each].batches for each in own), strict=True):
+            colour = charts.colour(runs[name].batches)
+            places, values = [each.step for each in curve], [each.ndcg for each in curve]
+            axes.plot(places, values, dashes, color=colour, linewidth=2, marker="o", markersize=3, label=name)
+        charts.legend_above(axes)
+
+    return charts.chart(draw, f"Curves of nDCG@10 on dev queries in the training of {variant}: {' and '.join(own)}.")
