@@ -117,7 +117,7 @@ def _mask(
     sums = queries + documents
     sums /= np.linalg.norm(sums, axis=1, keepdims=True)
     mask = mask_of(negatives.false(slice(None), queries @ documents.T, sums @ sums.T), positives)
-    masked_by(mask, positives, negatives.document_class)
+    masked_by(mask, positives, np.zeros_like(positives), negatives.document_class)
     return mask, positives
 
 

@@ -1,7 +1,7 @@
-"""Negatives: the scores and classes that determine false negatives among a domain's training pairs, the pairs that
-the filter kept, and the mined hard negatives."""
+"""Negatives: the scores, classes and judgements that determine false negatives among a domain's training pairs, the
+pairs that the filter kept, and the mined hard negatives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,11 @@ class Negatives:
     ``query_class``, ``document_class`` ``(N,)`` int32: duplicate texts have the same class.
     ``kept`` ``(N,)`` bool: whether the pair passed the consistency filter.
     ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 means none.
+    ``judged`` ``(J, 2)`` int32: query and document classes that someone judged and that are paired in no row, sorted.
+    ``relevant`` ``(J,)`` bool: whether that document answers that query.
 
-    The known positives of a query are the document classes paired with its query class in any row.
+    The known positives of a query are the document classes paired with its query class in any row, and those judged to
+    answer it.
     """
 
     scores: NDArray[np.float32]
@@ -37,6 +40,8 @@ class Negatives:
     document_class: NDArray[np.int32]
     kept: NDArray[np.bool_]
     mined: NDArray[np.int32]
+    judged: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), np.int32))
+    relevant: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -63,22 +68,40 @@ class Negatives:
         np.save(target / "document_class.npy", self.document_class.astype(np.int32))
         np.save(target / "kept.npy", self.kept.astype(np.bool_))
         np.save(target / "mined.npy", self.mined.astype(np.int32))
+        np.save(target / "judged.npy", self.judged.astype(np.int32))
+        np.save(target / "relevant.npy", self.relevant.astype(np.bool_))
 
     @classmethod
     def read(cls, folder: Path, domain: str, pairs: int) -> "Negatives":
-        """Read the arrays of a domain that has ``pairs`` training pairs."""
+        """Read the arrays of a domain that has ``pairs`` training pairs.
+
+        Raises:
+            InputError: an array is missing or damaged, or refers to a row or class that is not there.
+        """
         target = folder / file_stem(domain)
         mined = read_array(target / "mined.npy", np.int32, (pairs, None), made_by="filter")
         if mined.size and not -1 <= mined.min() <= mined.max() < pairs:
             raise InputError(
                 f"{target}/mined.npy: refers to a row outside the {pairs} training pairs; run the stage 'filter' again"
             )
+        query_class, document_class = (
+            read_array(target / f"{side}_class.npy", np.int32, (pairs,), made_by="filter")
+            for side in ("query", "document")
+        )
+        judged = read_array(target / "judged.npy", np.int32, (None, 2), made_by="filter")
+        highest = query_class.max(initial=-1), document_class.max(initial=-1)
+        if ((judged < 0) | (judged > highest)).any():
+            raise InputError(
+                f"{target}/judged.npy: refers to a class that no training pair has; run the stage 'filter' again"
+            )
         return cls(
             scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
             thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),
             likeness=np.float32(read_array(target / "likeness.npy", np.float32, (), made_by="filter")),
-            query_class=read_array(target / "query_class.npy", np.int32, (pairs,), made_by="filter"),
-            document_class=read_array(target / "document_class.npy", np.int32, (pairs,), made_by="filter"),
+            query_class=query_class,
+            document_class=document_class,
             kept=read_array(target / "kept.npy", np.bool_, (pairs,), made_by="filter"),
             mined=mined,
+            judged=judged,
+            relevant=read_array(target / "relevant.npy", np.bool_, (len(judged),), made_by="filter"),
         )

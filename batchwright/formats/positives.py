@@ -1,4 +1,4 @@
-"""Known positives: the documents of all training pairs that have the same query, or a duplicate of it."""
+"""Which documents answer which queries: by the training pairs, where duplicates count as one, and by judgements."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,26 +6,26 @@ from numpy.typing import NDArray
 from batchwright.formats.negatives import Negatives
 
 
-class KnownPositives:
+class Relation:
     """Looks up the document classes of a query class, and the query classes of a document class."""
 
-    def __init__(self, negatives: Negatives) -> None:
-        self._documents = _Edges(negatives.query_class, negatives.document_class)
-        self._queries = _Edges(negatives.document_class, negatives.query_class)
+    def __init__(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> None:
+        self._documents = _Edges(query_class, document_class)
+        self._queries = _Edges(document_class, query_class)
 
     def count(self, query_class: NDArray[np.int32]) -> NDArray[np.int64]:
         """Number of document classes of each query class, ``(n,)``."""
         return self._documents.count(query_class)
 
     def contains(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether each document is a known positive of its query; the arguments are broadcast."""
+        """Whether each document is related to its query; the arguments are broadcast."""
         return self._documents.contains(query_class, document_class)
 
     def among(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Matrix ``(B, B)``: whether document j is a known positive of query i.
+        """Matrix ``(B, B)``: whether document j is related to query i.
 
-        Enumerates known positives instead of testing every cell, and does so from the side that has fewer of
-        them: a single query may have a million documents.
+        Enumerates what is related instead of testing every cell, and does so from the side that has fewer: a single
+        query may have a million documents.
         """
         queries, row = np.unique(query_class, return_inverse=True)
         documents, column = np.unique(document_class, return_inverse=True)
@@ -34,33 +34,54 @@ class KnownPositives:
         return np.ascontiguousarray(self._queries.among(documents, query_class)[column].T)
 
 
+class KnownPositives(Relation):
+    """The documents paired with a query, or with a duplicate of it, in any row, and those judged to answer it."""
+
+    def __init__(self, negatives: Negatives) -> None:
+        answers = negatives.judged[negatives.relevant]
+        super().__init__(
+            np.concatenate([negatives.query_class, answers[:, 0]]),
+            np.concatenate([negatives.document_class, answers[:, 1]]),
+        )
+
+
+def judged(negatives: Negatives, *, relevant: bool) -> Relation:
+    """Return what judgements say beyond the training pairs: the documents that answer a query, or those that do not."""
+    return Relation(*negatives.judged[negatives.relevant == relevant].T)
+
+
 class _Edges:
     """Sorted pairs of classes, in which the ``right`` classes of a ``left`` class are contiguous."""
 
     def __init__(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> None:
-        self._edges = np.unique(_join(left, right))
+        # The last edge stands for none, so that there always is one to compare with.
+        self._edges = np.append(np.unique(_join(left, right)), np.iinfo(np.int64).max)
         self._starts = np.searchsorted(self._edges, np.arange(left.max(initial=-1) + 2, dtype=np.int64) << 32)
 
     def count(self, left: NDArray[np.int32]) -> NDArray[np.int64]:
-        counts: NDArray[np.int64] = self._starts[left + 1] - self._starts[left]
+        counts: NDArray[np.int64] = self._start(left + 1) - self._start(left)
         return counts
 
     def contains(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.bool_]:
         edges = _join(left, right)
-        places = np.minimum(np.searchsorted(self._edges, edges), len(self._edges) - 1)
-        found: NDArray[np.bool_] = self._edges[places] == edges
+        found: NDArray[np.bool_] = self._edges[np.searchsorted(self._edges, edges)] == edges
         return found
 
     def among(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Matrix ``(len(left), len(right))``: whether there is an edge."""
         counts = self.count(left)
-        ends = self._edges[_ranges(self._starts[left], counts)].astype(np.int32)
+        ends = self._edges[_ranges(self._start(left), counts)].astype(np.int32)
         order = np.argsort(right, kind="stable")
         first, last = (np.searchsorted(right[order], ends, side) for side in ("left", "right"))
         found = np.zeros((len(left), len(right)), dtype=bool)
         owners = np.repeat(np.arange(len(left)), counts)
         found[np.repeat(owners, last - first), order[_ranges(first, last - first)]] = True
         return found
+
+    def _start(self, left: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the place of the first edge of each class; a class above all that have edges has none."""
+        starts: NDArray[np.int64] = self._starts[np.minimum(left, len(self._starts) - 1)]
+        return starts
 
 
 def _join(left: NDArray[np.int32], right: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.positives import KnownPositives
+from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import MOST_RANKS, FilterParams, MineParams
 from stages.filter.rules import ROUNDING
@@ -38,7 +38,7 @@ def judge_by_rank(
     depth = max(ranks or 0 for ranks in wanted)
     if not depth:
         return negatives
-    known = KnownPositives(negatives)
+    known, irrelevant = KnownPositives(negatives), judged(negatives, relevant=False)
     documents = np.unique(negatives.document_class, return_index=True)[1]
     kept = negatives.kept.copy()
     mined = np.full((len(negatives), params.mine.count if params.mine else 0), -1, dtype=np.int32)
@@ -49,6 +49,7 @@ def judge_by_rank(
         if params.mine:
             draws = rng.random((len(ranking.rows), depth)) if params.mine.sample else None
             false = negatives.false(block, ranking.scores, vectors.likeness(block, ranking.rows))
+            false &= ~irrelevant.contains(negatives.query_class[block][:, None], negatives.document_class[ranking.rows])
             mined[block] = hard_negatives(ranking, false, params.mine, draws)
     return replace(negatives, kept=kept, mined=mined)
 

@@ -1,4 +1,4 @@
-"""Compute each domain's scores, thresholds, duplicate classes and hard negatives."""
+"""Compute each domain's scores, thresholds, duplicate classes, judged cells and hard negatives."""
 
 from pathlib import Path
 
@@ -17,37 +17,48 @@ from stages.by_domain import Metrics, publish_domains
 from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes
 from stages.filter.doubtful import doubtful
+from stages.filter.judgements import read_judgements
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import thresholds
+from stages.filter.verdicts import NOTHING, Matched, match_all, verdicts
 
 OUTPUT = RESULTS / "filter.json"
+JUDGEMENTS = RESULTS / "judgements.json"
 
 
 def main() -> str:
-    """Write ``data/negatives``, and a summary of each domain to ``results/filter.json``."""
+    """Write ``data/negatives``, a summary of each domain to ``results/filter.json``, and of judgements beside it."""
     params = load_params("filter", FilterParams)
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
+    files = [Path(file) for file in params.judgements]
+    judgements = read_judgements(files, params.judged_positive)
+    matched, unmatched = match_all(judgements, PAIRS) if files else ({}, 0)
 
     def work(domain: str, folder: Path) -> Metrics:
         rng = np.random.default_rng([seed, int(content_id(domain), 16)])
-        negatives, found = _judge_domain(domain, store, params, rng)
+        negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng)
         negatives.write(folder, domain)
         return found
 
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     settings = params.model_dump(), seed
-    metrics = publish_domains("filter", work, source, settings, [store.description], pairs=PAIRS, output=NEGATIVES)
+    inputs = [store.description, *files]
+    metrics = publish_domains("filter", work, source, settings, inputs, pairs=PAIRS, output=NEGATIVES)
     write_json(OUTPUT, metrics)
+    write_json(JUDGEMENTS, {"read": len(judgements), "unmatched": unmatched})
     pairs = sum(domain["pairs"] for domain in metrics.values())
     dropped, weak = (sum(domain[name] for domain in metrics.values()) for name in ("dropped", "doubtful"))
     counts = f"{pairs:,} pairs of {len(metrics)} domains"
-    return f"{counts} scored by '{params.vectors}', {weak:,} doubtful, {dropped:,} dropped"
+    said = f"{counts} scored by '{params.vectors}', {weak:,} doubtful, {dropped:,} dropped"
+    if not files:
+        return said
+    return f"{said}; {unmatched:,} of {len(judgements):,} judgements are about no domain's training pairs"
 
 
 def _judge_domain(
-    domain: str, store: VectorStore, params: FilterParams, rng: np.random.Generator
+    domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator
 ) -> tuple[Negatives, Metrics]:
     pairs = read_pairs(PAIRS, domain, "train")
     vectors = store.of(domain).of_pairs(pairs)
@@ -55,6 +66,7 @@ def _judge_domain(
     query_class, document_class = (
         duplicate_classes(pairs[side].to_pylist(), params.near_duplicates) for side in ("query", "document")
     )
+    judged, relevant, overruled = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng)
     negatives = Negatives(
         scores=scores,
@@ -64,9 +76,12 @@ def _judge_domain(
         document_class=document_class,
         kept=~weak if params.drop_doubtful else np.ones(len(scores), dtype=bool),
         mined=np.empty((len(scores), 0), dtype=np.int32),
+        judged=judged,
+        relevant=relevant,
     )
     negatives = judge_by_rank(vectors, negatives, params, rng)
-    return negatives, {**_describe(negatives), "doubtful": int(np.count_nonzero(weak))}
+    counts = {"doubtful": int(np.count_nonzero(weak)), "judgements_overruled": overruled}
+    return negatives, {**_describe(negatives), **counts}
 
 
 def _likeness(
@@ -94,4 +109,6 @@ def _describe(negatives: Negatives) -> Metrics:
         "dropped": int(np.count_nonzero(~negatives.kept)),
         "mined": int(np.count_nonzero(negatives.mined >= 0)),
         "mined_missing": int(np.count_nonzero(negatives.mined < 0)),
+        "judged_relevant": int(np.count_nonzero(negatives.relevant)),
+        "judged_irrelevant": int(np.count_nonzero(~negatives.relevant)),
     }

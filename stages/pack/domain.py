@@ -1,17 +1,18 @@
 """One domain as packing reads it: its training pairs, their vectors and the data for masks."""
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.positives import KnownPositives
+from batchwright.formats.positives import KnownPositives, Relation, judged
 from batchwright.formats.shards import SHARD_SCHEMA, pack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.pack.hardness import measure
-from stages.pack.masks import mask_of, masked_by
+from stages.pack.masks import mask_of, masked_by, rows_mostly_masked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,24 +21,33 @@ class Domain:
 
     pairs: pa.Table
     negatives: Negatives
-    known: KnownPositives
     vectors: PairVectors
     surrogate: PairVectors
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[pa.RecordBatch, dict[str, float]]:
-        """Return the training batch of ``rows`` ``(B,)`` with its mask, and its hardness and masked share by reason."""
+        """Return the training batch of ``rows`` ``(B,)`` with its mask, and its measures.
+
+        These are its hardness, its masked share by reason, and the number of rows that are mostly masked.
+        """
         table = self.pairs.take(rows)
         similarities = _similarities(self.vectors, rows)
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
-        document_class = self.negatives.document_class[rows]
-        known = self.known.among(self.negatives.query_class[rows], document_class)
+        query_class, document_class = self.negatives.query_class[rows], self.negatives.document_class[rows]
+        known, relevant, irrelevant = (each.among(query_class, document_class) for each in self._relations)
         sums = self.surrogate.sums(rows)
-        mask = mask_of(self.negatives.false(rows, scores, sums @ sums.T), known)
+        mask = mask_of(self.negatives.false(rows, scores, sums @ sums.T) & ~irrelevant, known)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
-        reasons = {f"masked_{reason}": share for reason, share in masked_by(mask, known, document_class).items()}
+        shares = masked_by(mask, known, relevant, document_class)
+        reasons = {f"masked_{reason}": share for reason, share in shares.items()}
+        rows_lost = {"rows_mostly_masked": rows_mostly_masked(mask)}
         record_batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
-        return record_batch, {**asdict(measure(similarities, mask)), **reasons}
+        return record_batch, {**asdict(measure(similarities, mask)), **reasons, **rows_lost}
+
+    @cached_property
+    def _relations(self) -> tuple[Relation, ...]:
+        """Known positives, and what only judgements say: which documents answer a query, and which do not."""
+        return KnownPositives(self.negatives), *(judged(self.negatives, relevant=each) for each in (True, False))
 
     def _hard_negatives(self, table: pa.Table, rows: NDArray[np.int64]) -> pa.Array:
         """Return each pair's hard negatives from the source, followed by the mined ones that are not among them."""

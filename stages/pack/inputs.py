@@ -10,7 +10,6 @@ from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import Clusters, read_draws
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, read_pairs
-from batchwright.formats.positives import KnownPositives
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
@@ -49,7 +48,6 @@ def open_inputs() -> Inputs:
         opened[name] = Domain(
             pairs=pairs,
             negatives=negatives,
-            known=KnownPositives(negatives),
             vectors=vectors,
             surrogate=vectors if one_model else stores["surrogate"].of(name).of_pairs(pairs),
         )

@@ -12,6 +12,7 @@ from batchwright.core.fingerprint import content_id
 from batchwright.formats.clusters import Clusters
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
+from stages.pack.recipe import Recipe
 
 Draws = Mapping[str, Sequence[Clusters]]
 """One or more clusterings of each domain."""
@@ -26,22 +27,28 @@ class Batch:
     rows: NDArray[np.int64]
 
 
-def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) -> list[Batch]:
+def plan_batches(
+    clusters: Draws, policy: str, params: PackParams, seed: int, recipes: Mapping[str, Recipe] | None = None
+) -> list[Batch]:
     """Return the batches of all epochs in training order; within an epoch, the batches of all domains are shuffled.
 
-    Random draws are seeded by domain and epoch, so that adding a domain does not change the batches of another.
+    Random draws are seeded by domain and epoch, so that adding a domain does not change the batches of another. The
+    shares of ``recipes`` hold for their domains, ``params.cluster_share`` for others; ``auto`` without a recipe is
+    random.
 
     Raises:
         InputError: a domain cannot fill one batch, a weight names an unknown domain, or no batch is left.
     """
     _check_weights(clusters, params.weights)
     clusters = _with_pairs(clusters, params.batch_size)
+    given = [0.0] if params.cluster_share == "auto" else params.cluster_share
+    shares = {domain: recipe.shares for domain, recipe in (recipes or {}).items()}
     batches = []
     for epoch in range(params.epochs):
         of_epoch = [
             Batch(epoch=epoch, domain=domain, rows=rows)
             for domain, draws in sorted(clusters.items())
-            for rows in _batches_of_domain(draws, policy, params, epoch, (seed, domain))
+            for rows in _batches_of_domain(draws, policy, params, (seed, domain, epoch), shares.get(domain, given))
         ]
         batches += [of_epoch[place] for place in _rng(seed, policy, epoch, "").permutation(len(of_epoch))]
     if not batches:
@@ -50,12 +57,12 @@ def plan_batches(clusters: Draws, policy: str, params: PackParams, seed: int) ->
 
 
 def _batches_of_domain(
-    draws: Sequence[Clusters], policy: str, params: PackParams, epoch: int, named: tuple[int, str]
+    draws: Sequence[Clusters], policy: str, params: PackParams, named: tuple[int, str, int], shares: Sequence[float]
 ) -> Iterator[NDArray[np.int64]]:
     """Yield a domain's batches of one epoch; its weight is the number of passes, of which the last may be partial."""
-    seed, domain = named
+    seed, domain, epoch = named
     weight = params.weights.get(domain, 1.0)
-    share = params.cluster_share[min(epoch, len(params.cluster_share) - 1)]
+    share = shares[min(epoch, len(shares) - 1)]
     passes = math.ceil(weight)
     for number in range(passes):
         rng = _rng(seed, policy, epoch, domain, number)

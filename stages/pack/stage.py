@@ -17,11 +17,15 @@ from stages.pack.inputs import open_inputs
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 from stages.pack.policies import POLICIES
+from stages.pack.recipe import choose_recipes
 from stages.pack.summary import mean_measures, summarise_domains, summarise_epochs
 from stages.pack.write import remove_ledgers, write_shards
 
 OUTPUT = RESULTS / "pack"
 MOSTLY = 0.9
+"""A domain is named if more than this share of its negatives is masked."""
+MANY = 0.01
+"""A domain is named if more than this share of its rows have more than half of their negatives masked."""
 
 
 def main(policy: str) -> str:
@@ -32,7 +36,8 @@ def main(policy: str) -> str:
     seed = load_params("base", Base).seed
     inputs = open_inputs()
     kept = {domain: draws[0].assignment != NONE for domain, draws in inputs.clusters.items()}
-    batches = plan_batches(inputs.clusters, policy, params, seed)
+    recipes = choose_recipes(inputs, params, seed) if policy == "contextual" else {}
+    batches = plan_batches(inputs.clusters, policy, params, seed, recipes)
     parts = scratch("pack", fingerprint(policy, params.model_dump(), seed, inputs.fingerprint))
     shards, rows = write_shards(batches, inputs.domains, params.batches_per_shard, parts)
     manifest = Manifest(
@@ -49,21 +54,30 @@ def main(policy: str) -> str:
     left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
     metrics = {"batches": len(batches), "pairs": manifest.rows, "left_over": left_over, **mean_measures(rows)}
     metrics["domains"] = summarise_domains(rows)
+    for domain, recipe in recipes.items():
+        metrics["domains"][domain] |= {"cluster_share": recipe.shares, "because": recipe.reason}
     manifest.write(parts)
     remove_ledgers(parts)
     publish_dir(parts, SHARDS / policy)
     write_tsv(OUTPUT / f"{policy}.tsv", rows)
     write_json(OUTPUT / f"{policy}.json", metrics)
-    _warn_of_masked(policy, metrics["domains"])
+    _warn_of_masked(policy, metrics["domains"], params.batch_size)
     return (
         f"{len(batches):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
         f"{metrics['masked_share']:.2%} masked, {left_over:,} pairs left over"
     )
 
 
-def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]]) -> None:
+def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]], batch_size: int) -> None:
     for domain, measures in domains.items():
+        rows, lost = measures["batches"] * batch_size, measures["rows_mostly_masked"]
         if measures["masked_share"] > MOSTLY:
             masked = f"{measures['masked_share'] * 100:.0f}% of the negatives of '{domain}' are masked"
-            reasons = f"see {OUTPUT}/{policy}.json for the reasons"
-            print(f"pack: warning: {masked}, so it adds next to nothing to training; {reasons}", file=sys.stderr)
+            _warn(policy, f"{masked}, so it adds next to nothing to training")
+        elif lost > MANY * rows:
+            masked = f"{lost:,} of {rows:,} rows of '{domain}' have more than half of their negatives masked"
+            _warn(policy, f"{masked}, so they add little to training")
+
+
+def _warn(policy: str, what: str) -> None:
+    print(f"pack: warning: {what}; see {OUTPUT}/{policy}.json for the reasons", file=sys.stderr)

@@ -50,11 +50,18 @@ def _times_packed(batches: Sequence[Batch], pairs: Mapping[str, NDArray[np.bool_
 
 
 def summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the number of batches and the mean measures of each domain."""
+    """Return the number of batches, of rows that are mostly masked, and the mean measures of each domain."""
     by_domain = defaultdict(list)
     for row in rows:
         by_domain[row["domain"]].append(row)
-    return {domain: {"batches": len(own), **mean_measures(own)} for domain, own in by_domain.items()}
+    return {
+        domain: {
+            "batches": len(own),
+            "rows_mostly_masked": sum(row["rows_mostly_masked"] for row in own),
+            **mean_measures(own),
+        }
+        for domain, own in by_domain.items()
+    }
 
 
 def mean_measures(rows: Sequence[Row]) -> dict[str, Any]:

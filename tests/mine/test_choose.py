@@ -1,5 +1,7 @@
 """Hard negatives are the best-ranked documents that are not positives of the query."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +23,11 @@ def case(seed: int, pairs: int) -> tuple[PairVectors, Negatives]:
         kept=np.ones(pairs, bool),
         mined=np.empty((pairs, 0), np.int32),
     )
-    return PairVectors(vectors=vectors, rows=rows), negatives
+    classes = np.stack([negatives.query_class, negatives.document_class], axis=1)
+    cells = np.stack([*np.ndindex(3, 6)])[generator.random(18) < 0.3].astype(np.int32)
+    cells = cells[~(cells[:, None] == classes).all(axis=2).any(axis=1)]
+    judged = replace(negatives, judged=cells, relevant=generator.random(len(cells)) < 0.5)
+    return PairVectors(vectors=vectors, rows=rows), judged
 
 
 @settings(max_examples=80, deadline=None)
@@ -34,13 +40,18 @@ def test_the_choice_is_that_of_a_loop_over_the_ranking(seed: int, pairs: int, co
     found = choose_hardest(ranked, vectors, negatives, count)
     assert found.shape == (pairs, count)
     for query in range(pairs):
-        positives = negatives.document_class[negatives.query_class == negatives.query_class[query]]
-        expected = [
-            row
-            for row in ranked[query]
-            if negatives.document_class[row] not in positives
-            and vectors.queries(np.array([query]))[0] @ vectors.documents(np.array([row]))[0]
-            < negatives.thresholds[query]
-        ]
+        own = negatives.query_class[query]
+        positives = negatives.document_class[negatives.query_class == own]
+        said = {
+            document: relevant
+            for (asked, document), relevant in zip(negatives.judged.tolist(), negatives.relevant, strict=True)
+            if asked == own
+        }
+        expected = []
+        for row in ranked[query]:
+            score = vectors.queries(np.array([query]))[0] @ vectors.documents(np.array([row]))[0]
+            document = negatives.document_class[row]
+            if document not in positives and not said.get(document, score >= negatives.thresholds[query]):
+                expected.append(row)
         assert [row for row in found[query] if row >= 0] == expected[:count]
         assert sorted(found[query] < 0) == list(found[query] < 0)  # gaps are at the end

@@ -1,5 +1,6 @@
 """Masks and hardness, checked against plain loops over texts and vectors."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 from batchwright.core.results import read_json, read_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import PAIRS_SCHEMA, read_pairs
-from batchwright.formats.positives import KnownPositives
+from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.shards import ShardSet, unpack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage as judge
 from stages.pack.domain import Domain
 from stages.pack.hardness import measure
-from stages.pack.masks import REASONS, mask_of, masked_by
+from stages.pack.masks import REASONS, mask_of, masked_by, rows_mostly_masked
 from tests.helpers import planted_vectors, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare, with_duplicates
 
@@ -103,6 +104,38 @@ def test_pairs_must_be_alike_as_well(corpus: Path, run_pack: RunPack) -> None:
     assert masked > 0 < fewer
 
 
+def test_judgements_overrule_the_surrogate_for_duplicates_too(corpus: Path, run_pack: RunPack) -> None:
+    """Of all cells that no training pair decides, a third is judged, at random."""
+    write_params(corpus, {"filter.judgements": ["said.jsonl"]})
+    generator = np.random.default_rng(2)
+    said: dict[tuple[str, str], bool] = {}
+    for domain in ("birds", "fish"):
+        known = known_positives(domain)
+        documents = sorted(set().union(*known.values()))
+        cells = [(query, document) for query in known for document in documents if document not in known[query]]
+        said |= {cell: bool(generator.integers(2)) for cell in cells if generator.random() < 0.3}
+    rows = [{"query": q.upper(), "document": d, "label": int(label)} for (q, d), label in said.items()]
+    Path("said.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    judge.main()
+    run_pack("random")
+    shards = ShardSet.open(SHARDS / "random")
+    changed = {True: 0, False: 0}
+    answers = 0
+    for number in range(len(shards)):
+        batch = shards.batch(number).to_pydict()
+        expected = brute_force(batch["query"], batch["document"], known_positives(batch["domain"][0]), RULES["margin"])
+        for i, j in np.ndindex(expected.shape):
+            verdict = said.get((normalised(batch["query"][i]), normalised(batch["document"][j])))
+            answers += verdict is True
+            if verdict is not None and verdict != expected[i, j]:
+                expected[i, j] = verdict
+                changed[verdict] += 1
+        np.testing.assert_array_equal(unpack_mask(batch["mask"], len(expected)), expected)
+    assert changed[True] > 50 < changed[False]
+    shares = read_json(Path("results/pack/random.json"), made_by="pack")["masked_by"]
+    assert shares["judged"] == pytest.approx(answers / len(shards) / (8 * 7), abs=1e-6)
+
+
 def test_a_known_positive_is_masked_however_low_it_scores(workspace: Path, run_pack: RunPack) -> None:
     pairs = [("topic0 same question", f"topic{number} answer {number}") for number in range(8)]
     prepare(birds=pairs)
@@ -120,7 +153,7 @@ def test_near_duplicate_queries_share_their_documents(workspace: Path, run_pack:
     mask = unpack_mask(ShardSet.open(SHARDS / "random").batch(0)["mask"].to_pylist(), 2)
     np.testing.assert_array_equal(mask, ~np.eye(2, dtype=bool))
     by_reason = ShardSet.open(SHARDS / "random").manifest.epochs[0].masked_by
-    assert by_reason == {"known_positive": 1.0, "duplicate": 0.0, "score": 0.0}
+    assert by_reason == {"known_positive": 1.0, "duplicate": 0.0, "judged": 0.0, "score": 0.0}
 
 
 def test_duplicate_documents_are_masked_for_both_queries(workspace: Path, run_pack: RunPack) -> None:
@@ -148,30 +181,45 @@ def test_each_masked_cell_counts_for_one_reason(batch: int, texts: int, seed: in
     generator = np.random.default_rng(seed)
     queries, documents = generator.integers(texts, size=(2, 3 * batch)).astype(np.int32)
     zeros = np.zeros(3 * batch, np.float32)
-    known = KnownPositives(
-        Negatives(
-            scores=zeros,
-            thresholds=zeros,
-            query_class=queries,
-            document_class=documents,
-            kept=zeros == 0,
-            mined=np.empty((3 * batch, 0), np.int32),
-        )
-    ).among(queries[:batch], documents[:batch])
+    rows = set(zip(queries.tolist(), documents.tolist(), strict=True))
+    others = [cell for cell in np.ndindex(texts, texts) if cell not in rows and generator.random() < 0.3]
+    negatives = Negatives(
+        scores=zeros,
+        thresholds=zeros,
+        query_class=queries,
+        document_class=documents,
+        kept=zeros == 0,
+        mined=np.empty((3 * batch, 0), np.int32),
+        judged=np.array(others, np.int32).reshape(-1, 2),
+        relevant=np.ones(len(others), bool),
+    )
+    known, relevant = (
+        each.among(queries[:batch], documents[:batch])
+        for each in (KnownPositives(negatives), judged(negatives, relevant=True))
+    )
     scores = generator.normal(size=(batch, batch)).astype(np.float32)
     mask = mask_of(scores >= np.float32(0.5), known)
     counts = dict.fromkeys(REASONS, 0)
-    rows = set(zip(queries.tolist(), documents.tolist(), strict=True))
     for i, j in ((i, j) for i in range(batch) for j in range(batch) if i != j):
         if documents[j] == documents[i]:
             counts["duplicate"] += 1
         elif (int(queries[i]), int(documents[j])) in rows:
             counts["known_positive"] += 1
+        elif (int(queries[i]), int(documents[j])) in others:
+            counts["judged"] += 1
         elif scores[i, j] >= 0.5:
             counts["score"] += 1
-    shares = masked_by(mask, known, documents[:batch])
+    shares = masked_by(mask, known, relevant, documents[:batch])
     assert {reason: round(share * batch * (batch - 1)) for reason, share in shares.items()} == counts
     assert sum(shares.values()) == pytest.approx(measure(scores, mask).masked_share)
+
+
+@given(st.integers(2, 12), st.integers(0, 2**32 - 1))
+def test_rows_count_as_mostly_masked_above_a_half_of_their_negatives(batch: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    mask = generator.random((batch, batch)) < generator.random()
+    np.fill_diagonal(mask, False)
+    assert rows_mostly_masked(mask) == sum(sum(row) / (batch - 1) > 0.5 for row in mask.tolist())
 
 
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1))
@@ -219,7 +267,8 @@ def test_the_masked_share_is_reported_by_reason_for_batches_epochs_and_domains(c
             found = summary["domains"][domain]
             assert found["batches"] == len(of_domain)
             assert found["masked_by"][reason] == pytest.approx(sum(of_domain) / len(of_domain), abs=1e-5)
-    assert all(share > 0 for share in summary["domains"]["birds"]["masked_by"].values())
+    by_reason = summary["domains"]["birds"]["masked_by"]
+    assert all(by_reason[reason] > 0 for reason in REASONS if reason != "judged")
     assert summary["domains"]["fish"]["masked_by"]["duplicate"] == 0
 
 
@@ -263,9 +312,7 @@ def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
         mined=np.array([[2, 3], [3, -1], [-1, -1], [0, 2]], np.int32),
     )
     vectors = PairVectors(vectors=np.ones((8, 2), np.float16), rows=np.arange(8).reshape(2, 4))
-    domain = Domain(
-        pairs=table, negatives=negatives, known=KnownPositives(negatives), vectors=vectors, surrogate=vectors
-    )
+    domain = Domain(pairs=table, negatives=negatives, vectors=vectors, surrogate=vectors)
     batch, _ = domain.batch(np.array([3, 0, 2, 1]))
     assert batch["negatives"].to_pylist() == [["d2", "x", "d0"], ["d2", "x", "d3"], ["d2", "x"], ["d2", "x", "d3"]]
 

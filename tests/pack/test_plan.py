@@ -170,7 +170,7 @@ def test_the_share_changes_with_the_epoch_and_the_last_value_is_repeated() -> No
 
 def test_epochs_rotate_through_the_draws_of_clusters() -> None:
     draws = [make_clusters([4] * 10, seed) for seed in range(2)]
-    params = PackParams(batch_size=4, epochs=3, batches_per_shard=3)
+    params = PackParams(batch_size=4, epochs=3, cluster_share=[1.0], batches_per_shard=3)
     batches = plan_batches({"birds": draws}, "contextual", params, 1)
     for epoch in range(3):
         of = draws[epoch % 2].assignment
@@ -201,7 +201,7 @@ def test_a_domain_without_training_pairs_has_no_batches() -> None:
 def test_the_message_mentions_dropped_pairs_if_too_few_are_left() -> None:
     clusters = make_clusters([9])
     clusters.assignment[[2, 5, 6]] = NONE
-    params = PackParams(batch_size=8, epochs=1, batches_per_shard=3)
+    params = PackParams(batch_size=8, epochs=1, cluster_share=[1.0], batches_per_shard=3)
     with pytest.raises(InputError, match=r"'ants' \(6, of 9 before filter.consistency\); lower"):
         plan_batches({"ants": [clusters]}, "random", params, 1)
 

@@ -290,3 +290,17 @@ def test_domains_with_hardly_any_unmasked_negatives_are_named(workspace: Path) -
         "pack: warning: 100% of the negatives of 'copies' are masked, so it adds next to nothing to training; "
         "see results/pack/random.json for the reasons"
     )
+
+
+def test_rows_with_most_of_their_negatives_masked_are_counted_by_domain(workspace: Path) -> None:
+    """A query with seven answers among sixteen pairs: hardly a fifth of the domain's cells, but half of them in it."""
+    write_params(workspace, {"pack.batch_size": 16, "pack.epochs": 1, "filter.margin": -2.0})
+    asked = [("topic0 one question", f"topic0 answer {number}") for number in range(9)]
+    prepare(birds=topic_pairs(32), fish=[*asked, *topic_pairs(7, seed=3)])
+    done = run_stage("pack", "random", cwd=workspace)
+    assert done.stderr.strip() == (
+        "pack: warning: 9 of 16 rows of 'fish' have more than half of their negatives masked, so they add little to "
+        "training; see results/pack/random.json for the reasons"
+    )
+    domains = read_json(Path("results/pack/random.json"), made_by="pack")["domains"]
+    assert {name: domain["rows_mostly_masked"] for name, domain in domains.items()} == {"birds": 0, "fish": 9}

@@ -1,0 +1,87 @@
+"""Read the rows of CSV, TSV, JSON Lines and Parquet files of judgements."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batchwright.core.errors import InputError
+
+TEXTS = ("query", "document")
+VALUES = ("label", "score")
+_END = "\n"
+
+csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
+
+Row = tuple[str, dict[str, Any]]
+"""Where a row is, for messages, and its values by column. Rows count from 1, and are line numbers in text files."""
+
+
+def judgement_rows(file: Path) -> Iterator[Row]:
+    """Yield the rows of a file, with the columns query, document and label or score at least.
+
+    Raises:
+        InputError: the file or a row cannot be read, or a column is missing; the message names file and row.
+    """
+    readers = {".csv": _separated, ".tsv": _separated, ".jsonl": _json_lines, ".parquet": _parquet}
+    if file.suffix not in readers:
+        raise InputError(f"{file}: judgements are read from {', '.join(sorted(readers))}; save it as one of them")
+    try:
+        yield from readers[file.suffix](file)
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; correct filter.judgements") from None
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(f"{file}: cannot be read ({str(error).strip().splitlines()[0]}); save it again") from None
+
+
+def _separated(file: Path) -> Iterator[Row]:
+    with file.open(newline="", encoding="utf-8-sig") as text:
+        rows = csv.DictReader(text, delimiter="\t" if file.suffix == ".tsv" else ",", strict=True)
+        try:
+            _check(str(file), rows.fieldnames or [])
+            for row in rows:
+                place = f"{file}: row {rows.line_num - sum(str(value).count(_END) for value in row.values())}"
+                if None in row or None in row.values():
+                    raise InputError(f"{place}: more or fewer fields than the header; quote or add fields")
+                yield place, row
+        except csv.Error as error:
+            raise InputError(f"{file}: after row {rows.line_num}: {error}; correct the quotation marks") from None
+
+
+def _json_lines(file: Path) -> Iterator[Row]:
+    with file.open(encoding="utf-8-sig") as text:
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise InputError(f"{file}: row {number}: not valid JSON ({error}); correct this line") from None
+            if not isinstance(row, dict):
+                raise InputError(f"{file}: row {number}: not a JSON object; write one object per line")
+            _check(f"{file}: row {number}", row)
+            yield f"{file}: row {number}", row
+
+
+def _parquet(file: Path) -> Iterator[Row]:
+    with pq.ParquetFile(file) as table:
+        _check(str(file), names := table.schema_arrow.names)
+        number = 0
+        for batch in table.iter_batches(columns=[name for name in (*TEXTS, *VALUES) if name in names]):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{file}: row {number}", row
+
+
+def _check(place: str, columns: Iterable[str]) -> None:
+    """Raise InputError unless the columns are there, and just one of label and score."""
+    found = list(columns)
+    for name in TEXTS:
+        if name not in found:
+            raise InputError(f"{place}: no column '{name}'; columns found: {', '.join(found) or 'none'}")
+    if sum(name in found for name in VALUES) != 1:
+        raise InputError(f"{place}: needs a column 'label' or a column 'score', not both; rename or remove columns")

@@ -1,0 +1,79 @@
+"""Decide for each domain which epochs are hard: ``pack.cluster_share: auto``."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchwright.core.fingerprint import content_id
+from batchwright.formats.clusters import Clusters
+from stages.pack.domain import Domain
+from stages.pack.inputs import Inputs
+from stages.pack.params import PackParams
+from stages.pack.policies import POLICIES
+
+FEWEST_BATCHES = 50
+"""Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
+MOST_LOST = 0.01
+"""Share of rows that may have more than half of their negatives masked in a hard batch."""
+SAMPLE = 16
+"""Hard batches that are measured."""
+
+Measure = Callable[[NDArray[np.int64]], Mapping[str, float]]
+"""Returns the measures of a batch, given its rows ``(B,)``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The share of a batch that comes from one cluster, one value per epoch, and why."""
+
+    shares: list[float]
+    reason: str
+
+
+def choose_recipes(inputs: Inputs, params: PackParams, seed: int) -> dict[str, Recipe]:
+    """Choose for every domain that can fill a batch, unless ``params.cluster_share`` says what to do."""
+    if params.cluster_share != "auto":
+        return {}
+    return {
+        name: choose(
+            draws[0],
+            params.batch_size,
+            params.epochs,
+            partial(_measures, inputs.domains[name]),
+            np.random.default_rng([seed, int(content_id("recipe", name), 16)]),
+        )
+        for name, draws in sorted(inputs.clusters.items())
+        if draws[0].sizes.sum() >= params.batch_size
+    }
+
+
+def _measures(domain: Domain, rows: NDArray[np.int64]) -> Mapping[str, float]:
+    return domain.batch(rows)[1]
+
+
+def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, rng: np.random.Generator) -> Recipe:
+    """Choose random batches first and hard ones in the second half of the epochs, or random batches only.
+
+    Hard batches are of no use to a small domain, where they are a large part of all its pairs, nor to one whose
+    clusters are made of documents that answer each other's queries: most of their negatives would be masked.
+    """
+    random = [0.0] * epochs
+    batches = int(clusters.sizes.sum()) // batch_size
+    if batches < FEWEST_BATCHES:
+        return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}")
+    order = POLICIES["contextual"](clusters, batch_size, 1.0, rng)
+    drawn = np.sort(rng.permutation(batches)[:SAMPLE])
+    found = [measure(order[place * batch_size : (place + 1) * batch_size]) for place in drawn]
+    lost = sum(each["rows_mostly_masked"] for each in found) / (len(found) * batch_size)
+    if lost > MOST_LOST:
+        return Recipe(shares=random, reason=f"{lost:.0%} of the rows of hard batches would be mostly masked")
+    hard = epochs // 2
+    if not hard:
+        return Recipe(shares=random, reason="a single epoch, and training begins with random batches")
+    return Recipe(
+        shares=random[hard:] + [1.0] * hard,
+        reason=f"{batches} batches an epoch, and {lost:.1%} of the rows of hard batches are mostly masked",
+    )

@@ -1,0 +1,75 @@
+"""The recipe: which epochs of a domain are hard."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from batchwright.core.results import read_json
+from batchwright.formats.clusters import Clusters
+from stages.pack import recipe
+from stages.pack.recipe import Recipe, choose
+from tests.helpers import topic_pairs, write_params
+from tests.pack.corpora import RunPack, prepare
+
+BATCH = 4
+
+
+def clusters(pairs: int) -> Clusters:
+    count = pairs // BATCH
+    return Clusters(
+        assignment=(np.arange(pairs) // BATCH).astype(np.int32),
+        centroids=np.random.default_rng(0).normal(size=(count, 2, 3)).astype(np.float32),
+    )
+
+
+def chosen(pairs: int, lost: float, epochs: int = 4) -> Recipe:
+    seen = []
+
+    def measure(rows: np.ndarray) -> dict[str, float]:
+        seen.append(rows)
+        assert len(rows) == BATCH
+        return {"rows_mostly_masked": lost * BATCH}
+
+    found = choose(clusters(pairs), BATCH, epochs, measure, np.random.default_rng(1))
+    assert len(seen) <= recipe.SAMPLE
+    assert len(found.shares) == epochs
+    return found
+
+
+def test_a_large_domain_is_random_first_and_hard_in_the_second_half() -> None:
+    assert chosen(400, lost=0).shares == [0, 0, 1, 1]
+    assert chosen(400, lost=0, epochs=3).shares == [0, 0, 1]
+    assert chosen(400, lost=0, epochs=1).shares == [0]
+
+
+def test_a_small_domain_stays_random() -> None:
+    found = chosen(BATCH * (recipe.FEWEST_BATCHES - 1), lost=0)
+    assert found == Recipe(shares=[0.0] * 4, reason="49 batches an epoch, fewer than 50")
+
+
+def test_a_domain_whose_hard_batches_would_be_masked_stays_random() -> None:
+    found = chosen(400, lost=0.25)
+    assert found == Recipe(shares=[0.0] * 4, reason="25% of the rows of hard batches would be mostly masked")
+
+
+@pytest.mark.parametrize("given", ["auto", [0.0, 1.0]])
+def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
+    workspace: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch, given: object
+) -> None:
+    monkeypatch.setattr(recipe, "FEWEST_BATCHES", 5)
+    write_params(workspace, {"pack.cluster_share": given, "filter.margin": None, "filter.likeness": "auto"})
+    prepare(large=topic_pairs(100), small=topic_pairs(20))
+    run_pack("contextual")
+    domains = read_json(Path("results/pack/contextual.json"), made_by="pack")["domains"]
+    reasons = {name: found.get("because") for name, found in domains.items()}
+    if given == "auto":
+        assert domains["large"]["cluster_share"] == [0, 1]
+        assert domains["small"]["cluster_share"] == [0, 0]
+        assert reasons["small"] == "2 batches an epoch, fewer than 5"
+    else:
+        assert reasons == {"large": None, "small": None}
+    hardness = [
+        float(epoch["hardness"]) for epoch in read_json(Path("data/shards/contextual/manifest.json"), "pack")["epochs"]
+    ]
+    assert hardness[1] > hardness[0] + 0.1
