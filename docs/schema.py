@@ -14,11 +14,11 @@ from stages.fetch.params import StartModel
 from stages.filter.params import FilterParams
 from stages.mine.params import Mining
 from stages.pack.params import PackParams
+from stages.pretrain.stage import Pretrain
 from stages.scoring.params import EvaluateParams
 from trainers.biencoder.params import Params as BiencoderParams
 from trainers.cde.params import Params as CdeParams
 from trainers.common.params import Common
-from trainers.pretraining.params import PretrainParams
 from trainers.seed_encoder.params import Params as SeedEncoderParams
 from trainers.xtr.params import Params as XtrParams
 
@@ -55,8 +55,8 @@ class AllParams(Params):
     """Packs clusters into training batches."""
     start_models: dict[str, StartModel]
     """Models to start training from, fetched to ``models/start/NAME``."""
-    pretrain: dict[str, PretrainParams]
-    """Encoders to pre-train on the texts of all training pairs, written to ``models/start/NAME``."""
+    pretrain: dict[str, Pretrain]
+    """Encoders to pre-train on the texts of all training pairs and more, written to ``models/start/NAME``."""
     train: TrainParams
     """How models are trained, by variant."""
     runs: dict[str, Run]

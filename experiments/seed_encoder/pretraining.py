@@ -1,156 +1,100 @@
-"""Does a weaker decoder make a better encoder (*Less is More*, section 5)? Pre-training compared after fine-tuning.
+"""Does a weak decoder make a better encoder (*Less is More*, section 5)? Pre-training compared after fine-tuning.
 
-``python -m experiments.seed_encoder.pretraining DATA --domains ... [--kinds ...] [--seeds N] [--steps N] [--tuning N]
-[--shares S ...] [--output FILE]``
+``python -m experiments.seed_encoder.pretraining DATA KEPT --domains ... [--seeds N] [--steps N] [--tuning N]
+[--rates R R] [--grid] [--output FILE]``
 
-``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. All kinds read the same texts of ``--domains`` in
-the same order for the same number of steps, with the same masks (twice as many for RetroMAE). For each of the
-``--shares`` of the training pairs, they are fine-tuned on the same random batches for ``--tuning`` steps. They are
-evaluated on the held-out queries of these domains.
+``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes; ``KEPT`` keeps what was measured, so that an
+interrupted run goes on where it was. Encoders are pre-trained on the texts of ``--domains`` for the processor time of
+``--steps`` steps of SEED (3, 2), then all are fine-tuned on the same random batches for ``--tuning`` steps and asked
+the held-out queries. First MLM and SEED (3, 2) at each of ``--rates``; with ``--grid``, then the other decoders at
+SEED's better rate. ``gain`` is the mean difference in nDCG@10 from MLM at its better rate, paired by query and seed, ±
+its standard error.
 """
 
 import argparse
-import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from statistics import mean
 
-from batchwright.core.results import read_json, read_tsv, write_tsv
+from batchwright.core.results import write_tsv
 from experiments.common.arguments import training_parser
-from experiments.common.small_models import BASE, ndcg
-from experiments.common.workspace import START, Row, Workspace, held_out_of, summary
-from stages.scoring.collection import Collection
-from stages.scoring.params import HeldOutParams
+from experiments.common.workspace import Row
+from experiments.seed_encoder.kinds import COMPARED, GRID, Setting
+from experiments.seed_encoder.trials import Measured, Trials
+from stages.scoring.paired import by_query, difference
 
-ASKED = HeldOutParams(queries=500, documents=2000)
-BATCH = 64
-ENCODER = {
-    "kind": "new",
-    "vocab_size": 2048,
-    "config": {
-        "hidden_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 512,
-        "max_position_embeddings": 64,
-    },
-}
-PRETRAIN = {
-    "encoder": ENCODER,
-    "max_length": 32,
-    "batch_size": 32,
-    "mini_batch_size": 32,
-    "learning_rate": 2e-3,
-    "warmup_ratio": 0.1,
-    "weight_decay": 0.01,
-    "max_grad_norm": 1.0,
-}
-# The first kind is what all the others start from: its only step is warm-up, at a learning rate of 0.
-KINDS: dict[str, dict[str, Any]] = {
-    "not pre-trained": {"decoder": None, "steps": 1, "warmup_ratio": 0.9},
-    "MLM": {"decoder": None},
-    "SEED, 3 layers, window 2": {"decoder": {"kind": "weak", "layers": 3, "window": 2}},
-    "SEED, 1 layer, window 8": {"decoder": {"kind": "weak", "layers": 1, "window": 8}},
-    "SEED, 5 layers, all": {"decoder": {"kind": "weak", "layers": 5, "window": None}},
-    "RetroMAE": {"decoder": {"kind": "retromae"}, "mlm_probability": 0.3},
-}
+MLM, SEED = COMPARED
+_LOSSES = ("mlm", "decoder", "h0_gap")
+Found = dict[Setting, list[Measured]]
+"""What was measured with each seed."""
 
 
 def main() -> None:
-    """Print one line per kind, mean and spread over seeds, and write one row per run."""
+    """Measure all settings; print and write one row for each."""
     arguments = _parse()
-    rows: list[Row] = []
+    found: Found = {}
     with tempfile.TemporaryDirectory() as folder:
-        whole = Workspace(Path(folder) / "all", arguments.data, arguments.domains)
-        spaces = {1.0: whole} | {
-            share: Workspace(Path(folder) / f"{share}", arguments.data, arguments.domains, share)
-            for share in arguments.shares
-            if share < 1
-        }
-        collection = held_out_of(Path(folder) / "asked", arguments.data, arguments.domains, ASKED)
-        for seed in range(arguments.seeds):
-            for space in spaces.values():
-                _pack(space, seed, arguments)
-            for kind in arguments.kinds:
-                rows.append(_run(spaces, collection, kind, seed, arguments))
-                print(rows[-1], flush=True)
-                if arguments.output:
-                    write_tsv(arguments.output, rows)
-    for kind in arguments.kinds:
-        found = [row for row in rows if row["pre-training"] == kind]
-        measures = [name for name, value in found[0].items() if isinstance(value, float)]
-        print(summary(kind, found, measures), flush=True)
+        trials = Trials(
+            Path(folder), arguments.data, arguments.domains, arguments.kept,
+            reference=Setting(SEED, arguments.rates[0]), steps=arguments.steps, tuning=arguments.tuning,
+        )  # fmt: skip
+
+        def measure(settings: Sequence[Setting]) -> None:
+            for seed in range(arguments.seeds):
+                for setting in settings:
+                    found.setdefault(setting, []).append(trials.measure(setting, seed))
+                    print(f"{setting.kind}, {setting.rate:g}, seed {seed}: {_mean(found[setting][-1]):.4f}", flush=True)
+
+        measure([Setting(kind, rate) for kind in COMPARED for rate in arguments.rates])
+        if arguments.grid:
+            rate = _better(found, SEED).rate
+            measure([Setting(kind, rate) for kind in GRID])
+    rows = [{"domains": " ".join(arguments.domains)} | _row(setting, found) for setting in found]
+    for row in rows:
+        print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    if arguments.output:
+        write_tsv(arguments.output, rows)
 
 
 def _parse() -> argparse.Namespace:
     parser = training_parser(
         "experiments.seed_encoder.pretraining",
         str(__doc__),
-        "python -m experiments.seed_encoder.pretraining data --domains medquad nl2bash",
+        "python -m experiments.seed_encoder.pretraining data kept --domains medquad nl2bash --seeds 5",
     )
-    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("kept", type=Path)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--tuning", type=int, default=300)
-    parser.add_argument("--shares", nargs="+", type=float, default=[1.0, 0.1])
+    parser.add_argument("--rates", nargs="+", type=float, default=[1e-3, 2e-3], metavar="RATE")
+    parser.add_argument("--grid", action="store_true")
     return parser.parse_args()
 
 
-def _pack(space: Workspace, seed: int, arguments: argparse.Namespace) -> None:
-    space.set_params(BASE, _changes(space, "MLM", seed, arguments))
-    space.filter()
-    space.run("cluster")
-    space.run("pack random")
-
-
-def _changes(space: Workspace, kind: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    # Half as many again, since pairs that do not fill a batch are left out.
-    epochs = 2 + 3 * arguments.tuning * BATCH // (2 * space.training_pairs)
-    return {
-        "base.seed": seed,
-        "cluster.vectors": "minilm",
-        "filter.vectors": "minilm",
-        "pack.batch_size": BATCH,
-        "pack.epochs": epochs,
-        "train.common.epochs": epochs,
-        "train.common.steps": arguments.tuning,
-        "train.common.learning_rate": 2e-3,
-        "pretrain.model": PRETRAIN | {"steps": arguments.steps} | KINDS[kind],
-        "train.seed_encoder": BASE["train"]["biencoder"],
-    }
-
-
-def _run(
-    spaces: dict[float, Workspace], collection: Collection, kind: str, seed: int, arguments: argparse.Namespace
-) -> Row:
-    """Pre-train on all texts, then fine-tune in each workspace."""
-    whole, *others = spaces.values()
-    for space in spaces.values():
-        space.set_params(BASE, _changes(space, kind, seed, arguments))
-    whole.run("pretrain model")
-    for other in others:
-        shutil.rmtree(other.folder / "models", ignore_errors=True)
-        shutil.copytree(whole.folder / START, other.folder / START)
-    results = whole.folder / "results/pretrain"
-    last = read_json(results / "model.json", made_by="pretrain")["last"]
-    lengths = read_tsv(results / "model-length.tsv", made_by="pretrain")
-    positions = [float(row["cosine"]) for row in read_tsv(results / "model-position.tsv", made_by="pretrain")]
-    decoded = KINDS[kind]["decoder"] is not None
+def _row(setting: Setting, found: Found) -> Row:
+    own = found[setting]
+    reference = _better(found, MLM)
+    ours, theirs = (by_query([each.ndcg for each in found[key]]) for key in (setting, reference))
+    gain, error, _ = difference(ours, theirs)
     row: Row = {
-        "domains": " ".join(arguments.domains),
-        "steps": arguments.steps,
-        "pre-training": kind,
-        "seed": seed,
-        "mlm": last["mlm"],
-        "decoder": last["decoder"] if decoded else "",
-        "h0 gap": last["h0_gap"] if decoded else "",
-        "cosine of random texts": float(lengths[-1]["cosine"]),
-        "cosine with first states": sum(positions[1:6]) / 5 if decoded else "",
-        "cosine with last states": sum(positions[-5:]) / 5 if decoded else "",
+        "pre-training": setting.kind,
+        "rate": setting.rate,
+        "seeds": len(own),
+        "steps": own[0].steps,
+        **{key: round(mean(each.losses[key] for each in own), 4) if key in own[0].losses else "" for key in _LOSSES},
     }
-    for share in arguments.shares:
-        trained = spaces[share].train("seed_encoder", "random")
-        row[f"ndcg@10, {share:.0%} of labels"] = ndcg(trained, collection)
+    row |= {f"step {step}": round(mean(each.curve[step] for each in own), 4) for step in own[0].curve}
+    row["ndcg@10"] = round(mean(map(_mean, own)), 4)
+    row["gain"] = "" if setting == reference else f"{gain:+.4f} ± {error:.4f}"
     return row
+
+
+def _better(found: Found, kind: str) -> Setting:
+    return max((each for each in found if each.kind == kind), key=lambda each: mean(map(_mean, found[each])))
+
+
+def _mean(measured: Measured) -> float:
+    return mean(measured.ndcg.values())
 
 
 if __name__ == "__main__":

@@ -1,44 +1,67 @@
-"""Pre-train an encoder on the texts of all training pairs."""
+"""Pre-train an encoder on texts: those of all training pairs, and more where there are more."""
 
+import shutil
 from pathlib import Path
 
 from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import PAIRS, RESULTS, START_MODELS
+from batchwright.core.paths import MODELS, PAIRS, RESULTS, START_MODELS
 from batchwright.core.results import read_tsv, write_json
+from batchwright.core.runtime import scratch
+from pipelines.ingest.sources import AnySource
+from pipelines.ingest.texts import read_texts
 from trainers.launch import launch
+from trainers.pretraining.corpus import write_texts
 from trainers.pretraining.job import plan_pretraining
-from trainers.pretraining.params import NewEncoder, PretrainParams, StartEncoder
+from trainers.pretraining.params import PretrainParams, StartEncoder
 from trainers.pretraining.train import pretrain
 
 OUTPUT = RESULTS / "pretrain"
 _LABELS = {"mlm": "MLM", "decoder": "decoder", "h0_gap": "h0 gap"}
 
 
+class Pretrain(PretrainParams):
+    """Group ``pretrain.NAME``: pre-trains the encoder ``models/start/NAME``."""
+
+    texts: list[AnySource] = []
+    """Sources of text to read besides that of all training pairs, such as files in ``raw/texts``. Their pairs are read
+    as two texts; ``columns: {query: text, document: text}`` reads one column."""
+
+
 def main(name: str) -> str:
     """Write ``models/start/NAME`` and its curves, ``results/pretrain/NAME*.tsv``."""
-    params = load_params(f"pretrain.{name}", PretrainParams)
+    params = load_params(f"pretrain.{name}", Pretrain)
     model = START_MODELS / name
-    _check_start(name, params.encoder, model)
-    job = plan_pretraining(
-        name=name,
-        seed=load_params("base", Base).seed,
-        params=params,
-        pairs=PAIRS,
-        model=model,
-        results=OUTPUT,
-    )
+    if isinstance(params.encoder, StartEncoder):
+        _check_start(f"pretrain.{name}.encoder.model", Path(params.encoder.model))
+    work = scratch("texts", fingerprint(name))
+    try:
+        added, without = write_texts(work / "texts.parquet", read_texts(params.texts))
+        job = plan_pretraining(
+            name=name,
+            seed=load_params("base", Base).seed,
+            params=PretrainParams.model_validate(params.model_dump(exclude={"texts"})),
+            pairs=PAIRS,
+            texts=work / "texts.parquet",
+            model=model,
+            results=OUTPUT,
+        )
+    finally:
+        shutil.rmtree(work)
     launch(job, pretrain)
     rows = read_tsv(OUTPUT / f"{name}-validation.tsv", made_by="pretrain")
     first, last = ({key: float(value) for key, value in rows[at].items() if key != "step"} for at in (0, -1))
     write_json(OUTPUT / f"{name}.json", {"steps": job.params.steps, "first": first, "last": last})
     losses = [f"{label} {first[key]:.3f} -> {last[key]:.3f}" for key, label in _LABELS.items() if key in last]
-    return f"{name}: {job.params.steps:,} steps; on held-out text " + ", ".join(losses)
+    more = f"{added:,} texts besides those of pairs, {without:,} rows without one; " if params.texts else ""
+    return f"{name}: {more}{job.params.steps:,} steps; on held-out text " + ", ".join(losses)
 
 
-def _check_start(name: str, encoder: NewEncoder | StartEncoder, written: Path) -> None:
-    if isinstance(encoder, StartEncoder) and Path(encoder.model).resolve() == written.resolve():
+def _check_start(key: str, model: Path) -> None:
+    """Refuse a model that a stage writes: DVC knows of no dependency on it."""
+    if model.resolve().is_relative_to(MODELS.resolve()):
         raise InputError(
-            f"pretrain.{name}.encoder.model: '{encoder.model}' is this stage's own output, which DVC removes first; "
-            "copy it to another folder and start from there"
+            f"{key}: '{model}' is made by a stage, and DVC would not notice when it changes; name the package or hub "
+            "model that it comes from, or copy the folder to raw/models and name that"
         )

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from tests.pretraining.reference import encoder_loss, enhanced_loss, rough_model, weak_loss
 from tests.pretraining.toys import WEAK, pretrain_job, sequences
-from trainers.pretraining import train
+from trainers.pretraining import reader
 from trainers.pretraining.model import Pretrained, Sequences
 from trainers.pretraining.params import Enhanced
-from trainers.pretraining.tokens import Stream
+from trainers.pretraining.tokens import Stream, join_texts
 from trainers.pretraining.train import Pretraining
 
 ENHANCED = Enhanced(kind="retromae", mask_ratio=0.5)
@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_the_sum_of_both_means(monkeypatch) -> None:
 
 def test_each_step_masks_the_same_sequences_differently(monkeypatch) -> None:
     learner, batches = learner_and_batches(monkeypatch)
-    monkeypatch.setattr(train, "batch_numbers", lambda *_: np.arange(6))
+    monkeypatch.setattr(reader, "batch_numbers", lambda *_: np.arange(6))
     learner.backward(1)
     learner.backward(2)
     first, second = batches
@@ -116,9 +116,8 @@ def test_padding_and_special_tokens_are_never_chosen_and_never_replace_a_word() 
     text = np.resize(words, 14 * 400 - 9).astype(np.int32)
     text[::7] = tokenizer.sep_token_id
     text[3::7] = tokenizer.unk_token_id
-    batch, chosen, wanted = learner._read(
-        Stream(text, learner._training.special), np.arange(400), np.random.default_rng(0), slice(None)
-    )
+    cut = join_texts(Stream(text, learner.reader.special), 16)
+    batch, chosen, wanted = learner.reader.read(cut, np.arange(400), np.random.default_rng(0), slice(None))
     assert not batch.present[-1, -8:].any() and batch.present.sum() == len(text) + 2 * 400 - int(text[-1] == 3)
     is_mark = torch.isin(batch.tokens, torch.tensor(sorted(marks)))
     assert not (batch.chosen & is_mark).any()
@@ -134,8 +133,7 @@ def test_the_gap_is_the_loss_with_another_h0_minus_the_loss_with_its_own() -> No
     model = learner.model.eval()
     for parameter in model.parameters():
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2))
-    numbers = np.arange(learner._validation.count(16))
-    batch, _, wanted = learner._read(learner._validation, numbers, np.random.default_rng(0), slice(None))
+    batch, _, wanted = learner.reader.held_out()
     with torch.no_grad():
         h0 = model.encode(batch.read, batch.present)[:, 0]
         gap, count = 0.0, len(h0)

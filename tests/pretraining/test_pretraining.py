@@ -17,7 +17,7 @@ from tests.pretraining.toys import ENCODER, pretrain_job
 from trainers.common import step_loop
 from trainers.common.distributed import sum_gradients
 from trainers.pretraining.job import PretrainJob
-from trainers.pretraining.tokens import Stream
+from trainers.pretraining.tokens import Stream, join_texts
 from trainers.pretraining.train import Pretraining, pretrain
 
 WORLD = 2
@@ -141,9 +141,9 @@ def test_words_that_look_like_special_tokens_are_words(tmp_path: Path) -> None:
     )
     learner = Pretraining(pretrain_job(tmp_path))
     marks = set(learner.tokenizer.all_special_ids) - {learner.tokenizer.sep_token_id}
-    assert not marks & set(learner._training.tokens.tolist())
-    unknown = Stream(np.full(40, learner.tokenizer.unk_token_id, np.int32), learner._training.special)
-    batch, _, _ = learner._read(unknown, np.arange(2), np.random.default_rng(0), slice(None))
+    assert not marks & set(learner.reader._training.stream.tokens.tolist())
+    unknown = join_texts(Stream(np.full(40, learner.tokenizer.unk_token_id, np.int32), learner.reader.special), 16)
+    batch, _, _ = learner.reader.read(unknown, np.arange(2), np.random.default_rng(0), slice(None))
     assert not batch.chosen.any()
 
 

@@ -60,7 +60,7 @@ def test_pretraining_then_finetuning_with_the_hinge_loss(folder: Path) -> None:
         ({"encoder": {"kind": "start", "model": "./nowhere"}}, "model './nowhere': no such folder"),
         (
             {"encoder": {"kind": "start", "model": "models/start/seed_encoder"}},
-            "'models/start/seed_encoder' is this stage's own output, which DVC removes first",
+            "pretrain.seed_encoder.encoder.model: 'models/start/seed_encoder' is made by a stage, and DVC would not",
         ),
         ({"held_out": 1e-9}, "no text is left for validation"),
     ],
@@ -72,6 +72,21 @@ def test_bad_input_is_a_one_line_error(folder: Path, change: dict[str, Any], mes
     assert message in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert not (folder / "models").exists()
+
+
+def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path) -> None:
+    lines = [f'{{"text": "sentence {number} of a book"}}' for number in range(30)] + ["no JSON", '{"text": null}']
+    (folder / "book.jsonl").write_text("\n".join(lines))
+    source = {"kind": "jsonl", "path": "book.jsonl", "columns": {"query": "text", "document": "text"}, "domain": "book"}
+    write_params(folder, PARAMS | {"texts": [source]})
+    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "30 texts besides those of pairs, 2 rows without one" in done.stdout
+    words = (folder / "models/start/seed_encoder/tokenizer.json").read_text()
+    assert '"book"' in words and '"sentence"' in words
+    write_params(folder, PARAMS | {"texts": [source | {"pth": "book.jsonl"}]})
+    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    assert "unknown parameter 'pretrain.seed_encoder.texts.0.pth'; did you mean 'path'?" in done.stderr
 
 
 def test_an_empty_corpus_is_refused(folder: Path) -> None:

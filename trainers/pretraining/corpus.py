@@ -1,10 +1,13 @@
-"""Builds a vocabulary and token streams from the texts of the pairs."""
+"""Builds a vocabulary and token streams from the texts of the pairs, and more."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from tokenizers.trainers import WordPieceTrainer
 from tqdm import tqdm
@@ -19,22 +22,49 @@ TRAINING = "training.tokens"
 VALIDATION = "validation.tokens"
 TOKENIZER = "tokenizer"
 _BLOCK = 4096
+_TEXTS = pa.schema([pa.field("text", pa.large_string())])
 
 
-def read_texts(pairs: Path, held_out: float, validation: bool) -> Iterator[list[str]]:
-    """Yield the texts of the training pairs in blocks, each text once per domain and side.
+def write_texts(file: Path, rows: Iterable[list[str]]) -> tuple[int, int]:
+    """Write the texts of all ``rows`` as the one column of a Parquet file.
 
-    ``validation`` selects the texts held out for validation, or all others. A text's hash decides whether it is among
-    the share ``held_out``.
+    Returns:
+        The number of texts, and the number of rows without any.
     """
+    texts, empty = 0, 0
+    with pq.ParquetWriter(file, _TEXTS) as writer:
+        rows = iter(rows)
+        while block := list(islice(rows, _BLOCK)):
+            found = [text for row in block for text in row]
+            writer.write_table(pa.table([pa.array(found, pa.large_string())], _TEXTS))
+            texts, empty = texts + len(found), empty + block.count([])
+    return texts, empty
+
+
+def read_texts(pairs: Path, more: Path | None, held_out: float, validation: bool) -> Iterator[list[str]]:
+    """Yield the texts of the training pairs in blocks, each text once per domain and side, then those of ``more``.
+
+    ``more`` is a file that ``write_texts`` wrote. ``validation`` selects the texts held out for validation, or all
+    others. A text's hash decides whether it is among the share ``held_out``.
+    """
+    for block in chain(_texts_of_pairs(pairs), _texts_of(more) if more else ()):
+        drawn = _shares(block) < held_out
+        yield [text for text, own in zip(block, drawn, strict=True) if own == validation]
+
+
+def _texts_of_pairs(pairs: Path) -> Iterator[list[str]]:
     for domain in domains(pairs):
         table = read_pairs(pairs, domain, "train")
         for side in ("query", "document"):
             texts = pc.unique(table[side])
             for start in range(0, len(texts), _BLOCK):
-                block = texts.slice(start, _BLOCK).to_pylist()
-                drawn = _shares(block) < held_out
-                yield [text for text, own in zip(block, drawn, strict=True) if own == validation]
+                yield texts.slice(start, _BLOCK).to_pylist()
+
+
+def _texts_of(file: Path) -> Iterator[list[str]]:
+    with pq.ParquetFile(file) as table:
+        for batch in table.iter_batches(_BLOCK):
+            yield batch.column(0).to_pylist()
 
 
 def train_vocabulary(texts: Callable[[], Iterable[list[str]]], size: int) -> PreTrainedTokenizerBase:
@@ -77,7 +107,9 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase, source: str) -> Special:
     return Special(**ids)
 
 
-def write_corpus(folder: Path, pairs: Path, held_out: float, tokenizer: PreTrainedTokenizerBase) -> None:
+def write_corpus(
+    folder: Path, pairs: Path, more: Path | None, held_out: float, tokenizer: PreTrainedTokenizerBase
+) -> None:
     """Write the tokenizer and the token streams for training and validation into ``folder``.
 
     Raises:
@@ -85,11 +117,11 @@ def write_corpus(folder: Path, pairs: Path, held_out: float, tokenizer: PreTrain
     """
     tokenizer.save_pretrained(folder / TOKENIZER)
     for name, validation in ((TRAINING, False), (VALIDATION, True)):
-        blocks = tqdm(read_texts(pairs, held_out, validation), desc=name, unit="block", mininterval=2, delay=2)
+        blocks = tqdm(read_texts(pairs, more, held_out, validation), desc=name, unit="block", mininterval=2, delay=2)
         texts = (ids for block in blocks if block for ids in _tokenise(tokenizer, block))
         write_stream(folder / name, texts, int(tokenizer.sep_token_id))
         if (folder / name).stat().st_size == 0:
-            if next(read_texts(pairs, held_out, validation), None) is None:
+            if next(read_texts(pairs, more, held_out, validation), None) is None:
                 raise InputError(f"{pairs}: no training pairs; all are held out, so lower ingest.held_out or add pairs")
             use, change = ("validation", "raise") if validation else ("training", "lower")
             remedy = f"add pairs, or {change} held_out from {held_out}"

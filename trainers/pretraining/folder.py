@@ -6,14 +6,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from batchwright.core.errors import InputError
@@ -21,20 +21,30 @@ from batchwright.retrievers.common.info import ModelInfo
 from trainers.pretraining.decoders import Shape
 from trainers.pretraining.encoder import check_embeddings, load_encoder, new_encoder
 from trainers.pretraining.model import Pretrained
-from trainers.pretraining.params import NewEncoder, PretrainParams
+from trainers.pretraining.params import NewEncoder, PretrainParams, StartEncoder
 
 BESIDE = "pretraining"
 _WEIGHTS = "decoder_and_head.safetensors"
 _CONFIG = "decoder.json"
 
 
+class Start(NamedTuple):
+    """What a run starts with: the model, and the number of ``steps`` done by the earlier runs that led to it.
+
+    ``fresh`` are the parameters that the start model does not have; it is empty if the encoder is new as well.
+    """
+
+    model: Pretrained
+    steps: int
+    fresh: list[nn.Parameter]
+
+
 def build_model(
-    params: PretrainParams, start: Path | None, tokenizer: PreTrainedTokenizerBase
-) -> tuple[Pretrained, int]:
+    params: PretrainParams, start: Path | None, tokenizer: PreTrainedTokenizerBase, counts: Tensor
+) -> Start:
     """Build the model to pre-train, with random weights or with those of the folder ``start``.
 
-    Returns:
-        The model, and the number of steps done by the earlier runs that led to ``start``.
+    A new head predicts tokens as often as they are in the text, which ``counts`` (n,) says.
 
     Raises:
         InputError: the encoder cannot be built or loaded, it reads fewer tokens than ``max_length``, or the decoder in
@@ -51,8 +61,11 @@ def build_model(
         )
     check_embeddings(encoder, shape, tokenizer)
     model = Pretrained(encoder, shape, params.decoder)
-    steps = _load_beside(start / BESIDE, model, params) if start and (start / BESIDE).is_dir() else 0
-    return model, steps
+    model.head.expect(counts)
+    if start and (start / BESIDE).is_dir():
+        return Start(model, _load_beside(start / BESIDE, model, params), [])
+    new = [each for name, each in model.named_parameters() if not name.startswith("encoder.")]
+    return Start(model, 0, new if start else [])
 
 
 def save_pretrained(
@@ -69,7 +82,8 @@ def save_pretrained(
         transformer = Transformer(plain, max_seq_length=params.max_length)
         pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="cls")
         SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
-    ModelInfo(variant="seed_encoder", max_length=params.max_length).write(folder)
+    origin = params.encoder.model if isinstance(params.encoder, StartEncoder) else None
+    ModelInfo(variant="seed_encoder", max_length=params.max_length, origin=origin).write(folder)
     (folder / BESIDE).mkdir()
     save_file(_beside(model), folder / BESIDE / _WEIGHTS)
     config = {"decoder": _decoder(params), "steps": steps}

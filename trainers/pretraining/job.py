@@ -29,9 +29,11 @@ class PretrainJob(Job):
 
 
 def plan_pretraining(
-    *, name: str, seed: int, params: PretrainParams, pairs: Path, model: Path, results: Path
+    *, name: str, seed: int, params: PretrainParams, pairs: Path, model: Path, results: Path, texts: Path | None = None
 ) -> PretrainJob:
-    """Tokenise the texts of ``pairs`` and build the job; a new encoder also gets a new vocabulary.
+    """Tokenise the texts of ``pairs`` and of ``texts``, which ``write_texts`` wrote, and build the job.
+
+    A new encoder also gets a new vocabulary.
 
     The scratch folder, which holds the tokens, is named after everything that affects the result.
 
@@ -41,12 +43,11 @@ def plan_pretraining(
     """
     encoder = params.encoder
     start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder.revision).resolve()
-    content = fingerprint(
-        name, seed, params.model_dump(), files_fingerprint([pairs]), model_hash(start) if start else "", training_code()
-    )
+    read = files_fingerprint([pairs, texts] if texts else [pairs]), model_hash(start) if start else ""
+    content = fingerprint(name, seed, params.model_dump(), read, training_code())
     folder = scratch("pretrain", content).resolve()
     if not (folder / "corpus").exists():
-        _prepare(folder / "corpus", params, start, pairs)
+        _prepare(folder / "corpus", params, start, pairs, texts)
     return PretrainJob(
         name=name,
         seed=seed,
@@ -61,9 +62,9 @@ def plan_pretraining(
     )
 
 
-def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Path) -> None:
+def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Path, more: Path | None) -> None:
     if isinstance(params.encoder, NewEncoder):
-        texts = partial(read_texts, pairs, params.held_out, validation=False)
+        texts = partial(read_texts, pairs, more, params.held_out, validation=False)
         tokenizer = train_vocabulary(texts, params.encoder.vocab_size)
     else:
         assert start
@@ -74,4 +75,4 @@ def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Pa
             raise InputError(f"model '{start}': its tokenizer knows no words; is tokenizer.json missing?")
         special_tokens(tokenizer, f"model '{start}'")
     with atomic_dir(corpus) as folder:
-        write_corpus(folder, pairs, params.held_out, tokenizer)
+        write_corpus(folder, pairs, more, params.held_out, tokenizer)

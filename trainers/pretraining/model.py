@@ -1,5 +1,6 @@
 """The model to pre-train: an encoder, its masked-language head and a decoder that reads h0."""
 
+import math
 from typing import NamedTuple, cast
 
 import torch
@@ -26,6 +27,12 @@ class Head(nn.Module):
         """Logits ``(n, V)`` of states ``(n, d)``."""
         return functional.linear(self.norm(functional.gelu(self.dense(states))), embeddings, self.bias)
 
+    def expect(self, counts: Tensor) -> None:
+        """Let tokens start as probable as their ``counts`` ``(n,)`` say; those from n on have none."""
+        expected = torch.ones_like(self.bias)  # one more of each, so that none is impossible
+        expected[: len(counts)] += counts
+        self.bias.data.copy_((expected / expected.sum()).log())
+
 
 class Sequences(NamedTuple):
     """A batch of sequences; all fields are ``(n, l)``.
@@ -48,7 +55,7 @@ class Sums(NamedTuple):
 
 
 class Pretrained(nn.Module):
-    """Encoder, head and decoder, which share the encoder's token embeddings."""
+    """Encoder, head and decoder, which share the encoder's token embeddings. New parts start calm (``_calm_gain``)."""
 
     def __init__(self, encoder: PreTrainedModel, shape: Shape, decoder: Weak | Enhanced | None) -> None:
         super().__init__()
@@ -58,6 +65,10 @@ class Pretrained(nn.Module):
         for part in (self.head, self.decoder):
             if part is not None:
                 part.apply(_initialise)
+        gain = _calm_gain(self.embeddings)
+        nn.init.constant_(self.head.norm.weight, gain)
+        if isinstance(self.decoder, WeakDecoder):  # the other one predicts through the head
+            nn.init.constant_(cast(nn.LayerNorm, self.decoder.layers.norm).weight, gain)
 
     @property
     def embeddings(self) -> Tensor:
@@ -99,6 +110,18 @@ def _build_decoder(shape: Shape, params: Weak | Enhanced | None) -> Decoder | No
     if isinstance(params, Weak):
         return WeakDecoder(shape, layers=params.layers, window=params.window)
     return EnhancedDecoder(shape, masked=params.mask_ratio) if params else None
+
+
+def _calm_gain(embeddings: Tensor) -> float:
+    """The gain of the norm before tied embeddings ``(V, d)`` at which a new part begins no worse than by guessing.
+
+    States of the norm are sqrt(d) long, so their logits grow with the embeddings' norm. A trained model's embeddings
+    are long, and a pre-norm decoder begins by repeating the token that it has just read, which is never the right one.
+    With this gain no logit of an average token exceeds ln(V) / 2, so that token gets a probability near 1 / sqrt(V).
+    """
+    count, width = embeddings.shape
+    longest = math.sqrt(width) * float(embeddings.detach().norm(dim=1).mean())
+    return min(1.0, math.log(count) / 2 / longest)
 
 
 def _initialise(module: nn.Module) -> None:

@@ -23,12 +23,13 @@ class NewEncoder(Params):
 class StartEncoder(Params):
     """Starts from a model: any encoder, or one that was pre-trained here.
 
-    The latter keeps its decoder and head, and continues with the batches that follow its last one.
+    The latter keeps its decoder and head, and continues with the batches that follow its last one. Any other gets a new
+    decoder and head, which learn at ``new_learning_rate``.
     """
 
     kind: Literal["start"]
     model: str
-    """A folder, ``package:NAME`` or a name on the Hugging Face hub."""
+    """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
     revision: str | None = None
     """Commit, tag or branch on the hub."""
 
@@ -60,6 +61,8 @@ class PretrainParams(Optimisation):
     """The decoder: ``weak`` or ``retromae``; null trains the masked language model alone."""
     max_length: int = Field(ge=8)
     """Tokens per sequence, including CLS and SEP."""
+    one_text: bool = True
+    """Whether each sequence holds (part of) one text, as in retrieval; if not, short texts share sequences and CLS."""
     batch_size: int = Field(ge=1)
     """Sequences in a batch, over all workers."""
     mini_batch_size: int = Field(ge=1)

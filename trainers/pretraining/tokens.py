@@ -28,25 +28,50 @@ class Stream:
     tokens: NDArray[np.int32]
     special: Special
 
-    def count(self, length: int) -> int:
-        """The number of sequences of ``length`` tokens that the stream is cut into; the last one may be shorter."""
-        return -(-len(self.tokens) // (length - 2))
 
-    def whole(self, length: int) -> int:
-        """The number of these sequences that need no padding."""
-        return len(self.tokens) // (length - 2)
+@dataclass(frozen=True)
+class Cut:
+    """A stream cut into sequences of at most ``length`` tokens: sequence i holds the tokens ``starts[i]:ends[i]``.
 
-    def rows(self, numbers: NDArray[np.int64], length: int) -> NDArray[np.int32]:
+    ``starts`` and ``ends`` are ``(n,)`` int64.
+    """
+
+    stream: Stream
+    length: int
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of sequences."""
+        return len(self.starts)
+
+    def rows(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
         """Build sequences ``(n, length)`` by number, each as CLS, tokens, SEP, padding."""
-        width = length - 2
-        rows = np.full((len(numbers), length), self.special.pad, np.int32)
-        rows[:, 0] = self.special.cls
-        for row, number in zip(rows, numbers, strict=True):
-            part = self.tokens[number * width : (number + 1) * width]
+        special = self.stream.special
+        rows = np.full((len(numbers), self.length), special.pad, np.int32)
+        rows[:, 0] = special.cls
+        for row, start, end in zip(rows, self.starts[numbers], self.ends[numbers], strict=True):
+            part = self.stream.tokens[start:end]
             row[1 : 1 + len(part)] = part
-            if part[-1] != self.special.sep:
-                row[1 + len(part)] = self.special.sep
+            if part[-1] != special.sep:
+                row[1 + len(part)] = special.sep
         return rows
+
+
+def join_texts(stream: Stream, length: int) -> Cut:
+    """Cut the stream every ``length`` - 2 tokens, wherever a text ends; only the last sequence may be shorter."""
+    starts = np.arange(0, len(stream.tokens), length - 2)
+    return Cut(stream, length, starts, np.minimum(starts + length - 2, len(stream.tokens)))
+
+
+def part_texts(stream: Stream, length: int) -> Cut:
+    """Cut the stream so that no sequence holds two texts; a text of more than ``length`` - 2 tokens is cut further."""
+    ends = np.flatnonzero(stream.tokens == stream.special.sep)  # no text contains SEP
+    starts = np.concatenate([[0], ends[:-1] + 1])[: len(ends)]
+    pieces = -(-(ends - starts) // (length - 2))
+    place = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    first = np.repeat(starts, pieces) + place * (length - 2)
+    return Cut(stream, length, first, np.minimum(first + length - 2, np.repeat(ends, pieces)))
 
 
 def write_stream(file: Path, texts: Iterable[list[int]], sep: int) -> None:

@@ -1,0 +1,124 @@
+"""Pre-trains, fine-tunes and measures, each setting once per seed; what was measured is kept."""
+
+import shutil
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from batchwright.core.fingerprint import fingerprint
+from batchwright.core.results import read_json, read_tsv, write_json
+from experiments.common.small_models import BASE
+from experiments.common.workspace import Workspace
+from experiments.seed_encoder.kinds import Setting
+from stages.scoring.measures import score_queries
+from stages.scoring.params import HeldOutParams
+from stages.scoring.retrieval import model_system
+from stages.train.dev import DevScores
+from trainers.common.params import Common
+from trainers.common.train_job import plan_job
+from trainers.pretraining.job import PretrainJob, plan_pretraining
+from trainers.pretraining.params import PretrainParams
+from trainers.pretraining.train import Pretraining, pretrain
+from trainers.seed_encoder.params import Params
+from trainers.variants import train
+
+BATCH = 64
+ASKED = HeldOutParams(queries=1000, documents=3000)
+TIMED, WARM = 24, 8
+FINE_TUNING = {"mini_batch_size": BATCH, "learning_rate": 2e-3, "warmup_ratio": 0.1}
+
+
+class Measured(NamedTuple):
+    """Held-out ``losses`` by name, nDCG@10 by fine-tuning step (``curve``), and at the end by query (``ndcg``)."""
+
+    steps: int
+    losses: dict[str, float]
+    curve: dict[str, float]
+    ndcg: dict[str, float]
+
+
+class Trials:
+    """Trials on some ``domains`` of ``data``, in the empty ``folder``; results are kept in ``kept``.
+
+    All settings take the processor time of ``steps`` steps of ``reference``. A seed draws weights, masks and batches.
+    """
+
+    def __init__(
+        self, folder: Path, data: Path, domains: list[str], kept: Path, *, reference: Setting, steps: int, tuning: int
+    ) -> None:
+        self._space = Workspace(folder / "space", data, domains, asked=ASKED)
+        self._folder, self._kept, self._reference, self._steps, self._tuning = folder, kept, reference, steps, tuning
+        self._asked, self._packed = DevScores(self._space.collections["home"]), -1
+
+    def measure(self, setting: Setting, seed: int) -> Measured:
+        """Pre-train, fine-tune and score; read the result if it was kept."""
+        steps = round(self._steps * self._cost(self._reference) / self._cost(setting))
+        file = self._kept / f"{fingerprint(setting.params(self._steps), self._tuning, seed)}.json"
+        if not file.exists():
+            write_json(file, self._run(setting, steps, seed)._asdict())
+        return Measured(**read_json(file, made_by="this experiment"))
+
+    @cache  # noqa: B019 (there is one object)
+    def _cost(self, setting: Setting) -> float:
+        """Processor time of a step, measured once and kept, so that all seeds take the same number of steps."""
+        file = self._kept / f"cost-{fingerprint(setting.params(1))}.json"
+        if not file.exists():
+            run = Pretraining(self._plan(setting, 10**9, 0))  # validates at its first step only
+            for step in range(1, TIMED + WARM + 1):
+                if step == WARM + 1:
+                    start = time.process_time()
+                run.backward(step)
+            write_json(file, {"seconds": (time.process_time() - start) / TIMED})
+        return float(read_json(file, made_by="this experiment")["seconds"])
+
+    def _run(self, setting: Setting, steps: int, seed: int) -> Measured:
+        job = self._plan(setting, steps, seed)
+        pretrain(job)
+        losses = read_tsv(job.results / f"{job.name}-validation.tsv", made_by="pretrain")[-1]
+        tuned = plan_job(
+            name="tuned",
+            variant="seed_encoder",
+            seed=seed,
+            common=Common.model_validate(
+                BASE["train"]["common"] | FINE_TUNING | self._epochs() | {"evaluate_every": max(1, self._tuning // 6)}
+            ),
+            params=Params(temperature=0.05),
+            start=job.model,
+            shards=self._pack(seed),
+            model=self._folder / "tuned",
+            curve=self._folder / "tuned.tsv",
+            dev=self._asked,
+        )
+        train(tuned)
+        curve = {row["step"]: float(row["ndcg@10"]) for row in read_tsv(tuned.dev_curve, made_by="train")}
+        scored = score_queries(self._asked.collection, model_system(tuned.model)(self._asked.collection))
+        for scratch in (job.scratch, tuned.scratch):
+            shutil.rmtree(scratch, ignore_errors=True)
+        ndcg = {query: values["ndcg@10"] for query, values in scored.items()}
+        return Measured(steps, {key: float(value) for key, value in losses.items() if key != "step"}, curve, ndcg)
+
+    def _plan(self, setting: Setting, steps: int, seed: int) -> PretrainJob:
+        return plan_pretraining(
+            name="pretrained",
+            seed=seed,
+            params=PretrainParams.model_validate(setting.params(steps)),
+            pairs=self._space.folder / "data/pairs",
+            model=self._folder / "pretrained",
+            results=self._folder / "results",
+        )
+
+    def _epochs(self) -> dict[str, int]:
+        # Half as many again, since pairs that do not fill a batch are left out.
+        return {"epochs": 2 + 3 * self._tuning * BATCH // (2 * self._space.training_pairs), "steps": self._tuning}
+
+    def _pack(self, seed: int) -> Path:
+        """Random batches, drawn by ``seed``."""
+        if self._packed != seed:
+            changes = {"base.seed": seed, "pack.batch_size": BATCH, "pack.epochs": self._epochs()["epochs"]}
+            self._space.set_params(BASE, changes | {"cluster.vectors": "minilm", "filter.vectors": "minilm"})
+            self._space.filter()
+            for stage in ("cluster", "pack random"):
+                self._space.run(stage)
+            self._packed = seed
+        return self._space.folder / "data/shards/random"
