@@ -30,7 +30,7 @@ PARAMS: dict[str, Any] = {
     "embed": {"models": {"planted": {"name": "./no-model", "max_length": 16, "batch_size": 8}}},
     "cluster": {"vectors": "planted", "cluster_size": 16, "iterations": 10},
     "filter": {"vectors": "planted", "margin": 0.125},
-    "pack": {"batch_size": 8, "epochs": 2, "batches_per_shard": 3},
+    "pack": {"batch_size": 8, "epochs": 2, "cluster_share": [1.0], "batches_per_shard": 3},
     "evaluate": {"held_out": {"queries": 10, "documents": 50}},
 }
 

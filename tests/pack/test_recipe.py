@@ -58,7 +58,7 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     workspace: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch, given: object
 ) -> None:
     monkeypatch.setattr(recipe, "FEWEST_BATCHES", 5)
-    write_params(workspace, {"pack.cluster_share": given, "filter.margin": None, "filter.likeness": "auto"})
+    write_params(workspace, {"pack.cluster_share": given, "filter.margin": None, "filter.threshold": 2.0})
     prepare(large=topic_pairs(100), small=topic_pairs(20))
     run_pack("contextual")
     domains = read_json(Path("results/pack/contextual.json"), made_by="pack")["domains"]
