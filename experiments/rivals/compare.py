@@ -13,7 +13,8 @@ from batchwright.core.errors import InputError
 from experiments.rivals.arms import ARMS
 from experiments.rivals.encoders import Kind, Tokens, build, tokenise
 from experiments.rivals.hardness import describe
-from experiments.rivals.pairs import HeldOut, PairSet
+from experiments.rivals.held_out import HeldOut
+from experiments.rivals.pairs import PairSet
 from experiments.rivals.runs import Run, Runs
 from experiments.rivals.scoring import best_documents, ndcg
 from experiments.rivals.streams import steps
