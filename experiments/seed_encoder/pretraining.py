@@ -4,11 +4,11 @@
 [--rates R R] [--grid] [--output FILE]``
 
 ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes; ``KEPT`` keeps what was measured, so that an
-interrupted run goes on where it was. Encoders are pre-trained on the texts of ``--domains`` for the processor time of
-``--steps`` steps of SEED (3, 2), then all are fine-tuned on the same random batches for ``--tuning`` steps and asked
-the held-out queries. First MLM and SEED (3, 2) at each of ``--rates``; with ``--grid``, then the other decoders at
-SEED's better rate. ``gain`` is the mean difference in nDCG@10 from MLM at its better rate, paired by query and seed, ±
-its standard error.
+interrupted run goes on where it was; name another folder for other data or code. Encoders are pre-trained on the texts
+of ``--domains`` for the processor time of ``--steps`` steps of SEED (3, 2), then all are fine-tuned on the same random
+batches for ``--tuning`` steps and asked the held-out queries. First MLM and SEED (3, 2) at each of ``--rates``; with
+``--grid``, then the other decoders at SEED's better rate. ``gain`` is the mean difference in nDCG@10 from MLM at its
+better rate, paired by query and seed, ± its standard error.
 """
 
 import argparse
