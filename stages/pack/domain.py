@@ -12,42 +12,62 @@ from batchwright.formats.positives import KnownPositives, Relation, judged
 from batchwright.formats.shards import SHARD_SCHEMA, pack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.pack.hardness import measure
+from stages.pack.judge import Judge
 from stages.pack.masks import mask_of, masked_by, rows_mostly_masked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """A domain to pack. Clusters were made from ``vectors``; ``surrogate`` judges which negatives are false."""
+    """A domain to pack.
+
+    Clusters were made from ``vectors``; ``surrogate`` says which negatives are false, and ``judge`` where it is unsure.
+    """
 
     pairs: pa.Table
     negatives: Negatives
     vectors: PairVectors
     surrogate: PairVectors
+    judge: Judge | None = None
 
     def batch(self, rows: NDArray[np.int64]) -> tuple[pa.RecordBatch, dict[str, float]]:
         """Return the training batch of ``rows`` ``(B,)`` with its mask, and its measures.
 
-        These are its hardness, its masked share by reason, and the number of rows that are mostly masked.
+        These are its hardness, its masked share by reason, the number of rows that are mostly masked and, if there is
+        a judge, how many cells it was asked about and masked.
         """
         table = self.pairs.take(rows)
         similarities = _similarities(self.vectors, rows)
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
         query_class, document_class = self.negatives.query_class[rows], self.negatives.document_class[rows]
         known, relevant, irrelevant = (each.among(query_class, document_class) for each in self._relations)
-        sums = self.surrogate.sums(rows)
-        mask = mask_of(self.negatives.false(rows, scores, sums @ sums.T) & ~irrelevant, known)
+        false, counts = self._false(table, rows, scores, known | irrelevant)
+        mask = mask_of(false, known)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
         shares = masked_by(mask, known, relevant, document_class)
         reasons = {f"masked_{reason}": share for reason, share in shares.items()}
-        rows_lost = {"rows_mostly_masked": rows_mostly_masked(mask)}
+        counts |= {"rows_mostly_masked": rows_mostly_masked(mask)}
         record_batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
-        return record_batch, {**asdict(measure(similarities, mask)), **reasons, **rows_lost}
+        return record_batch, {**asdict(measure(similarities, mask)), **reasons, **counts}
 
     @cached_property
     def _relations(self) -> tuple[Relation, ...]:
         """Known positives, and what only judgements say: which documents answer a query, and which do not."""
         return KnownPositives(self.negatives), *(judged(self.negatives, relevant=each) for each in (True, False))
+
+    def _false(
+        self, table: pa.Table, rows: NDArray[np.int64], scores: NDArray[np.float32], certain: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], dict[str, int]]:
+        """Return which cells that are not ``certain`` hold false negatives, and the judge's counts if there is one."""
+        sums = self.surrogate.sums(rows)
+        likeness = sums @ sums.T
+        false = self.negatives.false(rows, scores, likeness) & ~certain
+        if self.judge is None:
+            return false, {}
+        asked = self.judge.in_doubt(self.negatives, rows, scores, likeness) & ~certain
+        answers = self.judge.answers(table["query"].to_pylist(), table["document"].to_pylist(), asked)
+        counts = {"judge_asked": int(np.count_nonzero(asked)), "judge_masked": int(np.count_nonzero(answers))}
+        return false & ~asked | answers, counts
 
     def _hard_negatives(self, table: pa.Table, rows: NDArray[np.int64]) -> pa.Array:
         """Return each pair's hard negatives from the source, followed by the mined ones that are not among them."""

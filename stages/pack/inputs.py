@@ -8,11 +8,13 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import Clusters, read_draws
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import EVERY_PAIR, Negatives
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
+from stages.pack.judge import Judge
+from stages.pack.params import JudgeParams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +30,11 @@ class Inputs:
     fingerprint: str
 
 
-def open_inputs() -> Inputs:
+def open_inputs(judging: JudgeParams | None) -> Inputs:
     """Open pairs, vectors, clusters and negatives, and check that they belong together.
 
     Raises:
-        InputError: clusters or negatives were made from other pairs or vectors.
+        InputError: clusters or negatives were made from other pairs or vectors, or there is no such judge.
     """
     # Vector files stay open, one or two per domain, and the usual limit is 1,024.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -40,9 +42,15 @@ def open_inputs() -> Inputs:
     stores = {"clusters": _vectors_of(CLUSTERS, "cluster"), "surrogate": _vectors_of(NEGATIVES, "filter")}
     one_model = stores["clusters"] == stores["surrogate"]
     opened, clusters = {}, {}
+    judge = Judge(judging) if judging else None
     for name in domains(PAIRS):
         pairs = read_pairs(PAIRS, name, "train")
         negatives = Negatives.read(NEGATIVES, name, len(pairs))
+        if judge and negatives.likeness == EVERY_PAIR:
+            raise InputError(
+                "pack.judge: is asked about pairs near the limit of filter.likeness, which is null; "
+                "set it to auto or a number, or remove pack.judge"
+            )
         clusters[name] = read_draws(CLUSTERS, name, len(pairs))
         vectors = stores["clusters"].of(name).of_pairs(pairs)
         opened[name] = Domain(
@@ -50,9 +58,11 @@ def open_inputs() -> Inputs:
             negatives=negatives,
             vectors=vectors,
             surrogate=vectors if one_model else stores["surrogate"].of(name).of_pairs(pairs),
+            judge=judge,
         )
-    models = {use: store.weights for use, store in stores.items()}
-    content = fingerprint(files_fingerprint([PAIRS, CLUSTERS, NEGATIVES]), code_fingerprint(Path(__file__).parent))
+    models = {use: store.weights for use, store in stores.items()} | ({"judge": judge.weights} if judge else {})
+    files = files_fingerprint([PAIRS, CLUSTERS, NEGATIVES])
+    content = fingerprint(files, models, code_fingerprint(Path(__file__).parent))
     return Inputs(domains=opened, clusters=clusters, models=models, fingerprint=content)
 
 

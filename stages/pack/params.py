@@ -7,6 +7,25 @@ from pydantic import Field
 from batchwright.core.params import Params
 
 
+class JudgeParams(Params):
+    """Group ``pack.judge``."""
+
+    model: str
+    """A cross-encoder: ``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a
+    name on the hub."""
+    max_length: int = Field(ge=2)
+    """Maximum number of tokens of a query and a document together; longer texts are truncated."""
+    batch_size: int = Field(default=32, gt=0)
+    """Pairs of texts scored at a time."""
+    below: float = Field(gt=0, lt=1)
+    """It is asked about pairs that are less alike than the limit of ``filter.likeness`` by at most this."""
+    above: float = Field(default=0, ge=0, lt=1)
+    """And about pairs that are more alike than the limit by less than this."""
+    margin: float = 0
+    """The document d' of another pair is a false negative if it scores nearly as high as the query's own document:
+    ``g(q, d') >= g(q, d) - margin``, where g is the cross-encoder's score before any sigmoid."""
+
+
 class PackParams(Params):
     """Group ``pack``."""
 
@@ -25,5 +44,7 @@ class PackParams(Params):
     weights: dict[str, Annotated[float, Field(gt=0)]] = {}
     """Number of passes over a domain in each epoch, 1 by default: 0.5 takes half of its batches, 2 takes each pair
     twice."""
+    judge: JudgeParams | None = None
+    """A cross-encoder that decides where ``filter.likeness`` is in doubt; null asks none."""
     batches_per_shard: int = Field(gt=0)
     """Batches per shard; each shard is one Arrow file."""

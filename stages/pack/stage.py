@@ -18,7 +18,7 @@ from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 from stages.pack.policies import POLICIES
 from stages.pack.recipe import choose_recipes
-from stages.pack.summary import mean_measures, summarise_domains, summarise_epochs
+from stages.pack.summary import mean_measures, summarise_domains, summarise_epochs, totals
 from stages.pack.write import remove_ledgers, write_shards
 
 OUTPUT = RESULTS / "pack"
@@ -34,7 +34,7 @@ def main(policy: str) -> str:
         raise InputError(f"unknown policy '{policy}'{hint(policy, POLICIES)}")
     params = load_params("pack", PackParams)
     seed = load_params("base", Base).seed
-    inputs = open_inputs()
+    inputs = open_inputs(params.judge)
     kept = {domain: draws[0].assignment != NONE for domain, draws in inputs.clusters.items()}
     recipes = choose_recipes(inputs, params, seed) if policy == "contextual" else {}
     batches = plan_batches(inputs.clusters, policy, params, seed, recipes)
@@ -52,7 +52,8 @@ def main(policy: str) -> str:
         shards=shards,
     )
     left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
-    metrics = {"batches": len(batches), "pairs": manifest.rows, "left_over": left_over, **mean_measures(rows)}
+    counts = {"batches": len(batches), "pairs": manifest.rows, "left_over": left_over, **totals(rows)}
+    metrics = {**counts, **mean_measures(rows)}
     metrics["domains"] = summarise_domains(rows)
     for domain, recipe in recipes.items():
         metrics["domains"][domain] |= {"cluster_share": recipe.shares, "because": recipe.reason}

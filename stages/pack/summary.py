@@ -13,6 +13,7 @@ from stages.pack.meetings import shares_met_before
 from stages.pack.plan import Batch
 
 Row = Mapping[str, Any]
+COUNTS = ("rows_mostly_masked", "judge_asked", "judge_masked")
 
 
 def summarise_epochs(
@@ -50,18 +51,16 @@ def _times_packed(batches: Sequence[Batch], pairs: Mapping[str, NDArray[np.bool_
 
 
 def summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the number of batches, of rows that are mostly masked, and the mean measures of each domain."""
+    """Return the number of batches, the totals and the mean measures of each domain."""
     by_domain = defaultdict(list)
     for row in rows:
         by_domain[row["domain"]].append(row)
-    return {
-        domain: {
-            "batches": len(own),
-            "rows_mostly_masked": sum(row["rows_mostly_masked"] for row in own),
-            **mean_measures(own),
-        }
-        for domain, own in by_domain.items()
-    }
+    return {domain: {"batches": len(own), **totals(own), **mean_measures(own)} for domain, own in by_domain.items()}
+
+
+def totals(rows: Sequence[Row]) -> dict[str, int]:
+    """Return how many rows are mostly masked and, if there is a judge, how many cells it was asked about and masked."""
+    return {name: sum(row[name] for row in rows) for name in COUNTS if any(name in row for row in rows)}
 
 
 def mean_measures(rows: Sequence[Row]) -> dict[str, Any]:

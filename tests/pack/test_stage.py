@@ -90,6 +90,7 @@ def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack
         "cluster_share": [1.0],
         "left_over": "drop",
         "weights": {},
+        "judge": None,
         "batches_per_shard": 3,
     }
     assert manifest.models == {"clusters": "weights of planted", "surrogate": "weights of planted"}
