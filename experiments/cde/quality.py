@@ -67,7 +67,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--documents", type=int, default=16)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=32)
-    parser.add_argument("--rates", nargs="+", type=float, default=[2e-2], metavar="RATE")
+    parser.add_argument("--rates", nargs="+", type=float, default=[2e-3], metavar="RATE")
     return parser.parse_args()
 
 
