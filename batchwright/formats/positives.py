@@ -10,6 +10,7 @@ class Relation:
     """Looks up the document classes of a query class, and the query classes of a document class."""
 
     def __init__(self, query_class: NDArray[np.int32], document_class: NDArray[np.int32]) -> None:
+        self._empty = not len(query_class)
         self._documents = _Edges(query_class, document_class)
         self._queries = _Edges(document_class, query_class)
 
@@ -27,6 +28,8 @@ class Relation:
         Enumerates what is related instead of testing every cell, and does so from the side that has fewer: a single
         query may have a million documents.
         """
+        if self._empty:
+            return np.zeros((len(query_class), len(document_class)), dtype=bool)
         queries, row = np.unique(query_class, return_inverse=True)
         documents, column = np.unique(document_class, return_inverse=True)
         if self._documents.count(queries).sum() <= self._queries.count(documents).sum():

@@ -20,7 +20,7 @@ class Judge:
     """Scores a query and a document read together; ``weights`` is the hash of the model.
 
     Raises:
-        InputError: there is no such model, or it is not a cross-encoder with one score.
+        InputError: there is no such model, it is not a cross-encoder with one score, or it reads fewer tokens.
     """
 
     def __init__(self, params: JudgeParams) -> None:
@@ -37,6 +37,9 @@ class Judge:
             self._model = CrossEncoder(str(folder), max_length=params.max_length, local_files_only=True).float()
         if self._model.num_labels != 1:
             raise InputError(f"model '{params.model}': gives {self._model.num_labels} scores; name one that gives one")
+        positions = getattr(self._model.config, "max_position_embeddings", None)
+        if positions is not None and params.max_length > positions:
+            raise InputError(f"model '{params.model}': reads {positions} tokens; lower pack.judge.max_length to that")
 
     def in_doubt(
         self, negatives: Negatives, rows: NDArray[np.int64], scores: NDArray[np.float32], likeness: NDArray[np.float32]

@@ -159,6 +159,7 @@ def test_nothing_is_in_doubt_where_a_domain_has_no_limit(
         ({"pack.judge": JUDGE | {"model": "raw/bert"}}, r"model 'raw/bert': is not a cross-encoder but Sent.*; name a"),
         ({"pack.judge": JUDGE | {"model": "raw/backbone"}}, r"'raw/backbone': is not a cross-encoder but BertModel"),
         ({"pack.judge": JUDGE | {"model": "raw/two"}}, r"model 'raw/two': gives 2 scores; name one that gives one"),
+        ({"pack.judge": JUDGE | {"max_length": 600}}, r"'raw/judge': reads 512 tokens; lower pack\.judge\.max_length"),
         ({"pack.judge": JUDGE | {"below": 0}}, r"parameter 'pack\.judge\.below': .*greater than 0"),
     ],
 )
