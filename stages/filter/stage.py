@@ -9,7 +9,7 @@ from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
-from batchwright.formats.negatives import EVERY_PAIR, Negatives
+from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
@@ -104,7 +104,7 @@ def _describe(negatives: Negatives) -> Metrics:
         "documents": len(documents),
         "largest_query_class": int(queries.max(initial=0)),
         "largest_document_class": int(documents.max(initial=0)),
-        "likeness": round(float(negatives.likeness), 6),
+        "likeness": None if negatives.likeness == NO_PAIR else round(float(negatives.likeness), 6),
         "mean_score": round(float(negatives.scores.mean()), 6) if len(negatives) else 0.0,
         "dropped": int(np.count_nonzero(~negatives.kept)),
         "mined": int(np.count_nonzero(negatives.mined >= 0)),

@@ -18,7 +18,7 @@ FEWEST_BATCHES = 50
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
 MOST_LOST = 0.01
 """Share of rows that may have more than half of their negatives masked in a hard batch."""
-SAMPLE = 16
+SAMPLE = 64
 """Hard batches that are measured."""
 
 Measure = Callable[[NDArray[np.int64]], Mapping[str, float]]

@@ -133,3 +133,10 @@ def test_a_package_without_functions_is_refused(package: Path, name: str, messag
     (package.parent / "bare_package" / "__init__.py").write_text("x = 1\n")
     with pytest.raises(InputError, match=message):
         ingest({"kind": "docstrings", "packages": [name]})
+
+
+def test_packages_can_share_a_domain(package: Path) -> None:
+    source = DocstringsSource(kind="docstrings", packages=["sample_package"], domain="python")
+    assert {row.domain for row in source.rows(Part("sample_package")) if row.fault is None} == {"python"}
+    own = DocstringsSource(kind="docstrings", packages=["sample_package"])
+    assert {row.domain for row in own.rows(Part("sample_package")) if row.fault is None} == {"sample_package"}
