@@ -44,9 +44,9 @@ def write_shards(
 
 
 def remove_ledgers(parts: Path) -> None:
-    """Remove the ledgers from ``parts``, so that the folder can be published."""
-    for ledger in parts.glob("*.arrow.json"):
-        ledger.unlink()
+    """Remove the ledgers from ``parts``, and files that a killed run left half written, to publish the folder."""
+    for file in [*parts.glob("*.arrow.json"), *parts.glob(".*")]:
+        file.unlink()
 
 
 def _ledger(parts: Path, name: str) -> Path:
