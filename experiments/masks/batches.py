@@ -1,8 +1,9 @@
 """What the filter masks in contextual batches of 128, by the margin that was its rule and by ``likeness: auto``.
 
 ``PAIRS`` is a folder of Parquet files with the columns query, document and group; all pairs of each are embedded,
-unless ``--pairs`` says how many. ``false`` is the share of the negatives that answer the query by what is known of the
-set; ``precision`` and ``recall`` are those of the masks, known positives and duplicates among them.
+unless ``--pairs`` says how many. ``masked`` and ``by_score`` are shares of the negatives, ``over_half`` that of rows
+with more than half of them masked, ``over_half_known`` by known positives and duplicates alone. ``false`` is the share
+of the negatives that answer the query by what is known of the set; ``precision`` and ``recall`` are those of all masks.
 """
 
 import argparse

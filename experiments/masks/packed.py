@@ -70,6 +70,7 @@ def describe(pairs: PairSet, view: View, batches: Sequence[NDArray[np.int64]], n
         "masked": float(of_row.mean()),
         "by_score": float((mask & ~known).sum() / mask.size * BATCH / (BATCH - 1)),
         "over_half": float(np.mean(of_row > 0.5)),
+        "over_half_known": float(np.mean(2 * known.sum(axis=1) > BATCH - 1)),
         "over_nine_tenths": float(np.mean(of_row > 0.9)),
         "false": float(truth.sum() / truth.size * BATCH / (BATCH - 1)) if pairs.true is not None else UNKNOWN,
         "precision": float(truth[mask].mean()) if pairs.true is not None and mask.any() else UNKNOWN,

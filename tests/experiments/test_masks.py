@@ -219,25 +219,25 @@ def test_the_table_of_verdicts() -> None:
 
 @pytest.mark.slow
 def test_the_commands(tmp_path: Path) -> None:
-    rows = topic_pairs(300)
+    rows = topic_pairs(140)
     table = {"query": [query for query, _ in rows], "document": [document for _, document in rows]}
     for name in ("banking77", "birds"):
         groups = [query.split()[0] for query, _ in rows]
         pq.write_table(pa.table({**table, "group": groups}), tmp_path / f"{name}.parquet")
     sets = [".", "--sets", "banking77", "birds"]
-    done = run_python("-m", "experiments.masks", *sets, "--pairs", "100", "--output", "rules.tsv", cwd=tmp_path)
+    done = run_python("-m", "experiments.masks", *sets, "--pairs", "80", "--output", "rules.tsv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = read_tsv(tmp_path / "rules.tsv", made_by="")
     assert [row["rule"] for row in found] == 2 * list(RULES)
-    assert {row["pairs"] for row in found} == {"100"}
+    assert {row["pairs"] for row in found} == {"80"}
     assert float(found[0]["recall"]) > 0
     assert found[-1]["recall"] == ""
     done = run_python("-m", "experiments.masks.batches", *sets, "--output", "batches.tsv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     packed = read_tsv(tmp_path / "batches.tsv", made_by="")
-    assert [row["batches"] for row in packed] == ["2"] * 4
+    assert [row["batches"] for row in packed] == ["1"] * 4
     assert all(float(row["by_score"]) <= float(row["masked"]) <= 1 for row in packed)
-    assert 0.2 < float(packed[0]["false"]) < 0.3  # four topics
+    assert 0.2 < float(packed[0]["false"]) < 0.35  # four topics
     done = run_python("-m", "experiments.masks", ".", "--sets", "fish", cwd=tmp_path)
     assert done.returncode == 1
     assert "fish: not among the sets, which are banking77, birds, torch" in done.stderr
