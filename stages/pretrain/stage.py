@@ -10,7 +10,7 @@ from batchwright.core.paths import MODELS, PAIRS, RESULTS, START_MODELS
 from batchwright.core.results import read_tsv, write_json
 from batchwright.core.runtime import scratch
 from pipelines.ingest.sources import AnySource
-from pipelines.ingest.texts import read_texts
+from pipelines.texts import read_texts
 from trainers.launch import launch
 from trainers.pretraining.corpus import write_texts
 from trainers.pretraining.job import plan_pretraining
