@@ -6,6 +6,7 @@ from pathlib import Path
 
 from batchwright.core.command import command
 from docs.cost_tables import batches_table, rows_table, scores_table
+from docs.mask_tables import masks_table
 from docs.quality_tables import gains_table, quality_table, results_table, runs_table, tokens_table
 from docs.rows import Lines
 from docs.schedule import schedule_table
@@ -20,6 +21,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "runs": runs_table,
     "rows": rows_table,
     "tokens": tokens_table,
+    "masks": masks_table,
     "scores": scores_table,
     "schedule": schedule_table,
 }

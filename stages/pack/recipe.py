@@ -16,7 +16,7 @@ from stages.pack.policies import POLICIES
 
 FEWEST_BATCHES = 50
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
-MOST_LOST = 0.01
+MOST_LOST = 0.05
 """Share of rows that may have more than half of their negatives masked in a hard batch."""
 SAMPLE = 64
 """Hard batches that are measured."""

@@ -135,6 +135,14 @@ def test_a_package_without_functions_is_refused(package: Path, name: str, messag
         ingest({"kind": "docstrings", "packages": [name]})
 
 
+def test_long_functions_can_be_cut(package: Path) -> None:
+    whole, cut = (
+        DocstringsSource(kind="docstrings", packages=["sample_package"], max_characters=most) for most in (None, 20)
+    )
+    texts = [[str(row.document) for row in each.rows(Part("sample_package")) if not row.fault] for each in (whole, cut)]
+    assert texts[1] == [text[:20] for text in texts[0]] != texts[0]
+
+
 def test_packages_can_share_a_domain(package: Path) -> None:
     source = DocstringsSource(kind="docstrings", packages=["sample_package"], domain="python")
     assert {row.domain for row in source.rows(Part("sample_package")) if row.fault is None} == {"python"}

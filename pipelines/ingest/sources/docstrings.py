@@ -38,6 +38,8 @@ class DocstringsSource(Source):
     """Import names of the packages."""
     domain: str | None = Field(default=None, min_length=1)
     """One domain for the pairs of all packages; null makes each package a domain."""
+    max_characters: int | None = Field(default=None, gt=0)
+    """Cuts each function's source after this many characters; null keeps it whole."""
     limit: int | None = Field(default=None, gt=0)
     """Maximum number of pairs per package, selected by hash; null takes all."""
 
@@ -53,7 +55,11 @@ class DocstringsSource(Source):
     def rows(self, part: Part) -> Iterator[Row]:
         with _no_garbage_collection():
             found = [row for file in _modules(part.name) for row in _functions(file)]
-        good = [row._replace(domain=self.domain or part.name) for row in found if row.fault is None]
+        good = [
+            row._replace(domain=self.domain or part.name, document=str(row.document)[: self.max_characters])
+            for row in found
+            if row.fault is None
+        ]
         if not good:
             raise InputError(f"package '{part.name}': has no functions with docstrings; remove it from 'packages'")
         if self.limit is not None:
