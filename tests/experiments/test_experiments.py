@@ -81,5 +81,6 @@ def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_pa
         ("all", "20", "2"),
     ]
     assert all(abs(float(r["xtr"]) - float(r["colbert"]) - float(r["difference"])) < 2e-6 for r in rows)
-    rows = experiment("xtr.grid", str(tmp_path / "grid"), *small, "--k", "16", "--seeds", "1", "--queries", "20", table="grid.tsv")
+    options = ["--k", "16", "--seeds", "1", "--queries", "20"]
+    rows = experiment("xtr.grid", str(tmp_path / "grid"), *small, *options, table="grid.tsv")
     assert [row["k in training"] for row in rows] == ["16", "colbert"]

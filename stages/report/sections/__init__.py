@@ -16,6 +16,7 @@ from stages.report.sections import (
     learning,
     pipeline,
     pretraining,
+    recipe,
     results,
     tokens,
 )
@@ -26,6 +27,7 @@ SECTIONS: list[Callable[[], Section | None]] = [
     counts.section,
     clusters.section,
     hardness.section,
+    recipe.section,
     learning.section,
     curves.section,
     pretraining.section,
