@@ -9,6 +9,7 @@ from docs.cost_tables import batches_table, rows_table, scores_table
 from docs.mask_tables import masks_table
 from docs.quality_tables import gains_table, quality_table, results_table, runs_table, tokens_table
 from docs.rows import Lines
+from docs.rival_tables import rivals_table
 from docs.schedule import schedule_table
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +23,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "rows": rows_table,
     "tokens": tokens_table,
     "masks": masks_table,
+    "rivals": rivals_table,
     "scores": scores_table,
     "schedule": schedule_table,
 }

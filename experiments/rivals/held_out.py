@@ -68,7 +68,7 @@ def _components(pairs: pa.Table) -> NDArray[np.int32]:
     count = len(pairs)
     edges = []
     for name in ("query", "document", "group"):
-        values = np.array(pairs[name].to_pylist())
+        values = np.array(pairs[name].to_pylist(), dtype=object)  # as texts, all would be as long as the longest
         groups, label = np.unique(values, return_inverse=True)
         if name == "group" and len(groups) < FEWEST_GROUPS:
             continue

@@ -35,12 +35,12 @@ def table(runs: Runs, name: str, kind: str, epochs: int) -> list[str]:
     The difference to random batches, and to random batches of twice the steps if they were run, with standard errors.
     ``reached`` is the share of the steps after which the mean curve is where random batches end.
     """
-    arms = _arms(runs, name, kind, epochs)
-    twice = _arms(runs, name, kind, 2 * epochs)
+    arms = arms_of(runs, name, kind, epochs)
+    twice = arms_of(runs, name, kind, 2 * epochs)
     lines = []
     for arm, seeds in sorted(arms.items(), key=lambda item: -_mean(item[1])):
         cells = [f"{arm:28}", f"{_mean(seeds):.4f} ", _against(seeds, arms), _against(seeds, twice)]
-        cells.append(f"{_reached(runs, Run(name, arm, kind, epochs, 0), arms):7.2f}")
+        cells.append(f"{reached(runs, Run(name, arm, kind, epochs, 0), arms):7.2f}")
         costs = [
             row
             for row in runs.costs
@@ -52,7 +52,7 @@ def table(runs: Runs, name: str, kind: str, epochs: int) -> list[str]:
     return lines
 
 
-def _arms(runs: Runs, name: str, kind: str, epochs: int) -> dict[str, dict[int, NDArray[np.float16]]]:
+def arms_of(runs: Runs, name: str, kind: str, epochs: int) -> dict[str, dict[int, NDArray[np.float16]]]:
     """Scores ``(Q,)`` of each arm and seed."""
     found: dict[str, dict[int, NDArray[np.float16]]] = {}
     for key, scores in runs.scores.get(name, {}).items():
@@ -71,7 +71,8 @@ def _against(seeds: dict[int, NDArray[np.float16]], arms: dict[str, dict[int, ND
     return f"{mean:+.4f} ± {error:.4f}"
 
 
-def _reached(runs: Runs, run: Run, arms: dict[str, dict[int, NDArray[np.float16]]]) -> float:
+def reached(runs: Runs, run: Run, arms: dict[str, dict[int, NDArray[np.float16]]]) -> float:
+    """The share of the steps after which the mean curve of the run's arm is where random batches end."""
     if BASELINE not in arms:
         return float("nan")
     curves = [runs.curve(run._replace(seed=seed)) for seed in arms[run.arm]]

@@ -37,6 +37,6 @@ def section() -> Section | None:
     return Section(
         id="recipe",
         title="Recipe",
-        intro="Where hard batches pay, the second half of the epochs is hard. pack.cluster_share overrides the decision.",
+        intro="Where hard batches pay, the second half of the epochs is hard. pack.cluster_share overrides this.",
         parts=[show_long_table(table, "Decisions by domain")],
     )
