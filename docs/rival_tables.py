@@ -42,5 +42,5 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     return lines
 
 
-def _stacked(seeds: dict[int, np.ndarray]) -> np.ndarray:  # type: ignore[type-arg]
+def _stacked(seeds: dict[int, np.ndarray]) -> np.ndarray:
     return np.stack([seeds[seed].astype(np.float64) for seed in sorted(seeds)])

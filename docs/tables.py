@@ -8,8 +8,8 @@ from batchwright.core.command import command
 from docs.cost_tables import batches_table, rows_table, scores_table
 from docs.mask_tables import masks_table
 from docs.quality_tables import gains_table, quality_table, results_table, runs_table, tokens_table
-from docs.rows import Lines
 from docs.rival_tables import rivals_table
+from docs.rows import Lines
 from docs.schedule import schedule_table
 
 ROOT = Path(__file__).parents[1]
