@@ -76,6 +76,7 @@ def write_artifacts(
         "pretrain": {name: {"steps": 20, "encoder": {"kind": "new"}} for name in pretrained},
         "mine": {name: {"model": f"models/{variants[0]}", "count": 4, "depth": 50} for name in mined},
         "runs": runs,
+        "index": {},
         "tokens": list(by_tokens),
         "cluster": {"vectors": "small", "cluster_size": 8, "iterations": 2},
     }

@@ -27,6 +27,7 @@ def section() -> Section:
         "start_models": load_params("start_models", Loop).root,
         "pretrain": pretrained,
         "mine": load_params("mine", Loop).root,
+        "index": load_params("index", Loop).root,
         "runs": runs,
         "tokens": load_params("tokens", Names).root,
     }
