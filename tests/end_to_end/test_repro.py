@@ -8,7 +8,6 @@ import yaml
 from tests.end_to_end.docs import commands
 from tests.end_to_end.project import Project, write_corpus
 
-
 MINILM, STATIC = "models/start/minilm", "models/start/static"
 RUNS = {
     "static": {"variant": "biencoder", "batches": "contextual", "start": STATIC, "evaluate_every": 2},
