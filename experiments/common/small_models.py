@@ -28,7 +28,7 @@ BASE: dict[str, Any] = {
     "base": {"seed": 0},
     "cluster": {"cluster_size": 128, "iterations": 5, "draws": 4},
     "filter": {"margin": 0.05},
-    "pack": {"batch_size": 128, "epochs": 4, "batches_per_shard": 64},
+    "pack": {"batch_size": 128, "epochs": 4, "cluster_share": [1.0], "batches_per_shard": 64},
     "train": {
         "common": {
             "epochs": 4,
