@@ -47,7 +47,7 @@ def test_committed_parameters_are_valid(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["", "filter", "embed.models.minilm", "pretrain.seed_encoder.encoder", "train.xtr", "runs.cde"]
+    "place", ["", "filter", "embed.models.tfidf", "pretrain.seed_encoder.encoder", "train.xtr", "runs.cde"]
 )
 def test_a_misspelt_key_is_not_valid(place: str) -> None:
     params = _read(FILES[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from batchwright.core.results import write_json, write_tsv
+from batchwright.core.results import read_json, write_json, write_tsv
 from batchwright.formats.clusters import Clusters
 
 DOMAINS = ("cooking", "<script>alert(1)</script> & $x$")
@@ -236,6 +236,13 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
     }
     write_tsv(folder / f"{policy}.tsv", rows)
     write_json(folder / f"{policy}.json", {"batches": 10, "pairs": 80, "left_over": 7, **summary})
+
+
+def write_recipe(folder: Path) -> None:
+    """Add to ``results/pack/contextual.json`` a decision about the first domain; the second has none."""
+    file = folder / "results/pack/contextual.json"
+    decided = {"cluster_share": [0.0, 1.0], "because": "90 batches an epoch"}
+    write_json(file, read_json(file, "pack") | {"domains": {DOMAINS[0]: decided, DOMAINS[1]: {"batches": 3}}})
 
 
 def _write_pretraining(folder: Path, name: str) -> None:

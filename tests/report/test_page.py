@@ -8,7 +8,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from stages.report.sections import SECTIONS
-from tests.report.artifacts import DOMAINS, write_artifacts, write_dev_curve, write_tokens, write_trials
+from tests.report.artifacts import DOMAINS, write_artifacts, write_dev_curve, write_recipe, write_tokens, write_trials
 from tests.report.reader import Reader, page_in, section_of
 
 Report = Callable[[], str]
@@ -26,9 +26,10 @@ def test_the_page_has_all_sections_with_content_in_order(tmp_path: Path, make_re
     write_artifacts(tmp_path, variants=("seed", "xtr"), pretrained=("seed",), by_tokens=("xtr",))
     write_dev_curve(tmp_path, "seed", [0.25, 0.5])
     write_tokens(tmp_path, "xtr")
+    write_recipe(tmp_path)
     write_trials(tmp_path / "experiments/cde/home.tsv")
     make_report()
-    expected = [*ALWAYS[:-1], "learning", ALWAYS[-1], *SOMETIMES]
+    expected = [*ALWAYS[:-1], "recipe", "learning", ALWAYS[-1], *SOMETIMES]
     assert re.findall(r'<section id="(\w+)"', page_in(tmp_path)) == expected
     assert len(SECTIONS) == len(expected)
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json, write_json, write_tsv
+from batchwright.core.results import write_tsv
 from stages.report import charts
-from tests.report.artifacts import DOMAINS, PIPELINE, write_artifacts, write_tokens, write_trials
+from tests.report.artifacts import DOMAINS, PIPELINE, write_artifacts, write_recipe, write_tokens, write_trials
 from tests.report.reader import Reader, page_in, section_of
 
 Report = Callable[[], str]
@@ -53,9 +53,7 @@ def test_the_recipe_of_each_domain_is_shown_with_its_reason(tmp_path: Path, make
     write_artifacts(tmp_path)
     make_report()
     assert 'id="recipe"' not in page_in(tmp_path)
-    file = tmp_path / "results/pack/contextual.json"
-    decided = {"cluster_share": [0.0, 1.0], "because": "90 batches an epoch"}
-    write_json(file, read_json(file, "pack") | {"domains": {DOMAINS[0]: decided, DOMAINS[1]: {"batches": 3}}})
+    write_recipe(tmp_path)
     make_report()
     assert Reader(section_of(page_in(tmp_path), "recipe")).rows == [
         ["Domain", "Epochs", "Because"],
