@@ -2,45 +2,46 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
-import numpy as np
-
-from docs.rows import Lines
-from experiments.rivals.runs import Run, Runs
-from experiments.rivals.summary import BASELINE, arms_of, reached
-from stages.report.table import share, signed
-from stages.scoring.paired import difference
+from docs.rows import Lines, Row, read_files
+from experiments.rivals.summary import BASELINE
+from stages.report.table import share
 
 
 def rivals_table(files: Sequence[Path]) -> Lines:
-    """One row per arm, and for each set two columns.
+    """One row per way, those with the largest mean gain first; one column per set, and the mean gain over the sets.
 
-    These are its difference to random batches, paired by query and seed, with its standard error, and the share of the
-    steps after which it is where random batches end.
+    A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and for twice the
+    steps come first.
     """
-    (file,) = files
-    runs = Runs.open(file.parent)
-    epochs = max(int(row["epochs"]) for row in runs.costs)
-    kind = str(runs.costs[0]["kind"])
-    sets = list(dict.fromkeys(str(row["set"]) for row in runs.costs))
-    found = {name: arms_of(runs, name, kind, epochs) for name in sets}
-    lines = [["", *(column for name in sets for column in (name, "steps"))]]
-    for arm in dict.fromkeys(arm for arms in found.values() for arm in arms):
-        cells = []
-        for name in sets:
-            if arm not in found[name]:
-                cells += ["", ""]
-                continue
-            ours, random = (_stacked(found[name][each]) for each in (arm, BASELINE))
-            gain = difference(ours, random)
-            if arm == BASELINE:
-                cells += [share(float(random.mean())), ""]
-                continue
-            steps = reached(runs, Run(name, arm, kind, epochs, 0), found[name])
-            cells += [signed(gain.mean, gain.error), "never" if np.isinf(steps) else f"{steps:.2f}"]
-        lines.append([arm, *cells])
-    return lines
+    rows = read_files(files)
+    epochs = min(int(row["epochs"]) for row in rows)
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    cells = {(row["arm"], row["set"]): row for row in rows if int(row["epochs"]) == epochs}
+    random = {row["set"]: row for row in rows if row["arm"] == BASELINE and int(row["epochs"]) == 2 * epochs}
+    ways = {arm: [_gain(cells.get((arm, name))) for name in sets] for arm, _ in cells if arm != BASELINE}
+    twice = [_longer(random.get(name), cells[BASELINE, name]) for name in sets]
+    return [
+        ["", *sets, "mean"],
+        ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
+        ["random, twice the steps", *twice, _mean(twice)],
+        *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=lambda line: -float(line[-1] or -1)),
+    ]
 
 
-def _stacked(seeds: dict[int, np.ndarray]) -> np.ndarray:
-    return np.stack([seeds[seed].astype(np.float64) for seed in sorted(seeds)])
+def _gain(row: Row | None) -> str:
+    return row["gain"] if row else ""
+
+
+def _longer(longer: Row | None, row: Row) -> str:
+    return _signed(float(longer["ndcg"]) - float(row["ndcg"])) if longer else ""
+
+
+def _mean(gains: Sequence[str]) -> str:
+    """The mean over sets, if there is a gain on each."""
+    return _signed(mean(float(gain.split()[0]) for gain in gains)) if all(gains) else ""
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{share(value)}"

@@ -1,87 +1,107 @@
-"""Print what the runs in a folder show: each arm against random batches, paired by query and seed."""
+"""What the runs in a folder show: each arm against random batches, paired by query and seed.
+
+``python -m experiments.rivals.summary FOLDER`` prints and writes ``FOLDER.tsv``, one row per set, kind, number of
+epochs and arm. ``gain`` is the difference in nDCG@10 to random batches for the same steps; ``over_twice`` that to
+random batches for twice the steps, if there are any; each with its standard error. ``reached`` is the share of the
+steps after which the mean curve is where random batches end.
+"""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.command import command
 from batchwright.core.errors import InputError
+from batchwright.core.results import write_tsv
 from experiments.rivals.reach import share_to_reach
-from experiments.rivals.runs import Run, Runs
+from experiments.rivals.runs import Row, Run, Runs
+from stages.report.table import signed
 from stages.scoring.paired import difference
 
 BASELINE = "random"
-HEADER = "arm                          nDCG@10   - random        - twice random  reached  hardness  masked  batches s"
+COSTS = ("hardness", "masked", "batches_s")
 EXAMPLE = "python -m experiments.rivals.summary experiments/rivals/static"
+Scores = dict[int, NDArray[np.float16]]
+"""Scores ``(Q,)`` of each seed."""
+
+
+class Setting(NamedTuple):
+    """What arms are compared at."""
+
+    set: str
+    kind: str
+    epochs: int
 
 
 def main(folder: str) -> str:
-    """Print one table per set, kind and number of epochs."""
+    """Print all rows, and write them."""
     runs = Runs.open(Path(folder))
     if not runs.costs:
         raise InputError(f"{folder}: no runs; make some with python -m experiments.rivals")
-    groups = dict.fromkeys((row["set"], row["kind"], row["epochs"]) for row in runs.costs)
-    for name, kind, epochs in groups:
-        print(f"\n{name}, {kind}, {epochs} epochs\n{HEADER}")
-        for line in table(runs, str(name), str(kind), int(epochs)):
-            print(line)
-    return f"{len(runs.costs)} runs"
+    settings = dict.fromkeys(map(_setting, runs.costs))
+    rows = [row for setting in settings for row in summarise(runs, setting)]
+    for row in rows:
+        print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    file = Path(f"{folder.rstrip('/')}.tsv")
+    write_tsv(file, rows)
+    return f"{len(runs.costs)} runs, {file}"
 
 
-def table(runs: Runs, name: str, kind: str, epochs: int) -> list[str]:
-    """One line per arm, best first.
-
-    The difference to random batches, and to random batches of twice the steps if they were run, with standard errors.
-    ``reached`` is the share of the steps after which the mean curve is where random batches end.
-    """
-    arms = arms_of(runs, name, kind, epochs)
-    twice = arms_of(runs, name, kind, 2 * epochs)
-    lines = []
+def summarise(runs: Runs, setting: Setting) -> list[Row]:
+    """One row per arm, best first."""
+    arms = _arms(runs, setting)
+    twice = _arms(runs, setting._replace(epochs=2 * setting.epochs)).get(BASELINE)
+    rows: list[Row] = []
     for arm, seeds in sorted(arms.items(), key=lambda item: -_mean(item[1])):
-        cells = [f"{arm:28}", f"{_mean(seeds):.4f} ", _against(seeds, arms), _against(seeds, twice)]
-        cells.append(f"{reached(runs, Run(name, arm, kind, epochs, 0), arms):7.2f}")
-        costs = [
-            row
-            for row in runs.costs
-            if (row["set"], row["arm"], row["kind"], row["epochs"]) == (name, arm, kind, epochs)
-        ]
-        for measure, digits in (("hardness", 3), ("masked", 3), ("batches_s", 1)):
-            cells.append(f"{np.mean([float(row[measure]) for row in costs]):8.{digits}f}")
-        lines.append(" ".join(cells))
-    return lines
+        row: Row = {**setting._asdict(), "arm": arm, "seeds": len(seeds), "queries": len(next(iter(seeds.values())))}
+        row |= {"ndcg": round(_mean(seeds), 4), "gain": _gain(seeds, arms.get(BASELINE))}
+        row |= {"over_twice": _gain(seeds, twice), "reached": round(_reached(runs, setting, arm, arms), 2)}
+        rows.append(row | _costs(runs, setting, arm))
+    return rows
 
 
-def arms_of(runs: Runs, name: str, kind: str, epochs: int) -> dict[str, dict[int, NDArray[np.float16]]]:
-    """Scores ``(Q,)`` of each arm and seed."""
-    found: dict[str, dict[int, NDArray[np.float16]]] = {}
-    for key, scores in runs.scores.get(name, {}).items():
-        arm, of_kind, of_epochs, seed = key.split("|")
-        if (of_kind, of_epochs) == (kind, str(epochs)):
+def _arms(runs: Runs, setting: Setting) -> dict[str, Scores]:
+    found: dict[str, Scores] = {}
+    for key, scores in runs.scores.get(setting.set, {}).items():
+        arm, kind, epochs, seed = key.split("|")
+        if (kind, epochs) == (setting.kind, str(setting.epochs)):
             found.setdefault(arm, {})[int(seed)] = scores
     return found
 
 
-def _against(seeds: dict[int, NDArray[np.float16]], arms: dict[str, dict[int, NDArray[np.float16]]]) -> str:
-    others = arms.get(BASELINE, {})
-    common = sorted(seeds.keys() & others.keys())
-    if not common:
-        return " " * 15
-    mean, error, _ = difference(*(np.stack([each[seed] for seed in common]) for each in (seeds, others)))
-    return f"{mean:+.4f} ± {error:.4f}"
+def _costs(runs: Runs, setting: Setting, arm: str) -> Row:
+    own = [row for row in runs.costs if (_setting(row), row["arm"]) == (setting, arm)]
+    return {name: round(float(np.mean([float(row[name]) for row in own])), 3) for name in COSTS}
 
 
-def reached(runs: Runs, run: Run, arms: dict[str, dict[int, NDArray[np.float16]]]) -> float:
-    """The share of the steps after which the mean curve of the run's arm is where random batches end."""
+def _gain(seeds: Scores, others: Scores | None) -> str:
+    common = sorted(seeds.keys() & (others or {}).keys())
+    if not common or others is None or seeds is others:
+        return ""
+    found = difference(*(np.stack([each[seed] for seed in common]) for each in (seeds, others)))
+    return signed(found.mean, found.error)
+
+
+def _reached(runs: Runs, setting: Setting, arm: str, arms: dict[str, Scores]) -> float:
     if BASELINE not in arms:
         return float("nan")
-    curves = [runs.curve(run._replace(seed=seed)) for seed in arms[run.arm]]
+    curves = [runs.curve(_run(setting, arm, seed)) for seed in arms[arm]]
     steps, ndcg = curves[0][0], np.mean([curve[1] for curve in curves], axis=0)
-    ends = [runs.curve(run._replace(arm=BASELINE, seed=seed))[1][-1] for seed in arms[BASELINE]]
+    ends = [runs.curve(_run(setting, BASELINE, seed))[1][-1] for seed in arms[BASELINE]]
     return share_to_reach(steps, ndcg, float(np.mean(ends)))
 
 
-def _mean(seeds: dict[int, NDArray[np.float16]]) -> float:
+def _setting(row: Row) -> Setting:
+    return Setting(str(row["set"]), str(row["kind"]), int(row["epochs"]))
+
+
+def _run(setting: Setting, arm: str, seed: int) -> Run:
+    return Run(setting.set, arm, setting.kind, setting.epochs, seed)
+
+
+def _mean(seeds: Scores) -> float:
     return float(np.mean([scores.astype(np.float64).mean() for scores in seeds.values()]))
 
 

@@ -12,7 +12,9 @@ import torch
 from ir_measures import nDCG
 from numpy.typing import NDArray
 
+from batchwright.core.results import read_tsv
 from batchwright.formats.vectors import PairVectors
+from docs.rival_tables import rivals_table
 from experiments.rivals.arms import ARMS
 from experiments.rivals.b3 import SKIPPED, communities
 from experiments.rivals.masks import RULES
@@ -23,6 +25,7 @@ from experiments.rivals.runs import Run, Runs
 from experiments.rivals.scoring import DEPTH as RANKS
 from experiments.rivals.scoring import ndcg
 from experiments.rivals.streams import BATCH, steps
+from experiments.rivals.summary import COSTS, main
 from experiments.rivals.training import Curve
 
 SIZES = {"birds": 1700, "fish": 1400}
@@ -167,6 +170,29 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert found.has(run) and not found.has(run._replace(seed=0))
     assert [each.tolist() for each in found.curve(run)] == [[4, 8], [0.25, 0.625]]
     assert found.scores["one"][run.key].tolist() == [0.25, 1.0]
+
+
+def test_the_summary_pairs_by_query_and_seed_and_looks_at_twice_the_steps(tmp_path: Path) -> None:
+    runs = Runs.open(tmp_path / "static")
+    ends = {("random", 2): 0.5, ("random", 4): 0.625, ("ours", 2): 0.75}
+    for (arm, epochs), end in ends.items():
+        for seed in range(2):
+            scores = np.array([[0.0, 0.5], [end - 0.25, end + 0.25]], np.float32)
+            curve = Curve(steps=[4, 8], scores=scores, losses=[2.0, 1.0], seconds=3.0)
+            runs.add(Run("one", arm, "static", epochs, seed), curve, dict.fromkeys(COSTS, 0.5))
+    main(str(tmp_path / "static"))
+    rows = {(row["arm"], int(row["epochs"])): row for row in read_tsv(tmp_path / "static.tsv", made_by="this test")}
+    assert {key: float(row["ndcg"]) for key, row in rows.items()} == ends
+    ours = rows["ours", 2]
+    assert (ours["gain"], ours["over_twice"]) == ("+.250 ± .000", "+.125 ± .000")
+    assert float(ours["reached"]) == 0.75  # on the line from .25 after 4 steps to .75 after 8
+    assert rows["random", 2]["gain"] == "" == rows["random", 4]["over_twice"]
+    assert rivals_table([tmp_path / "static.tsv"]) == [
+        ["", "one", "mean"],
+        ["random, nDCG@10", ".500", ""],
+        ["random, twice the steps", "+.125", "+.125"],
+        ["ours", "+.250 ± .000", "+.250"],
+    ]
 
 
 def _hardness(training: Training, groups: list[NDArray[np.int64]]) -> float:

@@ -36,6 +36,13 @@ def test_a_static_model_has_a_vector_for_each_token_and_no_order(workspace: Path
     np.testing.assert_allclose(both, (left + right) / 2, atol=1e-6)
 
 
+def test_a_static_model_reads_as_many_tokens_as_others(workspace: Path, tiny_bert: Path) -> None:
+    model = load_model(fetch(workspace, tiny_bert, static_width=6), 2, "cpu")
+    cut, short, other = model.encode(["w1 w2 w3", "w1 w2", "w1 w3"])
+    np.testing.assert_array_equal(cut, short)
+    assert not np.array_equal(cut, other)
+
+
 def test_a_static_models_weights_follow_the_seed(workspace: Path, tiny_bert: Path) -> None:
     first = model_hash(fetch(workspace, tiny_bert, static_width=6))
     assert model_hash(fetch(workspace, tiny_bert, static_width=6)) == first

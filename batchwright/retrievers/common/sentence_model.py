@@ -1,9 +1,9 @@
 """Loads and saves sentence-transformers models."""
 
-import math
 from pathlib import Path
 
 from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers.utils import logging
 
 from batchwright.core.errors import InputError
@@ -22,7 +22,9 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
     with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
     check_length(folder, model, max_length)
-    if model.max_seq_length != math.inf:  # static models have no limit
+    if isinstance(model[0], StaticEmbedding):
+        model[0].tokenizer.enable_truncation(max_length)  # these read whole texts, unless their tokenizer cuts them
+    else:
         model.max_seq_length = max_length
     return model
 
