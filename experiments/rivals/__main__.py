@@ -1,9 +1,9 @@
 """Train one model per arm and seed on the same pairs for the same number of steps; write curves and scores.
 
-``DATA`` are Parquet files of pairs with the columns query, document, domain and group. Each is a set of its own, or
-all are one with ``--together NAME``. Curves go to ``OUTPUT/curves.tsv``, costs and hardness to ``OUTPUT/costs.tsv``
-and the scores of each held-out query after the last step to ``OUTPUT/SET.npz``. Runs that are there already are not
-done again.
+``DATA`` are Parquet files of pairs with the columns query, document, domain and, where pairs belong together, group,
+such as those in ``data/pairs``. Each is a set of its own, or all are one with ``--together NAME``. Curves go to
+``OUTPUT/curves.tsv``, costs and hardness to ``OUTPUT/costs.tsv`` and the scores of each held-out query after the last
+step to ``OUTPUT/SET.npz``. Runs that are there already are not done again.
 """
 
 import argparse

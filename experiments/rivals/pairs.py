@@ -42,11 +42,11 @@ class PairSet:
 
 
 def read_set(name: str, files: Sequence[Path], vectors: Path, limit: int | None) -> PairSet:
-    """Read Parquet files with the columns query, document, domain and group as one set.
+    """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
 
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there.
     """
-    tables = [pq.read_table(file).slice(0, limit) for file in files]
+    tables = [_read(file).slice(0, limit) for file in files]
     found = [surrogate_vectors(vectors / f"{file.stem}.npz", table) for file, table in zip(files, tables, strict=True)]
     pairs = pa.concat_tables(tables)
     both = np.concatenate([of_file.queries for of_file in found] + [of_file.documents for of_file in found])
@@ -60,3 +60,10 @@ def read_set(name: str, files: Sequence[Path], vectors: Path, limit: int | None)
     )
     seconds = sum(of_file.seconds for of_file in found)
     return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
+
+
+def _read(file: Path) -> pa.Table:
+    table = pq.read_table(file)
+    if "group" not in table.column_names:
+        table = table.append_column("group", pa.array([""] * len(table)))
+    return table.select(["query", "document", "domain", "group"])

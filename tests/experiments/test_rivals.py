@@ -54,10 +54,7 @@ def training() -> Training:
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     """1,200 pairs; each query has two documents, and each second document is shared by two queries."""
-    rows = [
-        {"query": f"q{n // 2}", "document": f"d{n if n % 2 else n // 4}", "domain": "one", "group": ""}
-        for n in range(1200)
-    ]
+    rows = [{"query": f"q{n // 2}", "document": f"d{n if n % 2 else n // 4}", "domain": "one"} for n in range(1200)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "linked.parquet")
     np.savez(tmp_path / "linked.npz", query=topics(1200, 0), document=topics(1200, 1), seconds=np.float64(2))
     return tmp_path
