@@ -42,6 +42,13 @@ def reference(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int
     return _along_tour(vectors, assignment, batch)
 
 
+def reference_shuffled(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
+    """``reference``, but its clusters are concatenated in random order (the paper's control for the tour)."""
+    assignment = METHODS["mirrored"](vectors, _params("mirrored", batch), SEED)
+    sizes = np.bincount(assignment)
+    return _in_order(assignment, np.random.default_rng(SEED).permutation(len(sizes)), batch), sizes[sizes > 0]
+
+
 def faiss_balanced(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
     """K-Means on q + d, assigned with FAISS's size penalties (Tavenard et al., 2011), cut along the same tour."""
     points = sum_points(vectors, slice(None))
@@ -97,9 +104,14 @@ def _along_tour(vectors: PairVectors, assignment: NDArray[np.int32], batch: int)
     clusters = _clusters(vectors, assignment)
     used = np.flatnonzero(clusters.sizes)
     tour = used[greedy_tour(clusters.centroids[used, 1], 0)]
-    place = np.empty(len(clusters.sizes), dtype=np.int64)
-    place[tour] = np.arange(len(tour))
-    return _chop(np.argsort(place[assignment], kind="stable"), batch), clusters.sizes[used]
+    return _in_order(assignment, tour, batch), clusters.sizes[used]
+
+
+def _in_order(assignment: NDArray[np.int32], clusters: NDArray[np.int64], batch: int) -> Batches:
+    """Concatenate the clusters in the order given, and cut them into batches."""
+    place = np.empty(clusters.max() + 1, dtype=np.int64)
+    place[clusters] = np.arange(len(clusters))
+    return _chop(np.argsort(place[assignment], kind="stable"), batch)
 
 
 def _chop(rows: NDArray[np.int64], batch: int) -> Batches:
@@ -110,6 +122,7 @@ def _chop(rows: NDArray[np.int64], batch: int) -> Batches:
 ALL: dict[str, Batching] = {
     "random": random,
     "reference": reference,
+    "reference_shuffled": reference_shuffled,
     "faiss_balanced": faiss_balanced,
     "gcbs": gcbs,
     **{name: partial(clustered, name) for name in METHODS},

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.methods import faiss_balanced, gcbs, reference
+from benchmarks.methods import faiss_balanced, gcbs, reference, reference_shuffled
 from experiments.rivals.ours import after_random, ours, over_all
 from experiments.rivals.published import b3, merrick, once
 from experiments.rivals.streams import Order
@@ -14,6 +14,7 @@ ORDERS: dict[str, Order] = {
     "ours from a quarter on": partial(ours, [0.0, 1.0, 1.0, 1.0]),
     "ours, half of a batch": partial(ours, [0.0, 0.5]),
     "reference": partial(once, reference),
+    "reference, shuffled": partial(once, reference_shuffled),
     "faiss balanced": partial(once, faiss_balanced),
     "gcbs": partial(once, gcbs),
     "merrick": merrick,
