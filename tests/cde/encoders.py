@@ -61,9 +61,10 @@ def sentence_model(
     return SentenceTransformer(modules=modules, device="cpu").eval()
 
 
-def encoder(kind: str = "learned", documents: int = 5, **options: object) -> ContextualEncoder:
-    """A two-stage encoder with open gates; both stages are of one kind, with different weights."""
-    first, second = sentence_model(kind, 1), sentence_model(kind, 2)
+def encoder(kind: str = "learned", documents: int = 5, *, shared: bool = False, **options: object) -> ContextualEncoder:
+    """A two-stage encoder with open gates; both stages are of one kind, with different weights unless ``shared``."""
+    second = sentence_model(kind, 2)
+    first = second if shared else sentence_model(kind, 1)
     made = ContextualEncoder(first, second, documents=documents, **options)
     torch.manual_seed(3)
     made.gate.data = torch.randn_like(made.gate) + 1

@@ -33,9 +33,11 @@ def read(made: ContextualEncoder, texts: list[str], context: Tensor | None) -> T
 
 @each_kind
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_at_first_it_is_its_start_model_whatever_the_context(kind: str, pooling: str) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_at_first_it_is_its_start_model_whatever_the_context(kind: str, pooling: str, shared: bool) -> None:
     dense = Dense(WIDTH, WIDTH, activation_function=nn.Tanh())
     first, second = (sentence_model(kind, 0, pooling, [dense, Normalize()]) for _ in range(2))
+    first = second if shared else first
     start = second.encode(TEXTS, convert_to_tensor=True)
     made = ContextualEncoder(first, second, documents=0).eval()
     for count in (1, 16, 64, 512):

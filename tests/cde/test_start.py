@@ -1,6 +1,7 @@
 """Training that continues from a CDE folder, as a round with mined negatives does."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from tests.tiny_models import word_pieces
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde import Params, start
 
+FIRST_STAGES: list[Literal["shared", "separate"]] = ["shared", "separate"]
 PREFIXES = {"default": {"query": "ask: ", "document": "say: "}}
 
 
@@ -39,8 +41,12 @@ def save(folder: Path, kind: str = "learned", **options: object) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_everything_trained_is_kept_bit_for_bit(tmp_path: Path, kind: str) -> None:
-    found, expected = start_from(save(tmp_path / "cde", kind)).state_dict(), encoder(kind).state_dict()
+@pytest.mark.parametrize("first_stage", FIRST_STAGES)
+def test_everything_trained_is_kept_bit_for_bit(tmp_path: Path, kind: str, first_stage: str) -> None:
+    shared = first_stage == "shared"
+    made = start_from(save(tmp_path / "cde", kind, shared=shared), first_stage=first_stage)
+    assert made.shared == shared != (tmp_path / "cde" / "first").exists()
+    found, expected = made.state_dict(), encoder(kind, shared=shared).state_dict()
     assert found.keys() == expected.keys()
     assert {"gate"} < found.keys()
     assert [name for name in found if not torch.equal(found[name], expected[name])] == []
@@ -61,6 +67,27 @@ def test_folders_that_cannot_be_continued_from_are_refused(tmp_path: Path) -> No
     (folder / "gate.safetensors").write_bytes(b"cut off")
     with pytest.raises(InputError, match="cde': cannot be loaded"):
         start_from(folder)
+
+
+def test_stages_share_weights_only_if_asked_to(tmp_path: Path) -> None:
+    sentence_model().save(str(tmp_path / "start"), create_model_card=False)
+    info = ModelInfo(variant="biencoder", max_length=16)
+    one, two = (
+        start.start_from(tmp_path / "start", Params(temperature=0.1, context_documents=3, first_stage=each), info)
+        for each in FIRST_STAGES
+    )
+    own = len(list(sentence_model().parameters()))
+    assert [len(list(each.parameters())) for each in (one, two)] == [own + 1, 2 * own + 1]
+    for name, value in two.first.state_dict().items():
+        assert torch.equal(value, two.second.state_dict()[name])
+
+
+@pytest.mark.parametrize(("found", "needed"), [("one encoder", "shared"), ("two encoders", "separate")])
+def test_stages_are_neither_split_nor_merged(tmp_path: Path, found: str, needed: str) -> None:
+    folder = save(tmp_path / "cde", shared=needed == "shared")
+    other = {"shared": "separate", "separate": "shared"}[needed]
+    with pytest.raises(InputError, match=rf"cde': has {found}; set parameter 'train\.cde\.first_stage' to {needed}"):
+        start_from(folder, first_stage=other)
 
 
 def test_a_prefix_cannot_stay_out_of_a_cls_state(tmp_path: Path) -> None:

@@ -40,9 +40,13 @@ def job_with(folder: Path, shards: Path, dropout: float = 0.0, **options: object
     return toy_job(folder / "job", start, shards, "cde", **{"context_documents": 6, **options})
 
 
-@pytest.mark.parametrize("documents", [0, 6, 64])
-def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(tmp_path: Path, shards: Path, documents: int) -> None:
-    options = {"context_documents": documents, "context_dropout": 0}
+@pytest.mark.parametrize(
+    ("documents", "first_stage"), [(0, "separate"), (6, "separate"), (64, "separate"), (6, "shared")]
+)
+def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
+    tmp_path: Path, shards: Path, documents: int, first_stage: str
+) -> None:
+    options = {"context_documents": documents, "context_dropout": 0, "first_stage": first_stage}
     whole = _plain_gradient(job_with(tmp_path, shards, **options))
     for chunk in (1, 3, 32):
         cached = _gradient(job_with(tmp_path, shards, mini_batch_size=chunk, **options))

@@ -62,12 +62,17 @@ def test_pretraining(experiment: Experiment) -> None:
 def test_cde_against_the_biencoder(experiment: Experiment) -> None:
     rows = experiment(
         "cde.quality", "--domains", "birds", "fish", "--documents", "4", "--batch", "32", "--steps", "2",
-        "--seeds", "1", "--rates", "2e-2", table="cde.tsv",
+        "--seeds", "2", "--first-stages", "separate", "shared", "--vectors", "minilm", table="cde.tsv",
     )  # fmt: skip
-    assert [(row["model"], row["context"]) for row in rows] == [
-        ("start", "-"), ("biencoder", "-"), *(("cde, 0.02", context) for context in ("own", "another domain's", "none"))
+    contexts = ("own", "another domain's", "none")
+    cdes = [("cde", "0"), ("cde, separate, 0.02", "2"), ("cde, shared, 0.02", "2")]
+    assert [(row["model"], row["step"], row["context"]) for row in rows] == [
+        ("biencoder", "0", "none"), *((*cdes[0], context) for context in contexts), ("biencoder", "2", "none"),
+        *((*cde, context) for cde in cdes[1:] for context in contexts),
     ]  # fmt: skip
-    assert [row["gain"] == "-" for row in rows] == [True, True, False, False, False]
+    start, *untrained = (row for row in rows if row["step"] == "0")
+    assert {row["ndcg@10"] for row in untrained} == {start["ndcg@10"]}
+    assert {row["over biencoder"] for row in untrained} == {".000 ± .000"}
 
 
 def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix, Prefixes
-from batchwright.formats.shards import Manifest, ShardSet
+from batchwright.formats.shards import ShardSet
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 from trainers.common.batches import BatchReader
 from trainers.common.epochs import epoch_of, planned_batches
@@ -90,17 +90,31 @@ def common(**changes: object) -> Common:
 
 def test_steps_follow_epochs_and_limit(tmp_path: Path) -> None:
     batches = [toy_batch(toy_rows(4, seed)) for seed in range(6)]
-    manifest = Manifest.read(write_toy_shards(tmp_path / "shards", batches, epochs=2))
-    assert planned_batches(manifest, common()) == range(3)
-    assert planned_batches(manifest, common(epochs=2)) == range(6)
-    assert planned_batches(manifest, common(epochs=2, steps=5)) == range(5)
-    assert planned_batches(manifest, common(skip_epochs=1, steps=2)) == range(3, 5)
-    assert [epoch_of(manifest, step) for step in range(6)] == [1, 1, 1, 2, 2, 2]
+    shards = ShardSet.open(write_toy_shards(tmp_path / "shards", batches, epochs=2))
+    assert planned_batches(shards, common()) == range(3)
+    assert planned_batches(shards, common(epochs=2)) == range(6)
+    assert planned_batches(shards, common(epochs=2, steps=5)) == range(5)
+    assert planned_batches(shards, common(skip_epochs=1, steps=2)) == range(3, 5)
+    assert [epoch_of(shards.manifest, step) for step in range(6)] == [1, 1, 1, 2, 2, 2]
+
+
+def test_a_run_can_take_the_batches_of_some_domains(tmp_path: Path) -> None:
+    names = ["a", "b", "c", "a", "b", "a"]
+    batches = [toy_batch([row | {"domain": name} for row in toy_rows(4, seed)]) for seed, name in enumerate(names)]
+    shards = ShardSet.open(write_toy_shards(tmp_path / "shards", batches, epochs=2))
+    assert shards.domains() == names
+    assert planned_batches(shards, common(domains=["b", "a"], epochs=2)) == [0, 1, 3, 4, 5]
+    assert planned_batches(shards, common(domains=["a"], epochs=2, steps=2)) == [0, 3]
+    assert planned_batches(shards, common(domains=["a"], skip_epochs=1)) == [3, 5]
+    with pytest.raises(InputError, match="domains names 'd', but the shards hold batches of 'a', 'b', 'c'; correct it"):
+        planned_batches(shards, common(domains=["a", "d"]))
+    with pytest.raises(InputError, match=r"steps is 2, but 1 epoch\(s\) of the shards hold 1 batches of 'c'; lower"):
+        planned_batches(shards, common(domains=["c"], steps=2))
 
 
 def test_more_steps_or_epochs_than_packed_are_refused_with_advice(tmp_path: Path) -> None:
-    manifest = Manifest.read(write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4))]))
+    shards = ShardSet.open(write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(4))]))
     with pytest.raises(InputError, match=r"epochs is 2, but the shards hold 1; lower it, or raise pack.epochs"):
-        planned_batches(manifest, common(epochs=2))
+        planned_batches(shards, common(epochs=2))
     with pytest.raises(InputError, match=r"steps is 5, but 1 epoch\(s\) of the shards hold 1 batches"):
-        planned_batches(manifest, common(steps=5))
+        planned_batches(shards, common(steps=5))

@@ -26,6 +26,7 @@ WORLD = 2
         ("biencoder", {}),
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 9, "context_dropout": 0.5, "new_learning_rate": 1e-1}),
+        ("cde", {"context_documents": 4, "first_stage": "shared", "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("xtr", {"k": 9, "learning_rate": 1e-7}),  # retrieval is discontinuous, so steps must be tiny
         ("xtr", {"score": "colbert"}),
     ],

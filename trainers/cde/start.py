@@ -18,14 +18,19 @@ def start_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncode
     """Build an encoder from the model ``start``, with the settings of ``params`` and ``info``.
 
     A CDE folder passes on everything that was trained, but not its context, which was fitted to a corpus. Of any other
-    sentence-transformers model, both stages start as copies, with its pooling and all other layers; it is exactly that
-    model at first, because the gates are shut.
+    sentence-transformers model, both stages start as copies, or as one, with its pooling and all other layers; it is
+    exactly that model at first, because the gates are shut.
 
     Raises:
         InputError: there is no such model, it cannot read context vectors, it reads fewer tokens than
-            ``info.max_length``, or it does not take a mean that a prefix can stay out of.
+            ``info.max_length``, its stages are not those of ``params``, or it does not take a mean that a prefix can
+            stay out of.
     """
-    encoder = _continue_from(start, info) if info.variant == "cde" else _enter(start, info)
+    shared = params.first_stage == "shared"
+    encoder = _continue_from(start, info) if info.variant == "cde" else _enter(start, info, shared)
+    if encoder.shared != shared:
+        found, needed = ("one encoder", "shared") if encoder.shared else ("two encoders", "separate")
+        raise InputError(f"model '{start}': has {found}; set parameter 'train.cde.first_stage' to {needed}")
     encoder.documents, encoder.max_seq_length = params.context_documents, info.max_length
     encoder.unpooled_prefixes = [] if params.pool_prefix else _texts(info.prefixes)
     means = [module for module in encoder.second if isinstance(module, Pooling) and module.pooling_mode == "mean"]
@@ -37,8 +42,9 @@ def start_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncode
     return encoder
 
 
-def _enter(start: Path, info: ModelInfo) -> ContextualEncoder:
-    first, second = (load_model(start, info.max_length, "cpu") for _ in range(2))
+def _enter(start: Path, info: ModelInfo, shared: bool) -> ContextualEncoder:
+    second = load_model(start, info.max_length, "cpu")
+    first = second if shared else load_model(start, info.max_length, "cpu")
     try:
         return ContextualEncoder(first, second, documents=0)
     except ValueError as error:

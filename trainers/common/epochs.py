@@ -1,16 +1,19 @@
 """Which of the packed batches a training run reads."""
 
+from collections.abc import Iterable, Sequence
+
 from batchwright.core.errors import InputError
-from batchwright.formats.shards import Manifest
+from batchwright.formats.shards import Manifest, ShardSet
 from trainers.common.params import Common
 
 
-def planned_batches(manifest: Manifest, common: Common) -> range:
+def planned_batches(shards: ShardSet, common: Common) -> Sequence[int]:
     """The numbers of the batches that ``train.common`` requests, one a step.
 
     Raises:
-        InputError: the shards hold fewer epochs or batches than requested, or no batches at all.
+        InputError: the shards hold fewer epochs or batches than requested, no batches at all, or none of a domain.
     """
+    manifest = shards.manifest
     packed, skipped = len(manifest.epochs), common.skip_epochs
     if skipped + common.epochs > packed:
         wanted = f"epochs is {common.epochs}" + (f" after skip_epochs {skipped}" if skipped else "")
@@ -19,16 +22,33 @@ def planned_batches(manifest: Manifest, common: Common) -> range:
         sum(epoch.batches for epoch in epochs)
         for epochs in (manifest.epochs[:skipped], manifest.epochs[skipped:][: common.epochs])
     )
-    if common.steps is not None and common.steps > available:
+    batches = _of_domains(shards, range(first, first + available), common.domains)
+    if common.steps is not None and common.steps > len(batches):
+        of = f" of {_listed(common.domains)}" if common.domains else ""
         raise InputError(
-            f"steps is {common.steps}, but {common.epochs} epoch(s) of the shards hold {available} "
-            "batches; lower it, or raise epochs and pack.epochs"
+            f"steps is {common.steps}, but {common.epochs} epoch(s) of the shards hold {len(batches)} "
+            f"batches{of}; lower it, or raise epochs and pack.epochs"
         )
-    if available == 0:
+    if not batches:
         raise InputError(
             "the shards hold no batches; add pairs or lower pack.batch_size, and run the stage 'pack' again"
         )
-    return range(first, first + (common.steps or available))
+    return batches[: common.steps]
+
+
+def _of_domains(shards: ShardSet, batches: range, domains: Sequence[str] | None) -> Sequence[int]:
+    if domains is None:
+        return batches
+    of_batch = shards.domains()
+    if absent := set(domains) - set(of_batch):
+        raise InputError(
+            f"domains names {_listed(absent)}, but the shards hold batches of {_listed(set(of_batch))}; correct it"
+        )
+    return [batch for batch in batches if of_batch[batch] in domains]
+
+
+def _listed(domains: Iterable[str]) -> str:
+    return ", ".join(f"'{domain}'" for domain in sorted(domains))
 
 
 def epoch_of(manifest: Manifest, batch: int) -> int:

@@ -31,6 +31,8 @@ class Common(Optimisation):
     """Stops training after this many steps; null trains on every batch of the epochs."""
     evaluate_every: int | None = Field(default=None, ge=1)
     """Measures nDCG@10 on the dev queries (``ingest.dev``) every so many steps, and at both ends; null: never."""
+    domains: list[str] | None = Field(default=None, min_length=1)
+    """Trains on the batches of these domains only; null: on all."""
     hard_negatives: int = Field(default=0, ge=0)
     """How many of a pair's own hard negatives to use, at most."""
     mini_batch_size: int = Field(ge=1)

@@ -45,7 +45,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
     """
     shards = ShardSet.open(job.shards)
-    batches = planned_batches(shards.manifest, job.common)
+    batches = planned_batches(shards, job.common)
     steps = len(batches)
     reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
 

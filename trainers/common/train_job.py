@@ -68,7 +68,7 @@ def plan_job(
     """
     info = ModelInfo.read(start)
     shard_set = ShardSet.open(shards)
-    planned_batches(shard_set.manifest, common)
+    planned_batches(shard_set, common)
     shard_set.verify()
     settings = [common.model_dump(), params.model_dump(), info.model_dump()]
     watched = dev.fingerprint if dev else None

@@ -1,6 +1,7 @@
 """Shards: Arrow IPC files in which one record batch is one training batch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -87,15 +88,17 @@ class ShardSet:
         """Read training batch ``index``, memory-mapped."""
         shard = int(np.searchsorted(self._ends, index, side="right"))
         first = int(self._ends[shard - 1]) if shard else 0
-        file = self.folder / self.manifest.shards[shard].name
-        try:
-            with pa.memory_map(str(file)) as source:
-                reader = pa.ipc.open_file(source)
-                if reader.schema != SHARD_SCHEMA:
-                    raise InputError(f"{file}: columns are {reader.schema.names}, expected {SHARD_SCHEMA.names}")
-                return reader.get_batch(index - first)
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None
+        with _opened(self.folder / self.manifest.shards[shard].name) as reader:
+            return reader.get_batch(index - first)
+
+    def domains(self) -> list[str]:
+        """The domain of each training batch; nothing else is read."""
+        only = pa.ipc.IpcReadOptions(included_fields=[SHARD_SCHEMA.get_field_index("domain")])
+        found: list[str] = []
+        for shard in self.manifest.shards:
+            with _opened(self.folder / shard.name, only) as reader:
+                found += [reader.get_batch(number)["domain"][0].as_py() for number in range(shard.batches)]
+        return found
 
     def __len__(self) -> int:
         return self.manifest.batches
@@ -103,3 +106,20 @@ class ShardSet:
     @cached_property
     def _ends(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         return np.cumsum([shard.batches for shard in self.manifest.shards])
+
+
+@contextmanager
+def _opened(file: Path, options: pa.ipc.IpcReadOptions | None = None) -> Iterator[pa.ipc.RecordBatchFileReader]:
+    """Open a shard, memory-mapped.
+
+    Raises:
+        InputError: the shard is damaged, or has other columns.
+    """
+    try:
+        with pa.memory_map(str(file)) as source:
+            reader = pa.ipc.open_file(source, options=options)
+            if options is None and reader.schema != SHARD_SCHEMA:
+                raise InputError(f"{file}: columns are {reader.schema.names}, expected {SHARD_SCHEMA.names}")
+            yield reader
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None

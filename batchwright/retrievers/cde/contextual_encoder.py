@@ -1,15 +1,13 @@
 """The two-stage encoder as a sentence-transformers module.
 
-This file is saved with models, so it must not import this project; ``attention`` is saved next to it.
+This file is saved with models, so it must not import this project; what it imports of ours is saved next to it.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from huggingface_hub import snapshot_download
 from safetensors.torch import load_file, save_file
@@ -20,19 +18,11 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import reading, remember
+from .context import Context, draw
 
 CONTEXT = "context.json"
 GATE = "gate.safetensors"
 BATCH = 64
-
-
-@dataclass
-class Context:
-    """Documents to read texts with. What stage 2 reads of them is computed when needed, and again for new weights."""
-
-    texts: list[str]
-    prepared: Tensor | None = None
-    weights: object = None
 
 
 class ContextualEncoder(InputModule):
@@ -40,14 +30,15 @@ class ContextualEncoder(InputModule):
 
     ``first`` embeds each context document as one vector. ``second`` embeds texts; each of its layers also attends to
     the context vectors, through a gate per head. While a gate is 0, and without a context, a text's embedding is
-    that of ``second`` alone. Any number of context documents can be read, and their order does not matter.
+    that of ``second`` alone. Any number of context documents can be read, and their order does not matter. ``first``
+    may be ``second`` itself: both stages then share their weights.
 
     Call ``fit_context`` with a corpus before encoding; ``save`` also saves the documents drawn from it.
     """
 
     save_in_root = True
     config_file_name = "contextual_encoder.json"
-    config_keys = ["documents", "unpooled_prefixes"]
+    config_keys = ["documents", "unpooled_prefixes", "shared"]
 
     def __init__(
         self,
@@ -87,6 +78,11 @@ class ContextualEncoder(InputModule):
     def backbone(self) -> PreTrainedModel:
         """The encoder inside ``second``."""
         return cast(PreTrainedModel, self.second[0].model)
+
+    @property
+    def shared(self) -> bool:
+        """Whether one encoder is both stages."""
+        return self.first is self.second
 
     @property
     def max_seq_length(self) -> int:
@@ -174,19 +170,13 @@ class ContextualEncoder(InputModule):
     def draw_context(
         self, corpus: Sequence[str], seed: int = 42, prompt: str | None = None, size: int | None = None
     ) -> Context:
-        """Draw ``size`` documents from ``corpus``, by default J, as mteb's wrapper does for the published models.
-
-        Without replacement, or with replacement if the corpus is smaller. ``prompt`` is put before each; the default
-        is the model's document prompt.
+        """Draw ``size`` documents, by default J, with ``context.draw``; ``prompt`` is by default the document prompt.
 
         Raises:
             ValueError: the corpus is empty.
         """
-        if not len(corpus):
-            raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
         count = self.documents if size is None else size
-        chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)
-        return Context([(self._prompt if prompt is None else prompt) + corpus[row] for row in chosen.tolist()])
+        return draw(corpus, count, seed, self._prompt if prompt is None else prompt)
 
     def clear_context(self) -> None:
         """Discard the fitted context; texts are then embedded without one."""
@@ -208,9 +198,10 @@ class ContextualEncoder(InputModule):
         return self.prepare(torch.cat([self.embed_context(chunk) for chunk in chunks]))
 
     def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write both stages, the gates and the fitted context's documents, if any."""
+        """Write both stages, once if they are one, the gates and the fitted context's documents, if any."""
         folder = Path(output_path)
-        for name, stage in (("first", self.first), ("second", self.second)):
+        for name in _folders(self.shared):
+            stage = getattr(self, name)
             stage.save(str(folder / name), create_model_card=False, safe_serialization=safe_serialization)
         self.save_config(output_path)
         save_file({"gate": self.gate.detach().contiguous()}, folder / GATE)
@@ -235,11 +226,16 @@ class ContextualEncoder(InputModule):
             raise ValueError(
                 "an older version of Batchwright trained it, with another way to read a context; train it again"
             )
-        stages = (
-            SentenceTransformer(str(folder / name), device="cpu", local_files_only=True) for name in ("first", "second")
-        )
-        model = cls(*stages, **config)
+        shared = config.pop("shared", False)
+        stages = [
+            SentenceTransformer(str(folder / name), device="cpu", local_files_only=True) for name in _folders(shared)
+        ]
+        model = cls(stages[0], stages[-1], **config)
         model.gate.data = load_file(folder / GATE)["gate"]
         if (folder / CONTEXT).exists():
             model.context = Context(json.loads((folder / CONTEXT).read_text(encoding="utf-8")))
         return model
+
+
+def _folders(shared: bool) -> Sequence[str]:
+    return ["second"] if shared else ["first", "second"]

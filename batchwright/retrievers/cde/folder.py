@@ -11,7 +11,7 @@ from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.common.sentence_model import save_model
 
-CODE = ("contextual_encoder.py", "attention.py")
+CODE = ("contextual_encoder.py", "attention.py", "context.py")
 
 
 def load_contextual(folder: Path, device: str | None = None) -> SentenceTransformer:

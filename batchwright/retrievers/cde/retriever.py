@@ -8,7 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
+from batchwright.retrievers.cde.context import Context
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual
 from batchwright.retrievers.common.encode import encode
 from batchwright.retrievers.common.info import ModelInfo
