@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from batchwright.core.command import new_parser
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives
-from batchwright.formats.shards import pack_mask
+from batchwright.formats.shards import pack_mask, pack_reasons
 from benchmarks.planted import KINDS, Planted, plant
 from stages.filter.classes import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
-from stages.pack.masks import mask_of, masked_by
+from stages.pack.masks import mask_of, reasons_of
 
 BAR, RECALL_BAR = 0.60, 0.99
 RULE = FilterParams(vectors="planted", margin=0.05)
@@ -52,7 +52,7 @@ def _print_speed(batch: int, width: int, classes: str, repeats: int) -> None:
     known = KnownPositives(negatives)
     turns: dict[str, Callable[[], object]] = {
         "product": lambda: queries @ documents.T,
-        "masks": lambda: pack_mask(_mask(queries, documents, negatives, known)[0]),
+        "masks": lambda: _packed(queries, documents, negatives, known),
     }
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     for _ in range(repeats):
@@ -116,9 +116,16 @@ def _mask(
     positives = known.among(negatives.query_class, negatives.document_class)
     sums = queries + documents
     sums /= np.linalg.norm(sums, axis=1, keepdims=True)
-    mask = mask_of(negatives.false(slice(None), queries @ documents.T, sums @ sums.T), positives)
-    masked_by(mask, positives, np.zeros_like(positives), negatives.document_class)
-    return mask, positives
+    return mask_of(negatives.false(slice(None), queries @ documents.T, sums @ sums.T), positives), positives
+
+
+def _packed(
+    queries: NDArray[np.float32], documents: NDArray[np.float32], negatives: Negatives, known: KnownPositives
+) -> tuple[list[bytes], list[bytes]]:
+    """The mask of a batch and its reasons, as packing stores them."""
+    mask, positives = _mask(queries, documents, negatives, known)
+    reasons = reasons_of(mask, positives, np.zeros_like(positives), negatives.document_class)
+    return pack_mask(mask), pack_reasons(reasons, mask)
 
 
 def _negatives(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,8 +47,6 @@ def rewrite_shards(shards: ShardSet, negatives: Mapping[str, Mined], folder: Pat
 
 def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined]) -> pa.RecordBatch:
     keys = zip(batch["domain"].to_pylist(), batch["id"].to_pylist(), strict=True)
-    columns: dict[str, Any] = {name: batch[name] for name in SHARD_SCHEMA.names}
-    columns["negatives"] = pa.array(
-        [negatives[domain].of(pair) for domain, pair in keys], type=SHARD_SCHEMA.field("negatives").type
-    )
-    return pa.record_batch(list(columns.values()), schema=SHARD_SCHEMA)
+    field = SHARD_SCHEMA.field("negatives")
+    texts = pa.array([negatives[domain].of(pair) for domain, pair in keys], type=field.type)
+    return batch.set_column(batch.schema.get_field_index(field.name), field, texts)

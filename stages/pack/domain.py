@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives, Relation, judged
-from batchwright.formats.shards import SHARD_SCHEMA, pack_mask
+from batchwright.formats.shards import SHARD_SCHEMA, pack_mask, pack_reasons
 from batchwright.formats.vectors import PairVectors
-from stages.pack.hardness import measure
+from stages.pack.hardness import measure, measure_rows
 from stages.pack.judge import Judge
-from stages.pack.masks import mask_of, masked_by, rows_mostly_masked
+from stages.pack.masks import mask_of, masked_by, reasons_of, rows_mostly_masked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +29,12 @@ class Domain:
     surrogate: PairVectors
     judge: Judge | None = None
 
-    def batch(self, rows: NDArray[np.int64]) -> tuple[pa.RecordBatch, dict[str, float]]:
+    def batch(self, rows: NDArray[np.int64], clusters: NDArray[np.int32]) -> tuple[pa.RecordBatch, dict[str, float]]:
         """Return the training batch of ``rows`` ``(B,)`` with its mask, and its measures.
 
-        These are its hardness, its masked share by reason, the number of rows that are mostly masked and, if there is
-        a judge, how many cells it was asked about and masked.
+        ``clusters`` ``(B,)`` are the rows' clusters. The measures are the batch's hardness, its masked share by reason,
+        the number of rows that are mostly masked and, if there is a judge, how many cells it was asked about and
+        masked.
         """
         table = self.pairs.take(rows)
         similarities = _similarities(self.vectors, rows)
@@ -43,12 +44,15 @@ class Domain:
         false, counts = self._false(table, rows, scores, known | irrelevant)
         mask = mask_of(false, known)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
+        reasons = reasons_of(mask, known, relevant, document_class)
+        hardness, masked_share = measure_rows(similarities, mask)
         columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
-        shares = masked_by(mask, known, relevant, document_class)
-        reasons = {f"masked_{reason}": share for reason, share in shares.items()}
+        columns |= {"reasons": pa.array(pack_reasons(reasons, mask), pa.binary()), "hardness": pa.array(hardness)}
+        columns |= {"masked_share": pa.array(masked_share), "cluster": pa.array(clusters)}
+        shares = {f"masked_{reason}": share for reason, share in masked_by(reasons, len(mask)).items()}
         counts |= {"rows_mostly_masked": rows_mostly_masked(mask)}
         record_batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
-        return record_batch, {**asdict(measure(similarities, mask)), **reasons, **counts}
+        return record_batch, {**asdict(measure(similarities, mask)), **shares, **counts}
 
     @cached_property
     def _relations(self) -> tuple[Relation, ...]:

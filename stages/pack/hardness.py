@@ -1,4 +1,4 @@
-"""The hardness of a batch."""
+"""The hardness of a batch and of its rows."""
 
 from dataclasses import dataclass
 
@@ -32,3 +32,18 @@ def measure(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> Hardn
         unmasked_hardness=(of_all - of_masked) / (negatives - masked) if masked < negatives else 0.0,
         masked_share=masked / negatives,
     )
+
+
+def measure_rows(
+    similarities: NDArray[np.float32], mask: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return each row's mean similarity to its unmasked negatives, 0 if there are none, and the share masked, ``(B,)``.
+
+    The means are rounded: their last bits depend on the processor, and shards must not.
+    """
+    row = np.nonzero(mask)[0]
+    masked, negatives = np.bincount(row, minlength=len(mask)), len(mask) - 1
+    sums = similarities.sum(axis=1, dtype=np.float64) - similarities.diagonal()
+    sums -= np.bincount(row, similarities[mask], minlength=len(mask))
+    means = np.where(masked < negatives, sums / np.maximum(negatives - masked, 1), 0.0)
+    return means.round(4).astype(np.float32), (masked / negatives).astype(np.float32)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-REASONS = ("known_positive", "duplicate", "judged", "score")
+from batchwright.formats.shards import REASONS
 
 
 def mask_of(false: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -17,26 +17,31 @@ def mask_of(false: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bo
     return mask
 
 
-def masked_by(
+def reasons_of(
     mask: NDArray[np.bool_], known: NDArray[np.bool_], relevant: NDArray[np.bool_], document_class: NDArray[np.int32]
-) -> dict[str, float]:
-    """Return the share of negatives masked for each reason; a cell counts only for the first reason that holds.
+) -> NDArray[np.uint8]:
+    """Return why each masked cell is masked, ``(M,)``, row after row, as places in ``REASONS``.
 
-    ``duplicate``: document j is a duplicate of i's own. ``known_positive``: document j is paired with query i, or with
-    a duplicate of it, in some training pair. ``judged``: only a judgement says that document j answers query i, which
-    is what ``relevant`` marks. ``score``: only the surrogate masks document j.
+    A cell has the first reason that holds. ``duplicate``: document j is a duplicate of i's own. ``judged``: only a
+    judgement says that document j answers query i, which is what ``relevant`` marks. ``known_positive``: document j is
+    paired with query i, or with a duplicate of it, in some training pair. ``score``: none of these, so that the
+    surrogate or the judge masks document j.
     """
-    batch = len(mask)
-    copies = np.unique(document_class, return_counts=True)[1]
-    duplicates = int(copies @ copies) - batch
-    judged = int(np.count_nonzero(relevant))
-    # ``known`` includes own documents, their duplicates and what was judged.
-    positives = int(np.count_nonzero(known)) - int(copies @ copies) - judged
-    scored = int(np.count_nonzero(mask)) - positives - duplicates - judged
-    return {
-        reason: count / (batch * (batch - 1))
-        for reason, count in zip(REASONS, (positives, duplicates, judged, scored), strict=True)
+    cells = np.flatnonzero(mask)
+    row, column = np.divmod(cells, len(mask))
+    holds = {
+        "duplicate": document_class[row] == document_class[column],
+        "judged": relevant.ravel()[cells],
+        "known_positive": known.ravel()[cells],
     }
+    reasons = np.select(list(holds.values()), [REASONS.index(name) for name in holds], REASONS.index("score"))
+    return reasons.astype(np.uint8)
+
+
+def masked_by(reasons: NDArray[np.uint8], batch: int) -> dict[str, float]:
+    """Return the share of a batch's negatives that are masked for each reason."""
+    counts = np.bincount(reasons, minlength=len(REASONS)).tolist()
+    return {name: count / (batch * (batch - 1)) for name, count in zip(REASONS, counts, strict=True)}
 
 
 def rows_mostly_masked(mask: NDArray[np.bool_]) -> int:

@@ -20,10 +20,14 @@ Draws = Mapping[str, Sequence[Clusters]]
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A planned batch. ``rows`` ``(B,)`` are row numbers among the domain's training pairs."""
+    """A planned batch, made from clustering number ``draw`` of its domain.
+
+    ``rows`` ``(B,)`` are row numbers among the domain's training pairs.
+    """
 
     epoch: int
     domain: str
+    draw: int
     rows: NDArray[np.int64]
 
 
@@ -46,9 +50,11 @@ def plan_batches(
     batches = []
     for epoch in range(params.epochs):
         of_epoch = [
-            Batch(epoch=epoch, domain=domain, rows=rows)
+            Batch(epoch=epoch, domain=domain, draw=draw, rows=rows)
             for domain, draws in sorted(clusters.items())
-            for rows in _batches_of_domain(draws, policy, params, (seed, domain, epoch), shares.get(domain, given))
+            for draw, rows in _batches_of_domain(
+                draws, policy, params, (seed, domain, epoch), shares.get(domain, given)
+            )
         ]
         batches += [of_epoch[place] for place in _rng(seed, policy, epoch, "").permutation(len(of_epoch))]
     if not batches:
@@ -58,19 +64,22 @@ def plan_batches(
 
 def _batches_of_domain(
     draws: Sequence[Clusters], policy: str, params: PackParams, named: tuple[int, str, int], shares: Sequence[float]
-) -> Iterator[NDArray[np.int64]]:
-    """Yield a domain's batches of one epoch; its weight is the number of passes, of which the last may be partial."""
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the number of the clustering and the rows of each of a domain's batches of one epoch.
+
+    The domain's weight is the number of passes, of which the last may be partial.
+    """
     seed, domain, epoch = named
     weight = params.weights.get(domain, 1.0)
     share = shares[min(epoch, len(shares) - 1)]
     passes = math.ceil(weight)
     for number in range(passes):
         rng = _rng(seed, policy, epoch, domain, number)
-        draw = draws[(epoch * passes + number) % len(draws)]
-        order = POLICIES[policy](draw, params.batch_size, share, rng)
+        draw = (epoch * passes + number) % len(draws)
+        order = POLICIES[policy](draws[draw], params.batch_size, share, rng)
         batches = _cut(order, params.batch_size, refill=params.left_over == "refill")
         taken = round(min(1.0, weight - number) * len(batches))
-        yield from (batches[place] for place in np.sort(rng.permutation(len(batches))[:taken]))
+        yield from ((draw, batches[place]) for place in np.sort(rng.permutation(len(batches))[:taken]))
 
 
 def _cut(order: NDArray[np.int64], batch_size: int, *, refill: bool) -> list[NDArray[np.int64]]:

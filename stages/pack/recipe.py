@@ -42,7 +42,7 @@ def choose_recipes(inputs: Inputs, params: PackParams, seed: int) -> dict[str, R
             draws[0],
             params.batch_size,
             params.epochs,
-            partial(_measures, inputs.domains[name]),
+            partial(_measures, inputs.domains[name], draws[0]),
             np.random.default_rng([seed, int(content_id("recipe", name), 16)]),
         )
         for name, draws in sorted(inputs.clusters.items())
@@ -50,8 +50,8 @@ def choose_recipes(inputs: Inputs, params: PackParams, seed: int) -> dict[str, R
     }
 
 
-def _measures(domain: Domain, rows: NDArray[np.int64]) -> Mapping[str, float]:
-    return domain.batch(rows)[1]
+def _measures(domain: Domain, clusters: Clusters, rows: NDArray[np.int64]) -> Mapping[str, float]:
+    return domain.batch(rows, clusters.assignment[rows])[1]
 
 
 def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, rng: np.random.Generator) -> Recipe:

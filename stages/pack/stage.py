@@ -39,7 +39,7 @@ def main(policy: str) -> str:
     recipes = choose_recipes(inputs, params, seed) if policy == "contextual" else {}
     batches = plan_batches(inputs.clusters, policy, params, seed, recipes)
     parts = scratch("pack", fingerprint(policy, params.model_dump(), seed, inputs.fingerprint))
-    shards, rows = write_shards(batches, inputs.domains, params.batches_per_shard, parts)
+    shards, rows = write_shards(batches, inputs, params.batches_per_shard, parts)
     manifest = Manifest(
         policy=policy,
         batch_size=params.batch_size,

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.shards import EpochSummary
-from stages.pack.masks import REASONS
+from batchwright.formats.shards import REASONS, EpochSummary
 from stages.pack.meetings import shares_met_before
 from stages.pack.plan import Batch
 

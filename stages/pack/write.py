@@ -1,6 +1,6 @@
 """Write the planned batches into scratch, shard by shard, so that a killed run can resume."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,14 @@ from tqdm import tqdm
 from batchwright.core.results import read_json, write_json
 from batchwright.core.runtime import workers
 from batchwright.formats.shards import Shard, shard_name, write_shard
-from stages.pack.domain import Domain
+from stages.pack.inputs import Inputs
 from stages.pack.plan import Batch
 
 Row = dict[str, Any]
 
 
 def write_shards(
-    batches: Sequence[Batch], domains: Mapping[str, Domain], batches_per_shard: int, parts: Path
+    batches: Sequence[Batch], inputs: Inputs, batches_per_shard: int, parts: Path
 ) -> tuple[list[Shard], list[Row]]:
     """Write the shards that ``parts`` does not contain yet, several at a time in threads.
 
@@ -30,7 +30,7 @@ def write_shards(
     def write(start: int) -> dict[str, Any]:
         name = shard_name(start // batches_per_shard, len(starts))
         if not _ledger(parts, name).exists():
-            _write_shard(parts, name, batches[start : start + batches_per_shard], domains)
+            _write_shard(parts, name, batches[start : start + batches_per_shard], inputs)
         return read_json(_ledger(parts, name), made_by="pack")
 
     with ThreadPoolExecutor(workers()) as pool:
@@ -53,11 +53,12 @@ def _ledger(parts: Path, name: str) -> Path:
     return parts / f"{name}.json"
 
 
-def _write_shard(parts: Path, name: str, batches: Sequence[Batch], domains: Mapping[str, Domain]) -> None:
+def _write_shard(parts: Path, name: str, batches: Sequence[Batch], inputs: Inputs) -> None:
     record_batches: list[pa.RecordBatch] = []
     rows: list[Row] = []
     for batch in batches:
-        record_batch, measures = domains[batch.domain].batch(batch.rows)
+        clusters = inputs.clusters[batch.domain][batch.draw].assignment[batch.rows]
+        record_batch, measures = inputs.domains[batch.domain].batch(batch.rows, clusters)
         record_batches.append(record_batch)
         rows.append({"epoch": batch.epoch, "domain": batch.domain, **measures})
     shard = write_shard(parts / name, record_batches)

@@ -8,7 +8,18 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
-from batchwright.formats.shards import SHARD_SCHEMA, EpochSummary, Manifest, Shard, ShardSet, shard_name, write_shard
+from batchwright.formats.shards import (
+    REASONS,
+    SHARD_SCHEMA,
+    EpochSummary,
+    Manifest,
+    Shard,
+    ShardSet,
+    read_reasons,
+    shard_name,
+    write_shard,
+)
+from batchwright.formats.shards.shard_set import SCHEMAS
 
 BATCHES_PER_SHARD = (3, 1, 2)
 
@@ -22,6 +33,10 @@ def batch(number: int, size: int = 4) -> pa.RecordBatch:
             "domain": "tests",
             "negatives": ["hard one"] * row,
             "mask": bytes([number]),
+            "reasons": bytes([REASONS.index("judged")] * number.bit_count()),
+            "hardness": 0.5,
+            "masked_share": number.bit_count() / 3,
+            "cluster": row,
         }
         for row in range(size)
     ]
@@ -76,6 +91,34 @@ def test_batches_are_numbered_across_shards_and_equal_what_was_written(folder: P
         read = shards.batch(number)
         assert read.schema.equals(SHARD_SCHEMA, check_metadata=True)
         assert read.equals(batch(number))
+
+
+def test_some_columns_of_all_batches_are_read_in_order(folder: Path) -> None:
+    read = list(ShardSet.open(folder).columns("id", "cluster"))
+    assert [each.to_pydict() for each in read] == [
+        {"id": [f"{number}-{row}" for row in range(4)], "cluster": [0, 1, 2, 3]} for number in range(6)
+    ]
+
+
+def test_every_masked_cell_has_a_reason(folder: Path) -> None:
+    shards = ShardSet.open(folder)
+    assert read_reasons(shards.batch(0)).tolist() == [[-1] * 4] * 4
+    assert read_reasons(shards.batch(5)).tolist() == [[2, -1, 2, -1]] * 4
+
+
+def test_shards_of_the_first_format_are_read_but_have_no_reasons(folder: Path) -> None:
+    old = [batch(number).select(SCHEMAS[1].names).cast(SCHEMAS[1]) for number in range(6)]
+    manifest = Manifest.read(folder).model_dump()
+    manifest["shards"] = [write_shard(folder / "train-00000-of-00001.arrow", old).model_dump()]
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
+    shards = ShardSet.open(folder)
+    assert shards.batch(3).schema.equals(SCHEMAS[1], check_metadata=True)
+    assert shards.batch(3).equals(old[3])
+    with pytest.raises(InputError, match=r"made by an older version; run the stage 'pack' again"):
+        read_reasons(shards.batch(3))
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"columns are \['id', .*'mask'\], expected \[.*'cluster'\]"):
+        shards.open(folder).batch(0)
 
 
 def test_one_record_batch_is_one_training_batch(folder: Path) -> None:

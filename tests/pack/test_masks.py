@@ -14,12 +14,12 @@ from batchwright.core.results import read_json, read_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import PAIRS_SCHEMA, read_pairs
 from batchwright.formats.positives import KnownPositives, judged
-from batchwright.formats.shards import ShardSet, unpack_mask
+from batchwright.formats.shards import REASONS, ShardSet, pack_mask, pack_reasons, read_reasons, unpack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage as judge
 from stages.pack.domain import Domain
 from stages.pack.hardness import measure
-from stages.pack.masks import REASONS, mask_of, masked_by, rows_mostly_masked
+from stages.pack.masks import mask_of, masked_by, reasons_of, rows_mostly_masked
 from tests.helpers import planted_vectors, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare, with_duplicates
 
@@ -199,17 +199,21 @@ def test_each_masked_cell_counts_for_one_reason(batch: int, texts: int, seed: in
     )
     scores = generator.normal(size=(batch, batch)).astype(np.float32)
     mask = mask_of(scores >= np.float32(0.5), known)
-    counts = dict.fromkeys(REASONS, 0)
+    cells: list[list[str | None]] = [[None] * batch for _ in range(batch)]
     for i, j in ((i, j) for i in range(batch) for j in range(batch) if i != j):
         if documents[j] == documents[i]:
-            counts["duplicate"] += 1
+            cells[i][j] = "duplicate"
         elif (int(queries[i]), int(documents[j])) in rows:
-            counts["known_positive"] += 1
+            cells[i][j] = "known_positive"
         elif (int(queries[i]), int(documents[j])) in others:
-            counts["judged"] += 1
+            cells[i][j] = "judged"
         elif scores[i, j] >= 0.5:
-            counts["score"] += 1
-    shares = masked_by(mask, known, relevant, documents[:batch])
+            cells[i][j] = "score"
+    reasons = reasons_of(mask, known, relevant, documents[:batch])
+    stored = pa.record_batch({"mask": pack_mask(mask), "reasons": pack_reasons(reasons, mask)})
+    assert [[None if code < 0 else REASONS[code] for code in row] for row in read_reasons(stored).tolist()] == cells
+    shares = masked_by(reasons, batch)
+    counts = {reason: sum(row.count(reason) for row in cells) for reason in REASONS}
     assert {reason: round(share * batch * (batch - 1)) for reason, share in shares.items()} == counts
     assert sum(shares.values()) == pytest.approx(measure(scores, mask).masked_share)
 
@@ -247,6 +251,28 @@ def test_the_reported_hardness_is_that_of_the_packed_texts(corpus: Path, run_pac
         every = [inner(left[i], right[j]) for i in range(8) for j in range(8) if i != j]
         assert float(row["hardness"]) == pytest.approx(sum(every) / len(every), rel=1e-5)
         assert (row["batch"], row["domain"]) == (str(number), batch["domain"][0])
+
+
+def test_each_row_has_its_hardness_its_masked_share_and_its_cluster(workspace: Path, run_pack: RunPack) -> None:
+    write_params(workspace, {"cluster.cluster_size": 8, "cluster.draws": 2})
+    prepare(birds=with_duplicates(topic_pairs(50)), fish=topic_pairs(45, seed=1))
+    run_pack("contextual")
+    shards = ShardSet.open(SHARDS / "contextual")
+    some = 0
+    for epoch, summary in enumerate(shards.manifest.epochs):
+        for number in range(summary.first_batch, summary.first_batch + summary.batches):
+            batch = shards.batch(number).to_pydict()
+            pairs = read_pairs(Path("data/pairs"), domain := batch["domain"][0], "train")["id"].to_pylist()
+            assignment = np.load(f"data/clusters/{domain}/{epoch}/assignment.npy")
+            assert batch["cluster"] == [assignment[pairs.index(name)] for name in batch["id"]]
+            left, right = planted_vectors(batch["query"]).tolist(), planted_vectors(batch["document"]).tolist()
+            mask = unpack_mask(batch["mask"], 8)
+            for i, row in enumerate(mask):
+                kept = [inner(left[i], right[j]) for j in range(8) if i != j and not row[j]]
+                assert batch["hardness"][i] == pytest.approx(sum(kept) / len(kept) if kept else 0, abs=1e-4)
+                assert batch["masked_share"][i] == pytest.approx(row.sum() / 7)
+                some += 0 < row.sum() < 7
+    assert some > 10
 
 
 def test_the_masked_share_is_reported_by_reason_for_batches_epochs_and_domains(corpus: Path, run_pack: RunPack) -> None:
@@ -313,7 +339,7 @@ def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
     )
     vectors = PairVectors(vectors=np.ones((8, 2), np.float16), rows=np.arange(8).reshape(2, 4))
     domain = Domain(pairs=table, negatives=negatives, vectors=vectors, surrogate=vectors)
-    batch, _ = domain.batch(np.array([3, 0, 2, 1]))
+    batch, _ = domain.batch(np.array([3, 0, 2, 1]), np.arange(4, dtype=np.int32))
     assert batch["negatives"].to_pylist() == [["d2", "x", "d0"], ["d2", "x", "d3"], ["d2", "x"], ["d2", "x", "d3"]]
 
 

@@ -10,7 +10,9 @@ from stages.pack.plan import Batch
 
 
 def batches(*epochs: list[list[int]], domain: str = "birds") -> list[Batch]:
-    return [Batch(epoch=epoch, domain=domain, rows=np.array(rows)) for epoch, of in enumerate(epochs) for rows in of]
+    return [
+        Batch(epoch=epoch, domain=domain, draw=0, rows=np.array(rows)) for epoch, of in enumerate(epochs) for rows in of
+    ]
 
 
 def test_pairs_in_repeated_batches_all_meet_again_and_in_mixed_batches_some_do() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix, Prefixes
-from batchwright.formats.shards import ShardSet
+from batchwright.formats.shards import Manifest, ShardSet
+from batchwright.formats.shards.shard_set import SCHEMAS
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 from trainers.common.batches import BatchReader
 from trainers.common.epochs import epoch_of, planned_batches
@@ -60,6 +61,16 @@ def test_no_more_hard_negatives_than_requested_are_read(tmp_path: Path) -> None:
     batch = reader(tmp_path, hard_negatives=0).read(0, slice(None))
     assert batch.negatives == []
     assert batch.negative_counts.tolist() == [0] * 9
+
+
+def test_shards_of_the_first_format_are_trained_on_as_well(tmp_path: Path) -> None:
+    batch = toy_batch(toy_rows(4, negatives=1), np.eye(4, k=1, dtype=bool))
+    old = write_toy_shards(tmp_path / "old", [batch.select(SCHEMAS[1].names).cast(SCHEMAS[1])])
+    new = write_toy_shards(tmp_path / "new", [batch])
+    one, other = (BatchReader(ShardSet.open(folder), PREFIXES, 1).read(0, slice(None)) for folder in (old, new))
+    assert Manifest.read(old).format == 1
+    assert (one.queries, one.documents, one.negatives) == (other.queries, other.documents, other.negatives)
+    np.testing.assert_array_equal(one.masked, other.masked)
 
 
 def test_the_message_names_a_damaged_shard(tmp_path: Path) -> None:

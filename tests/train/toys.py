@@ -14,7 +14,17 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from batchwright.core.fingerprint import content_id
-from batchwright.formats.shards import SHARD_SCHEMA, EpochSummary, Manifest, pack_mask, shard_name, write_shard
+from batchwright.formats.shards import (
+    REASONS,
+    SHARD_SCHEMA,
+    EpochSummary,
+    Manifest,
+    pack_mask,
+    pack_reasons,
+    shard_name,
+    write_shard,
+)
+from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.info import FILE, variant_of
 from trainers.common.params import Common
@@ -85,9 +95,14 @@ def toy_rows(count: int, seed: int = 0, negatives: int = 0) -> list[dict[str, ob
 
 
 def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | None = None) -> pa.RecordBatch:
-    """One record batch; without ``masked``, every other document is a negative."""
+    """One record batch; without ``masked``, every other document is a negative. All are masked by their score."""
     mask = np.zeros((len(rows), len(rows)), bool) if masked is None else masked
-    full = [row | {"mask": bits} for row, bits in zip(rows, pack_mask(mask), strict=True)]
+    reasons = np.full(np.count_nonzero(mask), REASONS.index("score"), np.uint8)
+    own = {"mask": pack_mask(mask), "reasons": pack_reasons(reasons, mask), "masked_share": mask.mean(axis=1).tolist()}
+    full = [
+        row | {"hardness": 0.0, "cluster": 0} | {name: values[place] for name, values in own.items()}
+        for place, row in enumerate(rows)
+    ]
     return pa.RecordBatch.from_pylist(full, schema=SHARD_SCHEMA)
 
 
@@ -114,6 +129,7 @@ def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: in
         for epoch in range(epochs)
     ]
     Manifest(
+        format=1 if batches[0].schema == SCHEMAS[1] else 2,
         policy="contextual",
         batch_size=size,
         rows=len(batches) * size,

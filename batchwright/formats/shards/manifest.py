@@ -1,7 +1,7 @@
 """The manifest of a shard set: its contents, what it was built from and how hard its batches are."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -46,9 +46,12 @@ class EpochSummary(Params):
 
 
 class Manifest(Params):
-    """The content of ``manifest.json``."""
+    """The content of ``manifest.json``.
 
-    format: int = 1
+    Shards of ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read.
+    """
+
+    format: Literal[1, 2] = 2
     policy: str
     batch_size: int
     rows: int

@@ -22,9 +22,22 @@ SHARD_SCHEMA = pa.schema(
         pa.field("domain", pa.string(), nullable=False),
         pa.field("negatives", pa.list_(pa.string()), nullable=False),
         pa.field("mask", pa.binary(), nullable=False),
+        pa.field("reasons", pa.binary(), nullable=False),
+        pa.field("hardness", pa.float32(), nullable=False),
+        pa.field("masked_share", pa.float32(), nullable=False),
+        pa.field("cluster", pa.int32(), nullable=False),
     ],
-    metadata={"batchwright_format": "1"},
+    metadata={"batchwright_format": "2"},
 )
+"""``mask`` is for ``unpack_mask``, ``reasons`` for ``read_reasons``. ``hardness`` is the row's mean similarity to its
+unmasked negatives, 0 if there are none, ``masked_share`` the share of its negatives that are masked, and ``cluster``
+the pair's cluster in the clustering that the batch was made from."""
+
+SCHEMAS = {
+    1: pa.schema(list(SHARD_SCHEMA)[:6], metadata={"batchwright_format": "1"}),
+    2: SHARD_SCHEMA,
+}
+"""The columns of each format of shards."""
 
 
 def shard_name(index: int, total: int) -> str:
@@ -33,9 +46,12 @@ def shard_name(index: int, total: int) -> str:
 
 
 def write_shard(file: Path, batches: Sequence[pa.RecordBatch]) -> Shard:
-    """Write training batches as one zstd-compressed Arrow IPC file, atomically, and return its manifest entry."""
+    """Write training batches as one zstd-compressed Arrow IPC file, atomically, and return its manifest entry.
+
+    All must have the schema of the first one, which is one of ``SCHEMAS``.
+    """
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with atomic_file(file) as temporary, pa.ipc.new_file(temporary, SHARD_SCHEMA, options=options) as writer:
+    with atomic_file(file) as temporary, pa.ipc.new_file(temporary, batches[0].schema, options=options) as writer:
         for batch in batches:
             writer.write_batch(batch)
     return Shard(
@@ -88,17 +104,33 @@ class ShardSet:
         """Read training batch ``index``, memory-mapped."""
         shard = int(np.searchsorted(self._ends, index, side="right"))
         first = int(self._ends[shard - 1]) if shard else 0
-        with _opened(self.folder / self.manifest.shards[shard].name) as reader:
+        with self._open(self.manifest.shards[shard], SCHEMAS[self.manifest.format].names) as reader:
             return reader.get_batch(index - first)
 
-    def domains(self) -> list[str]:
-        """The domain of each training batch; nothing else is read."""
-        only = pa.ipc.IpcReadOptions(included_fields=[SHARD_SCHEMA.get_field_index("domain")])
-        found: list[str] = []
+    def columns(self, *names: str) -> Iterator[pa.RecordBatch]:
+        """Read some columns of all training batches, in order; the other columns are not decompressed."""
         for shard in self.manifest.shards:
-            with _opened(self.folder / shard.name, only) as reader:
-                found += [reader.get_batch(number)["domain"][0].as_py() for number in range(shard.batches)]
-        return found
+            with self._open(shard, names) as reader:
+                for index in range(reader.num_record_batches):
+                    yield reader.get_batch(index)
+
+    def domains(self) -> list[str]:
+        """The domain of each training batch."""
+        return [batch["domain"][0].as_py() for batch in self.columns("domain")]
+
+    @contextmanager
+    def _open(self, shard: Shard, names: Sequence[str]) -> Iterator[pa.RecordBatchFileReader]:
+        """Open a shard to read some of its columns."""
+        file, schema = self.folder / shard.name, SCHEMAS[self.manifest.format]
+        wanted = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
+        try:
+            with pa.memory_map(str(file)) as source:
+                found = pa.ipc.open_file(source).schema
+                if found != schema:
+                    raise InputError(f"{file}: columns are {found.names}, expected {schema.names}")
+                yield pa.ipc.open_file(source, options=wanted)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None
 
     def __len__(self) -> int:
         return self.manifest.batches
@@ -106,20 +138,3 @@ class ShardSet:
     @cached_property
     def _ends(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         return np.cumsum([shard.batches for shard in self.manifest.shards])
-
-
-@contextmanager
-def _opened(file: Path, options: pa.ipc.IpcReadOptions | None = None) -> Iterator[pa.ipc.RecordBatchFileReader]:
-    """Open a shard, memory-mapped.
-
-    Raises:
-        InputError: the shard is damaged, or has other columns.
-    """
-    try:
-        with pa.memory_map(str(file)) as source:
-            reader = pa.ipc.open_file(source, options=options)
-            if options is None and reader.schema != SHARD_SCHEMA:
-                raise InputError(f"{file}: columns are {reader.schema.names}, expected {SHARD_SCHEMA.names}")
-            yield reader
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None
