@@ -7,7 +7,9 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from batchwright.core.errors import InputError
 
@@ -29,12 +31,16 @@ def command(module: str, about: str, example: str, **arguments: str) -> None:
 
 def new_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
     """A parser for ``python -m PROGRAM`` whose help ends with an example."""
-    return argparse.ArgumentParser(
-        prog=f"python -m {program}",
-        description=about,
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    return argparse.ArgumentParser(prog=f"python -m {program}", **described(about, example))
+
+
+def described(about: str, *examples: str) -> dict[str, Any]:
+    """Return the arguments that make a parser say what its command does, and end its help with examples."""
+    return {
+        "description": about,
+        "epilog": "\n  ".join(["example:" if len(examples) == 1 else "examples:", *examples]),
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
 
 
 def keep_quiet() -> None:
@@ -51,14 +57,20 @@ def keep_quiet() -> None:
 
 def run(stage: str, main: Callable[[], str]) -> None:
     """Call ``main`` and print the summary it returns; if it fails, print the reason and exit with status 1."""
-    try:
+    with failing(stage):
         summary = main()
+    print(f"{stage}: {summary}")
+
+
+@contextmanager
+def failing(program: str) -> Iterator[None]:
+    """If the block fails, print the reason and exit with status 1; a bug keeps its traceback."""
+    try:
+        yield
     except InputError as error:
-        _fail(stage, str(error))
+        _fail(program, str(error))
     except OSError as error:
-        _fail(stage, _explain(error))
-    else:
-        print(f"{stage}: {summary}")
+        _fail(program, _explain(error))
 
 
 def _fail(stage: str, message: str) -> None:

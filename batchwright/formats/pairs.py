@@ -83,14 +83,24 @@ def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Tabl
     return table if split is None else table.filter(pc.equal(table["split"], split)).combine_chunks()
 
 
+def read_columns(folder: Path, domain: str, *names: str) -> pa.Table:
+    """Read some columns of a domain's pairs, in id order.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    return _read(pairs_file(folder, domain), pa.schema([PAIRS_SCHEMA.field(name) for name in names]), list(names))
+
+
 def read_rejects(file: Path) -> pa.Table:
     """Read the rejected rows of all sources."""
     return _read(file, REJECTS_SCHEMA)
 
 
-def _read(file: Path, schema: pa.Schema) -> pa.Table:
+def _read(file: Path, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
     try:
-        table = pq.read_table(file, partitioning=None)
+        with pq.ParquetFile(file) as handle:  # read_table would import pandas, which takes a second
+            table = handle.read(columns)
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage 'ingest' first") from None
     except pa.ArrowInvalid as error:

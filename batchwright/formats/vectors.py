@@ -42,8 +42,8 @@ class VectorStore:
         """A file that changes whenever anything that determines the vectors does."""
         return self.folder / _ENCODER
 
-    def of(self, domain: str) -> "DomainVectors":
-        """Memory-map one domain.
+    def of(self, domain: str, *, checked: bool = True) -> "DomainVectors":
+        """Memory-map one domain; ``checked`` reads all vectors once.
 
         Raises:
             InputError: a file is missing or malformed, or a vector is not finite.
@@ -51,7 +51,8 @@ class VectorStore:
         folder = self.folder / file_stem(domain)
         vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed", mapped=True)
         keys = read_array(folder / "keys.npy", f"V{TEXT_KEY_BYTES}", (len(vectors),), made_by="embed", mapped=True)
-        _check_finite(folder / "vectors.npy", vectors)
+        if checked:
+            _check_finite(folder / "vectors.npy", vectors)
         return DomainVectors(
             folder=folder, domain=domain, prefixes=self.prefixes, words=key_words(keys), vectors=vectors
         )

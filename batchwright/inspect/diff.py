@@ -1,0 +1,146 @@
+"""How two shard sets differ: pairs, hardness, masks, who meets whom, and parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchwright.formats.shards import REASONS, ShardSet
+from batchwright.inspect.batch import epoch_of
+from batchwright.inspect.measures import Measured, by_domain, means, measure
+from batchwright.inspect.meetings import NOWHERE, Numbers, share_met
+
+EXAMPLES = 5
+"""Gained and lost pairs that are shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """A value of each shard set, None where one has none."""
+
+    name: str
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A domain's batches of one epoch in either shard set."""
+
+    domain: str
+    epoch: int
+    batches: Sides
+    hardness: Sides
+    masked_share: Sides
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """How ``b`` differs from ``a``.
+
+    ``lost`` and ``gained`` are ids by domain, ``examples`` some of their queries by id. ``masked_by`` are shares of the
+    negatives. ``meet_in_both`` are the shares of each set's meetings, that is, of two pairs in one batch, that take
+    place in the other set as well, in any epoch.
+    """
+
+    a: str
+    b: str
+    parameters: list[Sides]
+    pairs: Sides
+    both: int
+    lost: dict[str, list[str]]
+    gained: dict[str, list[str]]
+    examples: dict[str, str]
+    groups: list[Group]
+    masked_by: list[Sides]
+    meet_in_both: Sides
+
+
+def compare(a: ShardSet, b: ShardSet) -> Difference:
+    """Compare two shard sets."""
+    queries, batches = zip(*(_read(shards) for shards in (a, b)), strict=True)
+    lost, gained = queries[0].keys() - queries[1].keys(), queries[1].keys() - queries[0].keys()
+    every = queries[0] | queries[1]
+    measured = measure(a), measure(b)
+    return Difference(
+        a=str(a.folder),
+        b=str(b.folder),
+        parameters=_parameters(a, b),
+        pairs=Sides(name="pairs", a=len(queries[0]), b=len(queries[1])),
+        both=len(queries[0].keys() & queries[1].keys()),
+        lost=_of_domains(lost, every),
+        gained=_of_domains(gained, every),
+        examples={name: every[name][1] for ids in (lost, gained) for name in sorted(ids)[:EXAMPLES]},
+        groups=_groups(*measured),
+        masked_by=[Sides(name=name, a=_share(measured[0], name), b=_share(measured[1], name)) for name in REASONS],
+        meet_in_both=Sides(name="meet in both", **_meetings(a, b, batches, {name: n for n, name in enumerate(every)})),
+    )
+
+
+def _read(shards: ShardSet) -> tuple[dict[str, tuple[str, str]], list[list[str]]]:
+    """Return domain and query of each pair, and the ids of each batch."""
+    pairs: dict[str, tuple[str, str]] = {}
+    batches = []
+    for batch in shards.columns("id", "query", "domain"):
+        ids, queries, domains = (batch[name].to_pylist() for name in ("id", "query", "domain"))
+        pairs.update(zip(ids, zip(domains, queries, strict=True), strict=True))
+        batches.append(ids)
+    return pairs, batches
+
+
+def _parameters(a: ShardSet, b: ShardSet) -> list[Sides]:
+    flat = [_flat(each.manifest.model_dump(include={"policy", "seed", "models", "parameters"})) for each in (a, b)]
+    names = sorted(flat[0] | flat[1])
+    sides = [Sides(name=name, a=flat[0].get(name), b=flat[1].get(name)) for name in names]
+    return [each for each in sides if each.a != each.b]
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) and value else {f"{before}{name}": value}
+    return found
+
+
+def _of_domains(ids: set[str], pairs: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in sorted(ids):
+        found.setdefault(pairs[name][0], []).append(name)
+    return dict(sorted(found.items()))
+
+
+def _groups(a: list[Measured], b: list[Measured]) -> list[Group]:
+    first, second = by_domain(a), by_domain(b)
+    groups = []
+    for domain, epoch in sorted(first.keys() | second.keys()):
+        own = [each.get((domain, epoch)) for each in (first, second)]
+        found = [{"batches": len(group), **means(group)} if group else {} for group in own]
+        sides = {
+            name: Sides(name=name, a=found[0].get(name), b=found[1].get(name))
+            for name in ("batches", "hardness", "masked_share")
+        }
+        groups.append(Group(domain=domain, epoch=epoch, **sides))
+    return groups
+
+
+def _share(batches: list[Measured], reason: str) -> float:
+    return round(sum(batch.masked_by[reason] for batch in batches) / max(len(batches), 1), 6)
+
+
+def _meetings(
+    a: ShardSet, b: ShardSet, batches: tuple[list[list[str]], list[list[str]]], numbers: Mapping[str, int]
+) -> dict[str, float]:
+    rows = [[np.array([numbers[name] for name in ids]) for ids in side] for side in batches]
+    epochs = [_epochs(shards, side, len(numbers)) for shards, side in zip((a, b), rows, strict=True)]
+    shares = ([share_met(own, other) for own in side] for side, other in zip(rows, reversed(epochs), strict=True))
+    return dict(zip("ab", (round(float(np.mean(each)), 6) for each in shares), strict=True))
+
+
+def _epochs(shards: ShardSet, rows: list[NDArray[np.int64]], pairs: int) -> list[Numbers]:
+    """Return the number of each pair's batch in each epoch."""
+    found = [np.full(pairs, NOWHERE) for _ in shards.manifest.epochs]
+    for number, own in enumerate(rows):
+        found[epoch_of(shards, number)][own] = number
+    return found

@@ -1,0 +1,79 @@
+"""The folder ``data`` that shards belong to, as far as it is there."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from batchwright.core.errors import InputError
+from batchwright.core.hints import hint
+from batchwright.core.paths import NEGATIVES, PAIRS, REJECTS, SHARDS, VECTORS
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import domains, read_columns, read_rejects
+from batchwright.formats.shards import ShardSet
+from batchwright.formats.vectors import DomainVectors, VectorStore
+
+
+def open_shards(name: str) -> ShardSet:
+    """Open a folder of shards, or the one of that name in ``data/shards``.
+
+    Raises:
+        InputError: there are none, or they were made by a version that did not keep why cells are masked.
+    """
+    folder = Path(name) if Path(name).is_dir() else SHARDS / name
+    if not folder.is_dir():
+        known = [each.name for each in sorted(SHARDS.glob("*")) if each.is_dir()]
+        raise InputError(f"{name}: no such folder, and no shards of this name in {SHARDS}{hint(name, known)}")
+    shards = ShardSet.open(folder)
+    if shards.manifest.format < 2:
+        raise InputError(f"{folder}: made by an older version, which kept no reasons; run the stage 'pack' again")
+    return shards
+
+
+@dataclass(frozen=True)
+class Project:
+    """The artifacts in ``data``, the folder that the folder of a shard set's folder is in."""
+
+    data: Path
+
+    @classmethod
+    def of(cls, shards: ShardSet) -> "Project":
+        """Return the project of a shard set."""
+        return cls(Path(os.path.relpath(shards.folder.resolve().parent.parent)))
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains of the pairs, empty if there are no pairs."""
+        return domains(self._pairs) if self._pairs.is_dir() else []
+
+    def columns(self, domain: str, *names: str) -> pa.Table:
+        """Read some columns of a domain's pairs."""
+        return read_columns(self._pairs, domain, *names)
+
+    def train_ids(self, domain: str) -> pa.Array:
+        """Return the ids of a domain's training pairs, to whose rows negatives refer."""
+        table = self.columns(domain, "id", "split")
+        return table.filter(pc.match_substring(table["split"], "train"))["id"].combine_chunks()
+
+    def rejects(self) -> pa.Table | None:
+        """Return the rejected rows, None if they are not there."""
+        file = self.data / REJECTS.name
+        return read_rejects(file) if file.exists() else None
+
+    def negatives(self, domain: str, pairs: int) -> Negatives:
+        """Read what the filter says about a domain's training ``pairs``."""
+        return Negatives.read(self.data / NEGATIVES.name, domain, pairs)
+
+    def vectors(self, domain: str, weights: str) -> DomainVectors | None:
+        """Memory-map the vectors of the model with these weights, None if they are not there."""
+        for encoder in sorted((self.data / VECTORS.name).glob("*/encoder.json")):
+            store = VectorStore.open(encoder.parent)
+            if store.weights == weights:
+                return store.of(domain, checked=False)
+        return None
+
+    @property
+    def _pairs(self) -> Path:
+        return self.data / PAIRS.name
