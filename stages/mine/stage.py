@@ -13,6 +13,7 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.core.runtime import scratch
+from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, file_stem, read_pairs
@@ -47,7 +48,9 @@ def main(name: str) -> str:
     with atomic_dir(SHARDS / name) as folder:
         written = rewrite_shards(shards, negatives, folder)
         changes = {"shards": written, "models": {**shards.manifest.models, "miner": miner}}
-        shards.manifest.model_copy(update=changes).write(folder)
+        manifest = shards.manifest.model_copy(update=changes)
+        manifest.write(folder)
+        write_card(folder, manifest)
     shutil.rmtree(parts, ignore_errors=True)
     pairs, total = (sum(each) for each in zip(*((len(own), own.total) for own in negatives.values()), strict=True))
     missing = params.count * pairs - total

@@ -12,6 +12,7 @@ from batchwright.core.paths import RESULTS, SHARDS
 from batchwright.core.results import write_json, write_tsv
 from batchwright.core.runtime import scratch
 from batchwright.formats.clusters import NONE
+from batchwright.formats.dataset_card import write_card
 from batchwright.formats.shards import Manifest
 from stages.pack.inputs import open_inputs
 from stages.pack.params import PackParams
@@ -58,6 +59,7 @@ def main(policy: str) -> str:
     for domain, recipe in recipes.items():
         metrics["domains"][domain] |= {"cluster_share": recipe.shares, "because": recipe.reason}
     manifest.write(parts)
+    write_card(parts, manifest)
     remove_ledgers(parts)
     publish_dir(parts, SHARDS / policy)
     write_tsv(OUTPUT / f"{policy}.tsv", rows)

@@ -50,6 +50,7 @@ def test_batches_stay_and_negatives_are_the_best_ranked_that_are_not_positives(r
         for row in new.to_pylist():
             assert row["negatives"] == allowed[row["id"]]
     assert after.manifest.models["miner"]
+    assert f"miner: {after.manifest.models['miner']}" in (ROUND / "README.md").read_text(encoding="utf-8")
     counted = read_json(Path("results/mine/again.json"), made_by="mine")
     assert counted["pairs"] == 70
     assert counted["mined"] + counted["missing"] == 210
