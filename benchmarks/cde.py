@@ -18,10 +18,10 @@ from batchwright.core.command import new_parser
 from batchwright.core.params import Base, load_params
 from batchwright.core.results import write_tsv
 from batchwright.formats.shards import ShardSet
+from batchwright.training.batches import BatchReader
 from experiments.common.workspace import Row
 from trainers.biencoder import build_learner
 from trainers.cde.learner import ContextualLearner
-from trainers.common.batches import BatchReader
 from trainers.common.params import Common
 from trainers.common.sentence_learner import SentenceLearner
 from trainers.common.train_job import TrainJob, plan_job

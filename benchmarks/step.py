@@ -19,12 +19,12 @@ from batchwright.core.command import new_parser
 from batchwright.core.params import Base, load_params
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.training.batches import BatchReader, TrainBatch
+from batchwright.training.losses import Outcome
 from trainers.biencoder import build_learner
 from trainers.biencoder.params import Params
 from trainers.common import contrastive
-from trainers.common.batches import BatchReader, TrainBatch
 from trainers.common.embed import preprocess
-from trainers.common.losses import Outcome
 from trainers.common.params import Common
 from trainers.common.train_job import TrainJob, plan_job
 

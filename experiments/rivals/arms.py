@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from batchwright.training.losses import compare
 from experiments.rivals.library import TEMPERATURE, guided_loss, no_duplicates, ranking_loss
 from experiments.rivals.masks import RULES, Rule
 from experiments.rivals.mining import mined
@@ -16,7 +17,6 @@ from experiments.rivals.orders import ORDERS
 from experiments.rivals.pairs import Training
 from experiments.rivals.streams import Order
 from experiments.rivals.training import Batch, Loss, pairs_only
-from trainers.common.losses import compare
 
 
 @dataclass(frozen=True, kw_only=True)

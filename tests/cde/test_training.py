@@ -16,11 +16,11 @@ from batchwright.core.results import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual
+from batchwright.training.batches import BatchReader, TrainBatch
+from batchwright.training.losses import compare
 from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde.learner import ContextualLearner
-from trainers.common.batches import BatchReader, TrainBatch
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import compare
 from trainers.common.train_job import TrainJob
 from trainers.variants import load_variant, train
 

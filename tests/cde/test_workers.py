@@ -8,9 +8,9 @@ from torch import Tensor, multiprocessing
 from torch import distributed as dist
 
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from batchwright.training.batches import TrainBatch
 from tests.cde.encoders import encoder
 from trainers.cde.shared_context import SharedContext
-from trainers.common.batches import TrainBatch
 from trainers.common.distributed import own_rows, sum_gradients
 
 WORLD = 2

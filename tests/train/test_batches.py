@@ -11,8 +11,8 @@ from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix, Prefixes
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.formats.shards.shard_set import SCHEMAS
+from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
-from trainers.common.batches import BatchReader
 from trainers.common.epochs import epoch_of, planned_batches
 from trainers.common.params import Common
 

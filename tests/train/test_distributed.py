@@ -10,8 +10,8 @@ from torch import Tensor, multiprocessing
 from torch import distributed as dist
 
 from batchwright.formats.shards import ShardSet
+from batchwright.training.batches import BatchReader
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common.batches import BatchReader
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
 from trainers.common.randomness import seed_start
 from trainers.common.train_job import TrainJob

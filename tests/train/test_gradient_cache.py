@@ -10,10 +10,10 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.training.losses import compare
 from tests.train.toys import toy_rows, write_toy_model
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import compare
 
 
 @pytest.fixture(scope="module")

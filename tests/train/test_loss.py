@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.common.losses import compare, hinge
+from batchwright.training.losses import compare, hinge
 
 
 def oracle(

@@ -17,9 +17,9 @@ from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.common.sentence_model import load_model
 from batchwright.retrievers.xtr.encode import encode_tokens
 from batchwright.retrievers.xtr.model import Task, save_token_model
+from batchwright.training.batches import BatchReader
 from tests.tiny_models import WIDTH, save_bert, save_t5
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common.batches import BatchReader
 from trainers.variants import train
 from trainers.xtr.learner import TokenLearner
 from trainers.xtr.start import start_from

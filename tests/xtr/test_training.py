@@ -19,10 +19,10 @@ from batchwright.core.results import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.encode import encode_tokens
+from batchwright.training.batches import BatchReader, TrainBatch
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from tests.xtr.reference import dense
-from trainers.common.batches import BatchReader, TrainBatch
 from trainers.common.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import train

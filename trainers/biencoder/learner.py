@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import cast
 
+from batchwright.training.losses import info_nce
 from trainers.biencoder.params import Params
-from trainers.common.losses import info_nce
 from trainers.common.sentence_learner import SentenceLearner
 from trainers.common.train_job import TrainJob
 

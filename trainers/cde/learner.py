@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.folder import save_contextual
+from batchwright.training.batches import TrainBatch
+from batchwright.training.losses import Outcome
 from trainers.cde.params import Params
 from trainers.cde.shared_context import Features, SharedContext
 from trainers.cde.start import start_from
-from trainers.common.batches import TrainBatch
 from trainers.common.card import write_card
 from trainers.common.contrastive import contrast_batch
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import Outcome
 from trainers.common.train_job import TrainJob
 
 

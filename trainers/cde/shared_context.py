@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
-from trainers.common.batches import TrainBatch
+from batchwright.training.batches import TrainBatch
 from trainers.common.distributed import rank, sum_ranks
 from trainers.common.gradient_cache import CachedForward
 

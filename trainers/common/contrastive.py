@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.common.batches import TrainBatch
+from batchwright.training.batches import TrainBatch
+from batchwright.training.losses import Objective, Outcome, compare, info_nce
 from trainers.common.distributed import gather_rows
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import Objective, Outcome, compare, info_nce
 
 
 def contrast_batch(

@@ -10,12 +10,12 @@ from torch import nn
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.results import write_tsv
 from batchwright.formats.shards import Manifest, ShardSet
-from trainers.common.batches import BatchReader, TrainBatch
+from batchwright.training.batches import BatchReader, TrainBatch
+from batchwright.training.losses import Outcome
 from trainers.common.checkpoint import Row
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import epoch_of, planned_batches
-from trainers.common.losses import Outcome
 from trainers.common.step_loop import checkpoint_file, run_steps
 from trainers.common.train_job import TrainJob
 

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.common.sentence_model import load_model, save_model
-from trainers.common.batches import TrainBatch
+from batchwright.training.batches import TrainBatch
+from batchwright.training.losses import Objective, Outcome
 from trainers.common.card import write_card
 from trainers.common.contrastive import contrast_batch
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import Objective, Outcome
 from trainers.common.train_job import TrainJob
 
 

@@ -7,7 +7,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
-from trainers.common.losses import hinge, info_nce
+from batchwright.training.losses import hinge, info_nce
 from trainers.common.sentence_learner import SentenceLearner
 from trainers.common.train_job import TrainJob
 from trainers.seed_encoder.params import Params

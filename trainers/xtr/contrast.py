@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainers.common.batches import TrainBatch
+from batchwright.training.batches import TrainBatch
+from batchwright.training.losses import Outcome, info_nce
 from trainers.common.contrastive import present_negatives, spread
 from trainers.common.distributed import gather_rows, pad_rows
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import Outcome, info_nce
 from trainers.xtr.scores import Scores, Tokens, score
 
 

@@ -10,10 +10,10 @@ from torch import nn
 
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.xtr.model import Task, save_token_model
-from trainers.common.batches import TrainBatch
+from batchwright.training.batches import TrainBatch
+from batchwright.training.losses import Outcome
 from trainers.common.card import write_card
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.losses import Outcome
 from trainers.common.train_job import TrainJob
 from trainers.xtr.contrast import contrast_tokens
 from trainers.xtr.embed import embed_tokens

@@ -1,0 +1,1 @@
+"""Training on shards with PyTorch: the batches and the masked loss, for our trainers and for others."""
