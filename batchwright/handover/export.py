@@ -1,7 +1,6 @@
 """Export the pairs of shards with their hard negatives as one plain file."""
 
 import json
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,21 +10,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.atomic import atomic_file
-from batchwright.core.command import new_parser, run
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
-
-ABOUT = (
-    "Writes each pair of some shards once, with hard negatives: columns anchor, positive, negative_1, negative_2, ..."
-)
-EXAMPLE = "python -m batchwright.handover.export data/shards/mined-1 pairs.parquet --negatives 4"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``export``, by the names of its parameters."""
-    parser.add_argument("shards", type=Path, help="such as data/shards/mined-1")
-    parser.add_argument("output", type=Path, help="a .parquet or .jsonl file")
-    parser.add_argument("--negatives", type=int, metavar="N", help="hard negatives of each pair; by default, all")
 
 
 def export(shards: Path, output: Path, negatives: int | None = None) -> str:
@@ -42,7 +28,7 @@ def export(shards: Path, output: Path, negatives: int | None = None) -> str:
     once, counts = _scan(shard_set)
     most = int(counts.max(initial=0))
     wanted = most if negatives is None else negatives
-    if wanted > most:
+    if not 0 <= wanted <= most:
         raise InputError(f"{shards}: no pair has {wanted} hard negatives, the most are {most}; lower --negatives")
     chosen = once & (counts >= wanted)
     with atomic_file(output) as temporary:
@@ -94,10 +80,3 @@ def _write_jsonl(file: Path, tables: Iterator[pa.Table]) -> None:
     with file.open("w", encoding="utf-8") as handle:
         for table in tables:
             handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
-
-
-if __name__ == "__main__":
-    parser = new_parser("batchwright.handover.export", ABOUT, EXAMPLE)
-    add_arguments(parser)
-    given = vars(parser.parse_args())
-    run("export", lambda: export(**given))

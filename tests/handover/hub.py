@@ -49,8 +49,9 @@ class Hub:
             return 200, {}
         if path.endswith(".git/info/lfs/objects/batch"):
             return 200, {"transfer": "basic", "objects": [self._transfer(each) for each in json.loads(body)["objects"]]}
-        kind, owner, name, verb = path.removeprefix("/api/").split("/")[:4]
-        return self._answer_of(f"{kind}/{owner}/{name}", verb, body)
+        kind, owner, name, verb = [*path.removeprefix("/api/").split("/"), ""][:4]
+        key = f"{kind}/{owner}/{name}"
+        return self._answer_of(key, verb, body) if key in self.repositories else (404, {"error": "no such repository"})
 
     def _answer_of(self, key: str, verb: str, body: bytes) -> tuple[int, Any]:
         files = self.repositories[key]

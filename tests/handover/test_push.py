@@ -1,4 +1,4 @@
-"""``python -m batchwright.handover.push`` against a stand-in for the hub."""
+"""``batchwright push`` against a stand-in for the hub."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ def write_shards(folder: Path, batches: int) -> Path:
 
 
 def push(hub: Hub, *arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
-    module = "batchwright.handover.push"
+    module = "batchwright.commands.push"
     return run_python("-m", module, *map(str, arguments), cwd=Path.cwd(), **hub.environment | environment)
 
 

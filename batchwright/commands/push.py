@@ -1,0 +1,33 @@
+"""``batchwright push``: shards or a trained model to the Hugging Face hub."""
+
+import argparse
+from pathlib import Path
+
+from batchwright.core.command import new_parser, run
+
+ABOUT = "Puts a folder of shards, or of a trained model, with its card on the Hugging Face hub."
+EXAMPLES = (
+    "batchwright push data/shards/contextual me/batches",
+    "batchwright push models/biencoder me/encoder --public",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("folder", type=Path, help="such as data/shards/contextual or models/biencoder")
+    parser.add_argument("repository", help="name on the hub, OWNER/NAME; made if it is not there")
+    parser.add_argument("--public", action="store_true", help="a new repository is private unless you say this")
+
+
+def main(given: argparse.Namespace) -> str:
+    """Return where the folder is now."""
+    from batchwright.handover.push import push  # needs huggingface_hub, other commands do not
+
+    return push(given.folder, given.repository, public=given.public)
+
+
+if __name__ == "__main__":
+    parser = new_parser("batchwright.commands.push", ABOUT, EXAMPLES[0])
+    add_arguments(parser)
+    arguments = parser.parse_args()
+    run("push", lambda: main(arguments))

@@ -1,0 +1,1 @@
+"""Experiments on training elsewhere with our batches."""
