@@ -8,6 +8,7 @@ differences to our trainer are paired by query and seed.
 """
 
 import argparse
+import statistics
 import tempfile
 from pathlib import Path
 
@@ -36,7 +37,9 @@ def main() -> str:
         for seed in range(arguments.seeds):
             _pack(workspace, seed, arguments)
             for name, train in TRAININGS.items():
-                found[name].append(_score(workspace, train(workspace, seed)))
+                scores = _score(workspace, train(workspace, seed))
+                found[name].append(scores)
+                print(f"{name}, seed {seed}: nDCG@10 {statistics.mean(scores.values()):.4f}", flush=True)
     tables = {name: by_query(scores) for name, scores in found.items()}
     rows = [_row(name, table, tables["Batchwright"]) for name, table in tables.items()]
     for row in rows:
@@ -51,7 +54,7 @@ def _parse() -> argparse.Namespace:
         "experiments.handover", str(__doc__), "python -m experiments.handover data --domains medquad"
     )
     parser.add_argument("--vectors", default="tfidf")
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=2)
     return parser.parse_args()
 
 
