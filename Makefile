@@ -31,8 +31,10 @@ lock: $(BIN)/.installed  ## pin the newest versions that fit pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --extra pipeline --group dev --no-annotate --no-header --upgrade pyproject.toml \
 	  | grep -vE '^(nvidia|cuda|triton)' > requirements.lock
 
-$(BIN)/.installed: requirements.lock
+$(BIN)/.installed: requirements.lock pyproject.toml
 	@echo "installing the pinned packages into .venv (some minutes)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+# The command batchwright; all that it needs is pinned above.
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@

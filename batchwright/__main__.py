@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 from batchwright.commands import diff, show
 from batchwright.core.command import described, failing
@@ -11,8 +12,8 @@ COMMANDS = {"show": show, "diff": diff}
 """A command is a module with ``ABOUT``, ``EXAMPLES``, ``add_arguments`` and ``main``, which returns what to print."""
 
 
-def main() -> None:
-    """Run the command that the command line names."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command that ``arguments`` name, by default those of the command line."""
     about = "Looks into the training batches that Batchwright made."
     parser = argparse.ArgumentParser(
         prog="batchwright", **described(about, *(each.EXAMPLES[0] for each in COMMANDS.values()))
@@ -21,7 +22,7 @@ def main() -> None:
     for name, command in COMMANDS.items():
         own = parsers.add_parser(name, help=command.ABOUT, **described(command.ABOUT, *command.EXAMPLES))
         command.add_arguments(own)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.command is None:
         parser.print_help()
         return

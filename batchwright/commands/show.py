@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--row", type=int, metavar="N", help="show one row of the batch")
     parser.add_argument("--worst", choices=list(ORDERS), help="list the worst batches")
     parser.add_argument("--shards", default="contextual", metavar="FOLDER", help="default: data/shards/contextual")
-    parser.add_argument("--full", action="store_true", help="cut no text and no list short")
+    parser.add_argument("--full", action="store_true", help="show whole texts and lists")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

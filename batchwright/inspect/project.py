@@ -1,7 +1,7 @@
 """The folder ``data`` that shards belong to, as far as it is there."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ class Project:
     """The artifacts in ``data``, the folder that the folder of a shard set's folder is in."""
 
     data: Path
+    _ids: dict[str, pa.Array] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, shards: ShardSet) -> "Project":
@@ -54,8 +55,10 @@ class Project:
 
     def train_ids(self, domain: str) -> pa.Array:
         """Return the ids of a domain's training pairs, to whose rows negatives refer."""
-        table = self.columns(domain, "id", "split")
-        return table.filter(pc.match_substring(table["split"], "train"))["id"].combine_chunks()
+        if domain not in self._ids:
+            table = self.columns(domain, "id", "split")
+            self._ids[domain] = table.filter(pc.match_substring(table["split"], "train"))["id"].combine_chunks()
+        return self._ids[domain]
 
     def rejects(self) -> pa.Table | None:
         """Return the rejected rows, None if they are not there."""

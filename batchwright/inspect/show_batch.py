@@ -1,6 +1,7 @@
 """Prints a batch, or one of its rows."""
 
 from collections import Counter
+from textwrap import wrap
 
 from batchwright.inspect.batch import BatchView, Cell, Row
 from batchwright.inspect.terminal import Terminal, cut, fold, plain
@@ -30,14 +31,15 @@ def batch_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str]
         ]
         for cell in _spread(view.masked, shown)
     ]
-    lines += terminal.table(["query", "document", "reason", "", ""], cells, texts=2) if cells else []
+    lines += terminal.table(["row", "row", "reason", "query", "document"], cells, texts=2) if cells else []
     lines += ["", terminal.bold("Hardest negatives left")]
     cells = [
         [str(cell.query), str(cell.document), f"{cell.score:.3f}", rows[cell.query].query, rows[cell.document].document]
         for cell in view.hardest
     ]
-    lines += terminal.table(["query", "document", "score", "", ""], cells, texts=2) if cells else []
-    return [*lines, *_foot(view, terminal)]
+    lines += terminal.table(["row", "row", "score", "query", "document"], cells, texts=2) if cells else []
+    hint = f"all about a row: batchwright show {view.batch} --row {view.masked[0].query if view.masked else 0}"
+    return [*lines, *_foot(view, terminal), "", terminal.dim(hint)]
 
 
 def row_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str]:
@@ -56,10 +58,10 @@ def pair_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str]:
 def others_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str]:
     """Lay out the documents that are masked for a row, and the hardest that are left."""
     rows, own = {row.row: row for row in view.rows}, _own(view)
-    score = "" if own.own_score is None else f", own document scores {own.own_score:.2f}"
+    score = "" if own.own_score is None else f" · its own document scores {own.own_score:.2f}"
     lines = [
-        f"{terminal.bold(f'Epoch {view.epoch}, batch {view.batch}, row {own.row}')} · cluster {own.cluster} · "
-        f"hardness {own.hardness:.3f} · {len(view.masked)} of {view.size - 1} negatives masked{score}"
+        f"{terminal.bold(f'Epoch {view.epoch}, batch {view.batch}, row {own.row}')} · cluster {own.cluster}",
+        f"hardness {own.hardness:.3f} · {len(view.masked)} of {view.size - 1} negatives masked{score}",
     ]
     for cell in view.masked[: None if full else SHOWN]:
         lines += [f"{terminal.red(f'masked {cell.document:>4}')} {cut(cell.why or '', terminal.width - 12)}"]
@@ -90,10 +92,10 @@ def _head(view: BatchView, terminal: Terminal) -> list[str]:
     of = f"{view.shards} · epoch {view.epoch} · {view.domain} · {view.size} pairs of {clusters}"
     reasons = sorted(view.masked_by.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{count:,} {name_of(name)}" for name, count in reasons)
-    return [
-        f"{terminal.bold(f'Batch {view.batch}')} · {cut(of, terminal.width - 12)}",
-        f"hardness {view.hardness:.3f} · {view.masked_share:.1%} of negatives masked{f': {listed}' if listed else ''}",
-    ]
+    masked = (
+        f"hardness {view.hardness:.3f} · {view.masked_share:.1%} of negatives masked{f': {listed}' if listed else ''}"
+    )
+    return [f"{terminal.bold(f'Batch {view.batch}')} · {cut(of, terminal.width - 16)}", *wrap(masked, terminal.width)]
 
 
 def _foot(view: BatchView, terminal: Terminal) -> list[str]:

@@ -17,9 +17,8 @@ def diff_lines(found: Difference, terminal: Terminal) -> list[str]:
         *_pairs("lost", found.lost, found, terminal),
         *_pairs("gained", found.gained, found, terminal),
         "",
-        terminal.bold("Meetings")
-        + f"  of two pairs in a batch of A, {_share(found.meet_in_both.a)} meet in B too; "
-        + f"of B's, {_share(found.meet_in_both.b)} in A",
+        terminal.bold("Meetings") + "  of two pairs in a batch",
+        f"of A's, {_share(found.meet_in_both.a)} take place in B too; of B's, {_share(found.meet_in_both.b)} in A",
         "",
         terminal.bold("Batches by domain and epoch"),
         *_groups(found, terminal),
@@ -44,7 +43,10 @@ def _pairs(what: str, ids: dict[str, list[str]], found: Difference, terminal: Te
     for domain, own in ids.items():
         lines.append(f"{len(own):,} {what} in {plain(domain)}")
     shown = sorted(name for own in ids.values() for name in own)[:EXAMPLES]
-    return [*lines, *(terminal.dim(f"    {plain(name[:12])}  ") + cut(found.examples[name], 80) for name in shown)]
+    return [
+        *lines,
+        *(terminal.dim(f"    {plain(name[:12])}  ") + cut(found.examples[name], terminal.width - 18) for name in shown),
+    ]
 
 
 def _groups(found: Difference, terminal: Terminal) -> list[str]:

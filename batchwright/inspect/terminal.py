@@ -6,6 +6,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 NARROWEST, WIDEST = 60, 120
 _JOINERS = "\u200c\u200d"
@@ -90,10 +91,12 @@ def cut(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int, most: int | None) -> list[str]:
-    """Return a text's lines that are not empty, cut to ``width`` columns; of more than ``most``, the rest is "…"."""
+    """Return a text's first ``most`` lines that are not empty, cut to ``width`` columns; if None, all, wrapped."""
     lines = [line.expandtabs(4).rstrip() for line in text.splitlines() if line.strip()]
+    if most is None:
+        return [part for line in lines for part in wrap(plain(line), width, initial_indent=_indent(line))]
     shown = [_indent(line) + cut(line, width - len(_indent(line)) - 2) for line in lines[:most]]
-    return shown if most is None or len(lines) <= most else [*shown[:-1], f"{shown[-1].removesuffix('…')} …"]
+    return shown if len(lines) <= most else [*shown[:-1], f"{shown[-1].removesuffix('…')} …"]
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:

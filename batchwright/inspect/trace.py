@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,11 +96,9 @@ def trace(shards: ShardSet, project: Project, asked: str) -> Trace:
 def _find(shards: ShardSet, project: Project, asked: str) -> list[dict[str, str]]:
     """Return id, query, domain and, if it is known, split of the pairs asked for."""
     tables = list(_tables(shards, project))
-    if _ID.fullmatch(asked):
-        begins = [row for each in tables for row in each.filter(pc.starts_with(each["id"], asked.lower())).to_pylist()]
-        if begins:
-            return _unique(begins)
-    rows = _unique(row for each in tables for row in each.filter(_has_words(each["query"], asked)).to_pylist())
+    if _ID.fullmatch(asked) and (rows := _rows(tables, lambda each: pc.starts_with(each["id"], asked.lower()))):
+        return rows
+    rows = _rows(tables, lambda each: _has_words(each["query"], asked))
     folded = {row["id"]: " ".join(row["query"].casefold().split()) for row in rows}
     phrase = " ".join(asked.casefold().split())
     return [row for row in rows if folded[row["id"]] == phrase] or sorted(
@@ -108,15 +106,23 @@ def _find(shards: ShardSet, project: Project, asked: str) -> list[dict[str, str]
     )
 
 
-def _unique(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    return list({row["id"]: row for row in rows}.values())
+def _rows(
+    tables: Iterable[tuple[str | None, pa.Table]], chosen: Callable[[pa.Table], pa.ChunkedArray]
+) -> list[dict[str, str]]:
+    """Return the rows ``chosen`` from tables of domains, each pair once."""
+    found = {}
+    for domain, table in tables:
+        for row in table.filter(chosen(table)).to_pylist():
+            found[row["id"]] = row if domain is None else {"domain": domain, **row}
+    return list(found.values())
 
 
-def _tables(shards: ShardSet, project: Project) -> Iterator[pa.Table]:
+def _tables(shards: ShardSet, project: Project) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield the pairs of each domain, or without them those of all batches."""
     for domain in project.domains:
-        yield project.columns(domain, "id", "query", "domain", "split")
+        yield domain, project.columns(domain, "id", "query", "split")
     if not project.domains:
-        yield pa.Table.from_batches(shards.columns("id", "query", "domain"))
+        yield None, pa.Table.from_batches(shards.columns("id", "query", "domain"))
 
 
 def _has_words(texts: pa.ChunkedArray, asked: str) -> pa.ChunkedArray:
@@ -128,7 +134,7 @@ def _has_words(texts: pa.ChunkedArray, asked: str) -> pa.ChunkedArray:
 
 
 def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) -> list[Pair]:
-    places = _places(shards, {row["id"] for row in found})
+    places = _places(shards, [row["id"] for row in found])
     unpacked = {row["domain"] for row in found if not places[row["id"]] and row.get("split") == "train"}
     dropped = {name for domain in unpacked for name in _dropped(project, domain)}
     pairs = []
@@ -141,15 +147,20 @@ def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) 
     return pairs
 
 
-def _places(shards: ShardSet, ids: set[str]) -> dict[str, list[Place]]:
-    found = defaultdict(list)
-    for number, batch in enumerate(shards.columns("id")):
-        packed = batch["id"].to_pylist()
-        if not ids.isdisjoint(packed):
-            for row, name in enumerate(packed):
-                if name in ids:
-                    found[name].append(Place(epoch=epoch_of(shards, number), batch=number, row=row))
+def _places(shards: ShardSet, ids: Sequence[str]) -> dict[str, list[Place]]:
+    packed = pa.chunked_array([batch["id"] for batch in shards.columns("id")])
+    size, found = shards.manifest.batch_size, defaultdict(list)
+    for at in pc.indices_nonzero(pc.is_in(packed, value_set=_strings(ids))).to_pylist():
+        batch, row = divmod(at, size)
+        found[packed[at].as_py()].append(Place(epoch=epoch_of(shards, batch), batch=batch, row=row))
     return found
+
+
+def _strings(values: Sequence[str]) -> pa.Array:
+    """Return an array of strings, without ``pa.array``, which would import pandas."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 def _dropped(project: Project, domain: str) -> list[str]:

@@ -83,4 +83,5 @@ def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]], batch_size:
 
 
 def _warn(policy: str, what: str) -> None:
-    print(f"pack: warning: {what}; see {OUTPUT}/{policy}.json for the reasons", file=sys.stderr)
+    look = f"batchwright show --worst masked --shards {policy}"
+    print(f"pack: warning: {what}; the reasons are in {OUTPUT}/{policy}.json; see them with {look}", file=sys.stderr)

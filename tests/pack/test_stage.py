@@ -291,7 +291,7 @@ def test_domains_with_hardly_any_unmasked_negatives_are_named(workspace: Path) -
     assert done.returncode == 0
     assert done.stderr.strip() == (
         "pack: warning: 100% of the negatives of 'copies' are masked, so it adds next to nothing to training; "
-        "see results/pack/random.json for the reasons"
+        "the reasons are in results/pack/random.json; see them with batchwright show --worst masked --shards random"
     )
 
 
@@ -303,7 +303,8 @@ def test_rows_with_most_of_their_negatives_masked_are_counted_by_domain(workspac
     done = run_stage("pack", "random", cwd=workspace)
     assert done.stderr.strip() == (
         "pack: warning: 9 of 16 rows of 'fish' have more than half of their negatives masked, so they add little to "
-        "training; see results/pack/random.json for the reasons"
+        "training; the reasons are in results/pack/random.json; "
+        "see them with batchwright show --worst masked --shards random"
     )
     domains = read_json(Path("results/pack/random.json"), made_by="pack")["domains"]
     assert {name: domain["rows_mostly_masked"] for name, domain in domains.items()} == {"birds": 0, "fish": 9}
