@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
@@ -36,10 +36,20 @@ def read_json(file: Path, made_by: str) -> dict[str, Any]:
 def write_tsv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows that share their keys as a table with a header, atomically; floats get six significant digits."""
     with atomic_file(file) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, fieldnames=list(rows[0]) if rows else [], delimiter="\t", lineterminator="\n")
+        writer = _writer(handle, list(rows[0]) if rows else [])
         writer.writeheader()
-        for row in rows:
-            writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
+        writer.writerows(map(_cells, rows))
+
+
+def append_tsv(file: Path, row: Mapping[str, Any]) -> None:
+    """Append a row to a table that grows while others read it, as ``write_tsv`` would write it; the first brings the
+    header."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", newline="", encoding="utf-8") as handle:
+        writer = _writer(handle, list(row))
+        if handle.tell() == 0:
+            writer.writeheader()
+        writer.writerow(_cells(row))
 
 
 def read_tsv(file: Path, made_by: str) -> list[dict[str, str]]:
@@ -53,3 +63,11 @@ def read_tsv(file: Path, made_by: str) -> list[dict[str, str]]:
             return list(csv.DictReader(handle, delimiter="\t"))
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
+
+
+def _writer(handle: IO[str], columns: Sequence[str]) -> "csv.DictWriter[str]":
+    return csv.DictWriter(handle, fieldnames=columns, delimiter="\t", lineterminator="\n")
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}

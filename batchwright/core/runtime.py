@@ -37,6 +37,11 @@ def train_gpus(default: int) -> int:
     return gpus
 
 
+def tracker() -> str | None:
+    """The experiment tracker that training reports to besides its curves: ``BATCHWRIGHT_TRACKER``; by default none."""
+    return os.environ.get("BATCHWRIGHT_TRACKER") or None
+
+
 def beam_options() -> list[str]:
     """Beam pipeline options: ``BEAM_OPTIONS``, by default the local in-process runner."""
     return os.environ.get("BEAM_OPTIONS", "--runner=FnApiRunner").split()

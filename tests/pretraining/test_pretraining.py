@@ -85,6 +85,9 @@ def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         pretrain(jobs[2])
     assert not jobs[2].model.exists()
+    for curve in ("seed_encoder.tsv", "seed_encoder-validation.tsv"):  # what could be seen until then
+        seen, whole = (read_tsv(job.results / curve, "pretrain") for job in (jobs[2], jobs[0]))
+        assert 0 < len(seen) < len(whole) and seen == whole[: len(seen)]
     pretrain(jobs[2])
     assert calls == [0, 1, 2, 3, 3, 4, 5]
     for job in jobs[1:]:

@@ -129,13 +129,15 @@ def test_the_card_has_a_header_and_no_path(tmp_path: Path, start: Path, shards: 
     assert str(start).encode() not in texts
 
 
-def test_a_loss_that_is_not_finite_ends_training_with_a_message_and_no_model(
+def test_a_loss_that_is_not_finite_ends_training_with_a_message_and_no_model_but_the_curve_shows_how(
     tmp_path: Path, start: Path, shards: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"at step \d+ the loss is nan and .*; lower its learning_rate"):
+    with pytest.raises(InputError, match=r"at step \d+ the loss is nan and .*; lower its learning_rate") as error:
         train(toy_job(tmp_path, start, shards, learning_rate=1e30, max_grad_norm=1e30, warmup_ratio=0))
     assert not (tmp_path / "model").exists()
-    assert not (tmp_path / "curve.tsv").exists()
+    rows = read_tsv(tmp_path / "curve.tsv", made_by="train")
+    assert f"at step {len(rows) + 1} " in str(error.value)
+    assert rows and all(np.isfinite(float(row["loss"])) for row in rows)
 
 
 def test_a_folder_without_a_model_and_too_long_texts_are_refused(tmp_path: Path, start: Path, shards: Path) -> None:

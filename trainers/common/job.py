@@ -1,8 +1,9 @@
 """Jobs: everything a training process needs to know, wherever it runs."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -11,11 +12,12 @@ from batchwright.core.runtime import train_gpus
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(ABC):
     """A training job. It can be pickled, and all paths are absolute, since each worker runs in its own folder.
 
     ``name`` appears in progress bars and file names. ``batch_size`` is the number of rows in a batch over all workers.
-    Workers on several machines must share the file system that the paths are on.
+    Workers on several machines must share the file system that the paths are on. ``tracker`` is one of
+    ``trainers.common.trackers``.
     """
 
     name: str
@@ -24,6 +26,12 @@ class Job:
     model: Path
     scratch: Path
     device: Literal["cpu", "cuda"]
+    tracker: str | None = None
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """The parameters, as a tracker shows them."""
 
 
 def training_device() -> Literal["cpu", "cuda"]:

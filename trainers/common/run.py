@@ -16,6 +16,7 @@ from trainers.common.checkpoint import Row
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import epoch_of, planned_batches
+from trainers.common.recorder import recording
 from trainers.common.step_loop import checkpoint_file, run_steps
 from trainers.common.train_job import TrainJob
 
@@ -39,7 +40,7 @@ class Learner(Protocol):
 
 
 def run_training(job: TrainJob, learner: Learner) -> None:
-    """Train on the job's shards; rank 0 writes curve and model after the last step.
+    """Train on the job's shards; rank 0 writes the curves while it trains, and the model after the last step.
 
     Raises:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
@@ -56,18 +57,20 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
-    watch = DevCurve(job, steps, partial(_save, job, learner, shards.manifest))
-    curve = run_steps(
-        job,
-        learner.model,
-        job.common,
-        steps,
-        backward,
-        task="train",
-        advice=advice,
-        fresh=learner.fresh,
-        watch=watch.measure,
-    )
+    with recording(job, job.curve, job.dev_curve) as record:
+        watch = DevCurve(job, steps, partial(_save, job, learner, shards.manifest), partial(record, job.dev_curve))
+        curve = run_steps(
+            job,
+            learner.model,
+            job.common,
+            steps,
+            backward,
+            task="train",
+            advice=advice,
+            fresh=learner.fresh,
+            record=partial(record, job.curve),
+            watch=watch.measure,
+        )
     if rank() == 0:
         write_tsv(job.curve, curve)
         watch.write(job.dev_curve)

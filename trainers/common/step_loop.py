@@ -33,14 +33,16 @@ def run_steps(
     advice: str,
     before: int = 0,
     fresh: Sequence[nn.Parameter] = (),
+    record: Callable[[Row], None] = lambda _: None,
     watch: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
     """Train ``model`` and return its curve, one row per step. Resumes an unfinished run of the same job.
 
     ``task`` names the training in the progress bar and in messages. ``before`` is the number of steps that earlier jobs
     took; random draws continue after them. ``fresh`` are the parameters that learn at ``new_learning_rate``; the curve
-    shows the learning rate of the others. ``watch`` is called with the number of steps taken, before the first one (of
-    a resumed run too) and after each.
+    shows the learning rate of the others. ``record`` is called with each row of the curve, in a resumed run with those
+    that it had, too; ``watch`` with the number of steps taken, before the first one (of a resumed run too) and after
+    each.
 
     Raises:
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
@@ -51,11 +53,13 @@ def run_steps(
     progress = tqdm(
         total=steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", mininterval=2, disable=rank() > 0
     )
+    for row in curve:
+        record(row)
     watch(len(curve))
     with progress:
         for step in range(len(curve), steps):
             seed_step(job.seed, before + step)
-            row: Row = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
+            row = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
             sum_gradients(model.parameters())
             norm = float(nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm))
             if not (math.isfinite(row["loss"]) and math.isfinite(norm)):
@@ -67,6 +71,7 @@ def run_steps(
             optimiser.zero_grad(set_to_none=True)
             schedule.step()
             curve.append(row)
+            record(row)
             progress.set_postfix(loss=f"{row['loss']:.4f}", refresh=False)
             progress.update()
             if rank() == 0 and time.monotonic() - saved >= SAVE_EVERY_SECONDS:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
@@ -13,6 +13,7 @@ from batchwright.retrievers.common.info import ModelInfo
 from trainers.common.epochs import planned_batches
 from trainers.common.job import Job, training_code, training_device
 from trainers.common.params import Common, VariantParams
+from trainers.common.trackers import chosen_tracker
 
 
 class DevMeasure(Protocol):
@@ -46,6 +47,11 @@ class TrainJob(Job):
     def dev_curve(self) -> Path:
         """The curve of quality, beside that of the loss."""
         return self.curve.with_name(f"{self.curve.stem}-dev.tsv")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """See ``Job``."""
+        return {"variant": self.variant, "seed": self.seed, **self.common.model_dump(), **self.params.model_dump()}
 
 
 def plan_job(
@@ -88,4 +94,5 @@ def plan_job(
         dev=dev,
         scratch=scratch("train", fingerprint(name, *decides)).resolve(),
         device=training_device(),
+        tracker=chosen_tracker(),
     )

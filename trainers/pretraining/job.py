@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
@@ -10,6 +11,7 @@ from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import loading, locate_model, model_hash
 from trainers.common.job import Job, training_code, training_device
+from trainers.common.trackers import chosen_tracker
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
 from trainers.pretraining.params import NewEncoder, PretrainParams
 
@@ -26,6 +28,11 @@ class PretrainJob(Job):
     start_model: Path | None
     corpus: Path
     results: Path
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """See ``Job``."""
+        return {"seed": self.seed, **self.params.model_dump()}
 
 
 def plan_pretraining(
@@ -55,6 +62,7 @@ def plan_pretraining(
         model=model.resolve(),
         scratch=folder,
         device=training_device(),
+        tracker=chosen_tracker(),
         params=params,
         start_model=start,
         corpus=folder / "corpus",

@@ -1,5 +1,7 @@
 """Pre-trains as one rank: its part of every batch, validation, and the files written at the end."""
 
+from collections.abc import Sequence
+
 import torch
 
 from batchwright.core.atomic import atomic_dir
@@ -7,6 +9,7 @@ from batchwright.core.results import write_tsv
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import own_rows, rank, sum_ranks
 from trainers.common.randomness import seed_start
+from trainers.common.recorder import recording
 from trainers.common.step_loop import checkpoint_file, run_steps
 from trainers.pretraining.corpus import TOKENIZER, load_tokenizer
 from trainers.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
@@ -27,25 +30,32 @@ def pretrain(job: PretrainJob) -> None:
     """
     seed_start(job.seed)
     run = Pretraining(job)
-    advice = "lower learning_rate"
-    curve = run_steps(
-        job,
-        run.model,
-        job.params,
-        job.params.steps,
-        run.backward,
-        task="pretrain",
-        advice=advice,
-        before=run.steps_before,
-        fresh=run.fresh,
-    )
-    last = {"step": job.params.steps, **run.validate()}
+    losses, validation = (job.results / f"{job.name}{kind}.tsv" for kind in ("", "-validation"))
+    with recording(job, losses, validation) as record:
+
+        def record_both(row: Row) -> None:
+            for validated in _validations([row]):
+                record(validation, validated)
+            record(losses, _losses(row))
+
+        curve = run_steps(
+            job,
+            run.model,
+            job.params,
+            job.params.steps,
+            run.backward,
+            task="pretrain",
+            advice="lower learning_rate",
+            before=run.steps_before,
+            fresh=run.fresh,
+            record=record_both,
+        )
+        last = {"step": job.params.steps, **run.validate()}
+        record(validation, last)
     if rank() > 0:
         return
-    kept = ("step", "loss", "mlm", "decoder", "learning_rate")
-    validated = [{"step": int(row["step"]) - 1, **_validation(row)} for row in curve if "validation mlm" in row]
-    write_tsv(job.results / f"{job.name}.tsv", [{key: row[key] for key in kept if key in row} for row in curve])
-    write_tsv(job.results / f"{job.name}-validation.tsv", [*validated, last])
+    write_tsv(losses, list(map(_losses, curve)))
+    write_tsv(validation, [*_validations(curve), last])
     run.write_diagnostics()
     with atomic_dir(job.model) as folder:
         save_pretrained(run.model, run.tokenizer, job.params, run.steps_before + job.params.steps, folder)
@@ -100,6 +110,16 @@ class Pretraining:
         write_tsv(self._job.results / f"{self._job.name}-position.tsv", positions)
 
 
-def _validation(row: Row) -> Row:
+def _losses(row: Row) -> Row:
+    return {key: row[key] for key in ("step", "loss", "mlm", "decoder", "learning_rate") if key in row}
+
+
+def _validations(curve: Sequence[Row]) -> list[Row]:
+    """Return the measures that some steps took of the model before them."""
     prefix = "validation "
-    return {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+    found = [
+        {"step": int(row["step"]) - 1}
+        | {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+        for row in curve
+    ]
+    return [row for row in found if len(row) > 1]
