@@ -3,14 +3,19 @@
 import contextlib
 import io
 import json
+import os
 import re
+import shutil
+import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from tqdm import tqdm
 
 from batchwright.core.atomic import atomic_file
@@ -20,7 +25,7 @@ from batchwright.core.runtime import beam_options
 
 Element = TypeVar("Element")
 _WORKER_OS_ERROR = re.compile(r"\b(?:\w*Error: \[Errno (\d+)\]|OSError:) (.*?)(?: \[while running '|$)", re.MULTILINE)
-_bar: "tqdm[Any] | None" = None
+_WATCH_SECONDS = 2.0
 
 
 class RecordBatchCoder(beam.coders.Coder):  # type: ignore[misc]
@@ -55,13 +60,13 @@ def pipeline() -> Iterator[beam.Pipeline]:
         OSError: a worker raised one.
     """
     graph = _new_pipeline()
+    mode = graph.options.view_as(DirectOptions).direct_running_mode
     try:
-        with graph:
+        with kept_back(workers=mode == "multi_processing"), graph:
             yield graph
     except RuntimeError as error:
-        # Beam keeps only the text of a worker's exception.
-        if found := _WORKER_OS_ERROR.search(str(error)):
-            raise OSError(*([int(found[1])] if found[1] else []), found[2]) from None
+        if found := _os_error(error):
+            raise found from None
         raise
 
 
@@ -112,17 +117,49 @@ def raise_errors(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def progress(total: int, label: str, unit: str) -> Iterator[None]:
-    """Show a progress bar on stderr for ``advance`` to move; workers in other processes cannot move it."""
-    global _bar
-    with tqdm(total=total, desc=label, unit=unit, mininterval=2, delay=2) as _bar:
+def progress(total: int, label: str, unit: str, done: Callable[[], int]) -> Iterator[None]:
+    """Show a progress bar on stderr. ``done`` counts what the workers, wherever they run, have finished."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_WATCH_SECONDS):
+            bar.update(done() - bar.n)
+
+    with os.fdopen(os.dup(2), "w") as screen, tqdm(total=total, desc=label, unit=unit, delay=2, file=screen) as bar:
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
         try:
             yield
         finally:
-            _bar = None
+            ended.set()
+            watcher.join()
+            bar.update(done() - bar.n)
 
 
-def advance(done: int = 1) -> None:
-    """Move this process's progress bar, if there is one."""
-    if _bar is not None:
-        _bar.update(done)
+@contextlib.contextmanager
+def kept_back(workers: bool) -> Iterator[None]:
+    """Keep back what worker processes print to stderr, which Beam cannot be told to stop; print it if they fail.
+
+    An error that the user can mend is told by its own message.
+    """
+    if not workers:
+        yield
+        return
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as kept, os.fdopen(os.dup(2), "wb") as screen:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except Exception as error:
+            if not _os_error(error):
+                kept.seek(0)
+                shutil.copyfileobj(kept, screen)
+            raise
+        finally:
+            os.dup2(screen.fileno(), 2)
+
+
+def _os_error(error: Exception) -> OSError | None:
+    """Return the OSError of a worker; Beam keeps only its text, in a RuntimeError."""
+    found = _WORKER_OS_ERROR.search(str(error)) if isinstance(error, RuntimeError) else None
+    return OSError(*([int(found[1])] if found[1] else []), found[2]) if found else None

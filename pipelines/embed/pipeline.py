@@ -17,7 +17,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.models import locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, read_pairs
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
-from pipelines.beam import advance, guarded, pipeline, progress, raise_errors
+from pipelines.beam import guarded, pipeline, progress, raise_errors
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code
 from pipelines.embed.params import EncoderParams
@@ -35,14 +35,18 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
     weights = model_hash(locate_model(encoder.name, encoder.revision))
     parts = scratch("embed", fingerprint(weights, encoder.max_length, encoder.batch_size, encoding_code()))
     missing = {
-        domain: sum(len(chunk.texts) for chunk in _chunks(pairs, domain, encoder) if not _file(parts, chunk).exists())
+        domain: {
+            file.name: len(chunk.texts)
+            for chunk in _chunks(pairs, domain, encoder)
+            if not (file := _file(parts, chunk)).exists()
+        }
         for domain in domains(pairs)
     }
     if any(missing.values()):
         _encode_missing(pairs, encoder, parts, missing)
     total = sum(_assemble(pairs, domain, encoder, parts, output) for domain in missing)
     write_encoder(output, {**encoder.model_dump(), "weights": weights})
-    return total, sum(missing.values())
+    return total, sum(sum(files.values()) for files in missing.values())
 
 
 def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> list[Chunk]:
@@ -51,7 +55,9 @@ def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> list[Chunk]:
     return cut_chunks(prefix + text for side, prefix in sides for text in table[side].to_pylist())
 
 
-def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, int]) -> None:
+def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, dict[str, int]]) -> None:
+    """Encode ``missing``: the number of texts in each file that is to be written, by domain."""
+
     def read(domain: str) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks(pairs, domain, encoder):
             if not _file(parts, chunk).exists():
@@ -60,14 +66,19 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
 
     def write(vectors: pa.RecordBatch) -> Iterator[None]:
         _write_chunk(parts, vectors)
-        advance(vectors.num_rows)
         yield from ()
 
+    texts = [(name, count) for files in missing.values() for name, count in files.items()]
+
+    def done() -> int:
+        written = {file.name for file in parts.iterdir()}
+        return sum(count for name, count in texts if name in written)
+
     with tempfile.TemporaryDirectory(dir=parts) as errors:
-        with progress(sum(missing.values()), "embed", "text"), pipeline() as p:
+        with progress(sum(count for _, count in texts), "embed", "text", done), pipeline() as p:
             _ = (
                 p
-                | "Domains" >> beam.Create([domain for domain, texts in missing.items() if texts])
+                | "Domains" >> beam.Create([domain for domain, files in missing.items() if files])
                 | "Read" >> beam.FlatMap(read).with_output_types(pa.RecordBatch)
                 | "Spread" >> beam.Reshuffle()
                 | "Encode" >> RunInference(EncodeHandler(encoder))

@@ -14,7 +14,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from batchwright.core.atomic import atomic_file
-from pipelines.beam import advance, guarded, pipeline, progress, raise_errors, save
+from pipelines.beam import guarded, pipeline, progress, raise_errors, save, saved
 from pipelines.ingest.candidates import sift
 from pipelines.ingest.deduplicate import buckets, deduplicate
 from pipelines.ingest.params import IngestParams
@@ -63,7 +63,7 @@ def ingest(params: IngestParams, scratch: Scratch) -> None:
     parts = [(entry, part) for entry, source in enumerate(params.sources) for part in source.parts()]
     elements = [(entry, number, part) for number, (entry, part) in enumerate(parts)]
     read = guarded(partial(_read, params, scratch), scratch.errors)
-    with progress(len(elements), "ingest", " parts"), pipeline() as graph:
+    with progress(len(elements), "ingest", "part", lambda: len(saved(scratch.rows))), pipeline() as graph:
         _ = (
             graph
             | "Parts" >> beam.Create(elements)
@@ -88,7 +88,6 @@ def _read(params: IngestParams, scratch: Scratch, element: Element) -> Iterator[
         if len(rejects):
             _write(scratch.rejects / f"{number}-{chunk}.arrow", [rejects])
     save({"entry": entry, "part": number, "rows": total}, scratch.rows)
-    advance()
 
 
 def _deduplicate(scratch: Scratch, bucket: str, candidates: Iterable[pa.RecordBatch]) -> None:

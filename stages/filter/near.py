@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from tqdm import tqdm
 
 from batchwright.core.fingerprint import text_keys
 from stages.filter.shingles import cuts, jaccard, shingles
@@ -61,7 +62,8 @@ def _sketch(texts: Sequence[str], threshold: float) -> tuple[NDArray[np.uint64],
     odds = generator.integers(1 << 31, size=(BANDS, HASHES), dtype=np.uint32) * np.uint32(2) + np.uint32(1)
     keys = np.tile(_numbers(texts), (BANDS, 1))
     sketches = np.empty((len(texts), BANDS * HASHES), dtype=np.uint8)
-    for block in cuts(np.array([len(text) for text in texts])):
+    parts = list(cuts(np.array([len(text) for text in texts])))
+    for block in tqdm(parts, desc="duplicates", unit="block", leave=False, mininterval=2, delay=2):
         hashes, starts = shingles(texts[block])
         for band, number in np.ndindex(BANDS, HASHES):
             least = np.minimum.reduceat((hashes ^ salts[band, number]) * odds[band, number], starts[:-1])

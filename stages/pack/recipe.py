@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.clusters import Clusters
@@ -45,7 +46,9 @@ def choose_recipes(inputs: Inputs, params: PackParams, seed: int) -> dict[str, R
             partial(_measures, inputs.domains[name], draws[0]),
             np.random.default_rng([seed, int(content_id("recipe", name), 16)]),
         )
-        for name, draws in sorted(inputs.clusters.items())
+        for name, draws in tqdm(
+            sorted(inputs.clusters.items()), desc="recipes", unit="domain", leave=False, mininterval=2, delay=2
+        )
         if draws[0].sizes.sum() >= params.batch_size
     }
 

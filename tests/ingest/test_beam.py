@@ -1,6 +1,10 @@
 """What both pipelines share: record batches are passed as Arrow streams, and user errors as data."""
 
+import contextlib
 import errno
+import itertools
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from batchwright.core.errors import InputError
-from pipelines.beam import RecordBatchCoder, guarded, pipeline, raise_errors, save, saved
+from pipelines.beam import RecordBatchCoder, guarded, kept_back, pipeline, progress, raise_errors, save, saved
 
 
 def test_a_slice_is_encoded_without_the_rest_of_its_record_batch() -> None:
@@ -66,3 +70,34 @@ def test_other_exceptions_in_a_worker_keep_their_type() -> None:
 
     with pytest.raises(ZeroDivisionError), pipeline() as graph:
         _ = graph | beam.Create([0]) | beam.Map(fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (None, ""),
+        (RuntimeError("OSError: [Errno 28] No space left on device [while running 'Read']"), ""),
+        (RuntimeError("worker died"), "INFO: of a worker\n"),
+    ],
+)
+def test_what_worker_processes_print_is_shown_only_if_it_helps(
+    error: Exception | None, shown: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.suppress(RuntimeError), kept_back(workers=True):
+        os.write(2, b"INFO: of a worker\n")
+        if error:
+            raise error
+    assert capfd.readouterr().err == shown
+    with kept_back(workers=False):
+        os.write(2, b"of this process\n")
+    assert capfd.readouterr().err == "of this process\n"
+
+
+def test_the_bar_counts_what_any_worker_has_finished(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pipelines.beam._WATCH_SECONDS", 0.01)
+    finished = itertools.chain(range(5), itertools.repeat(4))
+    with progress(4, "embed", "text", lambda: next(finished)), kept_back(workers=True):
+        time.sleep(2.2)  # bars of shorter steps are not shown
+    assert "embed: 100%" in capfd.readouterr().err

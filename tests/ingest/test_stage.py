@@ -1,6 +1,7 @@
 """``python -m stages.ingest``: the same bytes however it is run, and no output after an error."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def test_the_command_writes_pairs_rejects_and_counts_and_prints_a_summary(publis
 def test_two_workers_write_the_same_bytes(published: dict[str, bytes], mode: str) -> None:
     done = run_stage("ingest", cwd=Path(), BEAM_OPTIONS=LOCAL + mode)
     assert done.returncode == 0, done.stderr
+    assert not re.search("INFO|WARNING|sdk", done.stderr)  # workers are quiet, too
     assert artifacts() == published
 
 

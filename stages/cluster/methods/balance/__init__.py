@@ -3,6 +3,7 @@
 import faiss
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
@@ -54,12 +55,14 @@ def _members(
     """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
     parts = cells.split_into_cells(vectors, pairs, size, most, rng)
     found = []
-    for cell in parts:
+    for cell in tqdm(parts, desc="cells", unit="cell", leave=False, mininterval=2, delay=2):
         points = joint_points(vectors, cell)
         found.append(cell[exchange_pairs(points, equal_clusters(points, size, iterations, rng), rng)])
     members = np.concatenate(found)
-    for _ in range(SWEEPS if len(parts) > 1 else 0):
-        for group in cells.regroup(vectors, members, most, rng):
+    for sweep in range(SWEEPS if len(parts) > 1 else 0):
+        groups = cells.regroup(vectors, members, most, rng)
+        title = f"borders, {sweep + 1} of {SWEEPS}"
+        for group in tqdm(groups, desc=title, unit="group", leave=False, mininterval=2, delay=2):
             rows = members[group]
             points = joint_points(vectors, rows.ravel())
             clusters = np.arange(rows.size).reshape(rows.shape)
