@@ -9,27 +9,36 @@ help:  ## this list
 
 repro: $(BIN)/.installed  ## from raw files to evaluated models; only what changed is done again
 	@dvc repro
+	@printf '\n%s\n' "Next:" "  report/index.html             open it in a browser" \
+	  "  source .venv/bin/activate     for the commands below" "  dvc metrics show              the results in one line" \
+	  "  dvc plots show                pictures, contextual over random batches" \
+	  "  batchwright show              batches with their texts, and what is masked"
 
 test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
 	ruff format --check --quiet . && ruff check --quiet .
 	mypy
 	pytest -n 2 -m "not slow"
+	@echo "Style, types and tests are fine. Next: make test-all runs the slow tests, too"
 
 test-all: $(BIN)/.installed  ## all tests
 	pytest -n 2
+	@echo "All tests pass"
 
 format: $(BIN)/.installed  ## put the code into its style
 	ruff format --quiet . && ruff check --quiet --fix .
+	@echo "Next: make test"
 
 docs: $(BIN)/.installed  ## put the newest results and parameters into README and docs
 	python -m docs.tables
 	python -m docs.picture
 	python -m docs.parameters
+	@echo "Next: git diff README.md docs"
 
 lock: $(BIN)/.installed  ## pin the newest versions that fit pyproject.toml
 # torch pins its own CUDA packages; left out here, a CPU build satisfies the lock as well.
 	uv pip compile --quiet --universal --python-version 3.11 --extra pipeline --group dev --no-annotate --no-header --upgrade pyproject.toml \
 	  | grep -vE '^(nvidia|cuda|triton)' > requirements.lock
+	@echo "Next: make repro installs the new versions, and runs again what they change"
 
 $(BIN)/.installed: requirements.lock pyproject.toml
 	@echo "installing the pinned packages into .venv (some minutes)"
@@ -38,3 +47,4 @@ $(BIN)/.installed: requirements.lock pyproject.toml
 # The command batchwright; all that it needs is pinned above.
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
+	@echo "Installed. For bare commands: source .venv/bin/activate"
