@@ -5,20 +5,28 @@ from typing import Any
 
 from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS, SCORES
-from batchwright.core.results import write_tsv
+from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import ByQuery, read_query_scores
 from batchwright.formats.runs import Run, Runs
+from stages.compare import pictures
+from stages.compare.headline import headline
 from stages.compare.references import references
 from stages.scoring.paired import by_query, difference
 
 OUTPUT = RESULTS / "compare.tsv"
+HEADLINE = RESULTS / "metrics.json"
+PICTURES = RESULTS / "plots"
+POLICIES = ("contextual", "random")
 
 BySystem = Mapping[tuple[str, str], ByQuery]
 """nDCG@10 of each query, by collection and system."""
 
 
 def main() -> str:
-    """Write ``results/compare.tsv``: one row per run, collection and what the run is compared with."""
+    """Write ``results/compare.tsv``: one row per run, collection and what the run is compared with.
+
+    What ``dvc metrics show`` and ``dvc plots show`` show is in ``results/metrics.json`` and ``results/plots``.
+    """
     runs = load_params("runs", Runs).root
     scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
     for name in runs:
@@ -26,10 +34,21 @@ def main() -> str:
     rows = compare(runs, scores)
     write_tsv(OUTPUT, rows)
     first = rows[0]["collection"]
+    packed = read_json(RESULTS / "pack/contextual.json", made_by="pack")
+    write_json(HEADLINE, headline(packed, {name: pictures.mean(scores[first, name]) for name in runs}))
+    _write_pictures(runs, scores)
     gains = [row for row in rows if (row["collection"], row["over"]) == (first, "start")]
     return "nDCG@10 over the start model: " + ", ".join(
         f"{row['system']} {row['difference']:+.3f} ± {row['error']:.3f}" for row in gains
     )
+
+
+def _write_pictures(runs: Mapping[str, Run], scores: BySystem) -> None:
+    write_tsv(PICTURES / "quality.tsv", pictures.quality(scores))
+    curves = {name: read_tsv(RESULTS / "train" / f"{name}-dev.tsv", made_by="train") for name in runs}
+    write_tsv(PICTURES / "learning.tsv", pictures.learning(curves))
+    batches = {policy: read_tsv(RESULTS / "pack" / f"{policy}.tsv", made_by="pack") for policy in POLICIES}
+    write_tsv(PICTURES / "hardness.tsv", pictures.hardness(batches))
 
 
 def compare(runs: Mapping[str, Run], scores: BySystem) -> list[dict[str, Any]]:

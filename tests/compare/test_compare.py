@@ -8,9 +8,11 @@ import pytest
 from scipy import stats
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
 from batchwright.formats.runs import Run, Runs
+from stages.compare import pictures
+from stages.compare.headline import headline
 from stages.compare.references import references
 from stages.compare.stage import main
 from tests.helpers import write_params
@@ -40,8 +42,14 @@ def rows(collection: str, *systems: str) -> list[dict[str, Any]]:
 def scored(workspace: Path) -> Path:
     write_params(workspace, {"runs": RUNS})
     scores = workspace / "data/scores"
+    for policy, hardness in (("contextual", 0.25), ("random", 0.125)):
+        write_json(workspace / f"results/pack/{policy}.json", {"hardness": hardness, "masked_share": 0.01})
+        packed = [{"batch": 0, "domain": "d", "hardness": hardness}, {"batch": 1, "domain": "e", "hardness": hardness}]
+        write_tsv(workspace / f"results/pack/{policy}.tsv", packed)
     write_query_scores(scores / "baselines.parquet", rows("held_out", *SYSTEMS[:2]) + rows("nfc", "BM25"))
     for run in RUNS:
+        measured = [{"step": step, "ndcg@10": 0.5} for step in (0, 2)] if run in ("ours", "control") else []
+        write_tsv(workspace / f"results/train/{run}-dev.tsv", measured)
         write_query_scores(scores / "runs" / f"{run}.parquet", rows("held_out", run) + rows("nfc", run))
     return workspace
 
@@ -73,3 +81,37 @@ def test_scores_of_other_queries_are_refused(scored: Path) -> None:
     write_query_scores(scored / "data/scores/runs/cde.parquet", rows("held_out", "cde")[:-1])
     with pytest.raises(InputError, match="different queries; score all systems again"):
         main()
+
+
+def test_the_headline_has_the_batches_and_at_most_eight_runs(scored: Path) -> None:
+    main()
+    shown = read_json(Path("results/metrics.json"), made_by="compare")
+    means = {run: round(float(TABLE[SYSTEMS.index(run)].mean()), 4) for run in RUNS}
+    assert shown == {"hardness": 0.25, "masked": 0.01, **means}
+    packed = {"hardness": 0.25, "masked_share": 0.01}
+    assert list(headline(packed, {f"run{number}": 0.5 for number in range(9)}))[-1] == "run7"
+
+
+def test_pictures_compare_in_one_table_and_never_add_domains_or_collections(scored: Path) -> None:
+    main()
+    bars, steps, hardness = (
+        read_tsv(Path(f"results/plots/{name}.tsv"), made_by="compare") for name in ("quality", "learning", "hardness")
+    )
+    assert len({row["name"] for row in bars}) == len(bars) == 11  # one bar each: six systems, and five on nfc
+    assert {"BM25 on held_out", "BM25 on nfc"} < {row["name"] for row in bars}
+    assert sorted((row["name"], row["step"]) for row in steps) == [
+        (run, step) for run in ("control", "ours") for step in "02"
+    ]
+    assert [(row["name"], row["domain"], row["batch"], row["hardness"]) for row in hardness] == [
+        ("contextual", "d", "1", "0.25"),
+        ("contextual", "e", "1", "0.25"),
+        ("random", "d", "1", "0.125"),
+        ("random", "e", "1", "0.125"),
+    ]
+
+
+def test_a_long_line_of_hardness_is_thinned_to_means_of_neighbours() -> None:
+    rows = [{"domain": "d", "hardness": str(number)} for number in range(120)]
+    line = pictures.hardness({"random": rows})
+    assert len(line) == 40
+    assert [(row["batch"], row["hardness"]) for row in line[:2]] == [(1, 1.0), (4, 4.0)]
