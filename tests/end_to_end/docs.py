@@ -4,14 +4,34 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DVC_PAGE = ROOT / "docs" / "dvc.md"
 
 
 def commands(language: str) -> set[str]:
-    """Fenced code of one language: whole blocks of Python, or single lines of shell without comments."""
-    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    blocks = [block for file in files for block in re.findall(rf"```{language}\n(.*?)```", file.read_text(), re.DOTALL)]
+    """Fenced code of one language: whole blocks of Python, or single lines of shell without comments.
+
+    The page on DVC is left out: its lines are steps, for ``steps``.
+    """
+    blocks = [block for page in PAGES if page != DVC_PAGE for block in _blocks(page, language)]
     if language == "python":
         return set(blocks)
-    lines = {re.sub(r"\s+#.*", "", line) for block in blocks for line in block.splitlines()}
-    inline = {found for file in files for found in re.findall(r"`(cp profiles/[^`]*)`", file.read_text())}
-    return {line for line in lines | inline if line}
+    return {line for block in blocks for line in _lines(block)}
+
+
+def steps(page: Path) -> list[list[str]]:
+    """Lines of shell, one list for each fenced block, in the page's order."""
+    return [_lines(block) for block in _blocks(page, "sh")]
+
+
+def profiles_named() -> set[str]:
+    """Profiles that pages tell the reader to run."""
+    return {found for page in PAGES for found in re.findall(r"`dvc exp run -S profiles=(\w+)", page.read_text())}
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def _lines(block: str) -> list[str]:
+    return [stripped for line in block.splitlines() if (stripped := re.sub(r"\s+#.*", "", line))]

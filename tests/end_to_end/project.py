@@ -23,9 +23,10 @@ MANNERS = ["quickly", "safely", "by name"]
 class Project:
     """Commands run in it as a user would run them, with this environment's Python."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *parts: str) -> None:
+        """Copy the whole project, or only those ``parts``."""
         self.folder = folder
-        listed = self._git("ls-files", "--cached", "--others", "--exclude-standard", "-z", at=ROOT)
+        listed = self._git("ls-files", "--cached", "--others", "--exclude-standard", "-z", *parts, at=ROOT)
         for name in filter(None, listed.split("\0")):
             if (ROOT / name).is_file() and not name.startswith("tests/"):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,137 @@
+"""What docs/dvc.md shows works, in its order: in a project with these DVC settings, and stages that take no time."""
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.end_to_end.docs import DVC_PAGE, profiles_named, steps
+from tests.end_to_end.project import ROOT, Project
+from tests.report.test_browser import CHROMIUM, FLAGS
+
+LOOK, TRY, SHARE, GET = steps(DVC_PAGE)
+STAGE = """
+import json, pathlib, sys, yaml
+params = yaml.safe_load(open("params.yaml"))
+shards = pathlib.Path("data/shards", sys.argv[1])
+shards.mkdir(parents=True)
+(shards / "manifest.json").write_text(json.dumps({key: params[key] for key in ("base", "cluster", "pack", "ingest")}))
+"""
+PIPELINE = {
+    "stages": {
+        "pack": {
+            "matrix": {"policy": ["contextual", "random"]},
+            "cmd": f"{sys.executable} stage.py ${{item.policy}}",
+            "params": ["base", "cluster", "ingest", "pack"],
+            "outs": ["data/shards/${item.policy}"],
+        },
+        "compare": {
+            "cmd": "true",
+            "deps": ["stage.py"],
+            "metrics": [{"results/metrics.json": {"cache": False, "persist": True}}],
+            "outs": [{"results/plots": {"cache": False, "persist": True}}],
+        },
+    },
+    "plots": yaml.safe_load((ROOT / "dvc.yaml").read_text())["plots"],
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    folder = tmp_path_factory.mktemp("dvc") / "project"
+    folder.mkdir()
+    made = Project(folder, "params.yaml", "profiles", ".dvc", ".gitignore")
+    (folder / "stage.py").write_text(STAGE)
+    (folder / "dvc.yaml").write_text(yaml.safe_dump(PIPELINE))
+    shutil.copytree(Path(__file__).parent / "results", folder / "results")
+    run(made, "git config user.name me; git config user.email me@here; dvc repro")
+    run(made, "git add --all; git commit --quiet -m first")
+    yield made
+    made.dvc("queue", "stop", "--kill")
+
+
+def run(project: Project, command: str) -> str:
+    done = project.shell(f"set -e; {command}")
+    assert done.returncode == 0, command + done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def packed(project: Project) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = project.json("data/shards/contextual/manifest.json")
+    return found
+
+
+def test_metrics_are_one_line_and_pictures_need_no_network(project: Project) -> None:
+    shown = [run(project, command) for command in LOOK]
+    assert max(map(len, shown[0].splitlines())) <= 120
+    page = (project.folder / "dvc_plots" / "index.html").read_text()
+    assert [title for title in _titles() if title not in page] == []
+    assert not re.search(r"<script [^>]*src=|<link ", page)
+    assert "vegaEmbed('#" in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_a_browser_draws_every_picture_without_network(project: Project) -> None:
+    run(project, "dvc plots show")
+    assert CHROMIUM
+    offline = ["--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=8000", "--dump-dom"]
+    command = [CHROMIUM, *FLAGS, *offline, (project.folder / "dvc_plots/index.html").as_uri()]
+    drawn = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    body = drawn[drawn.index("<body>") :]
+    assert body.count('class="marks"') == len(_titles())
+    assert "static-random" in body and ">contextual<" in body
+
+
+def _titles() -> list[str]:
+    return [settings["title"] for plot in PIPELINE["plots"] for settings in plot.values()]  # type: ignore[attr-defined]
+
+
+def test_experiments_change_parameters_of_params_yaml_or_of_a_profile(project: Project) -> None:
+    before = packed(project)
+    run(project, TRY[0])
+    assert packed(project)["pack"] == {**before["pack"], "batch_size": 64, "cluster_share": [0, 0.5, 1], "epochs": 3}
+    run(project, TRY[1])
+    params = yaml.safe_load((project.folder / "params.yaml").read_text())
+    assert params["ingest"]["sources"][0]["max_characters"] == 400 and "cde" not in params["runs"]
+    assert params["pack"]["batch_size"] == 64  # params.yaml as it was
+    run(project, TRY[2])
+    profile = yaml.safe_load((ROOT / "profiles/paper_small.yaml").read_text())
+    assert yaml.safe_load((project.folder / "params.yaml").read_text()) == {**profile, "base": {"seed": 18}}
+    assert packed(project)["pack"] == profile["pack"]
+    run(project, "git checkout --quiet . ; dvc checkout --quiet")
+
+
+def test_a_queue_runs_every_value(project: Project) -> None:
+    queue, start, status, show = TRY[3:]
+    run(project, f"{queue}; {start}")
+    for _ in range(240):
+        if (shown := run(project, status)).count("Success") == 2:
+            break
+        assert "Failed" not in shown, shown
+        time.sleep(0.5)
+    done = project.shell(f"{show} --csv")
+    shown_sizes = [row.get("cluster.cluster_size") for row in csv.DictReader(done.stdout.splitlines())]
+    assert {"64", "128"} <= set(shown_sizes), done.stdout
+
+
+def test_data_goes_to_a_remote_and_comes_back_and_to_other_projects(project: Project) -> None:
+    add, push, pull = SHARE
+    run(project, f"git checkout --quiet . ; dvc checkout --quiet; {add}; {push}")
+    run(project, f"git commit --quiet --all -m remote; rm -rf data .dvc/cache; {pull}")
+    wanted = (project.folder / "data/shards/contextual/manifest.json").read_bytes()
+    other = project.folder.parent / "other"
+    run(project, f"mkdir {other}; cd {other}; git init --quiet; dvc init --quiet; {'; '.join(GET)}")
+    for name in ("batches", "shards"):
+        assert (other / name / "manifest.json").read_bytes() == wanted
+
+
+@pytest.mark.parametrize("profile", sorted(profiles_named()))
+def test_profiles_that_pages_name_exist(profile: str) -> None:
+    assert (ROOT / "profiles" / f"{profile}.yaml").is_file()
