@@ -31,13 +31,21 @@ def batch_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str]
         ]
         for cell in _spread(view.masked, shown)
     ]
-    lines += terminal.table(["row", "row", "reason", "query", "document"], cells, texts=2) if cells else []
+    lines += (
+        terminal.table(["row", "other", "reason", "query of the row", "document of the other"], cells, texts=2)
+        if cells
+        else []
+    )
     lines += ["", terminal.bold("Hardest negatives left")]
     cells = [
         [str(cell.query), str(cell.document), f"{cell.score:.3f}", rows[cell.query].query, rows[cell.document].document]
         for cell in view.hardest
     ]
-    lines += terminal.table(["row", "row", "score", "query", "document"], cells, texts=2) if cells else []
+    lines += (
+        terminal.table(["row", "other", "score", "query of the row", "document of the other"], cells, texts=2)
+        if cells
+        else []
+    )
     hint = f"all about a row: batchwright show {view.batch} --row {view.masked[0].query if view.masked else 0}"
     return [*lines, *_foot(view, terminal), "", terminal.dim(hint)]
 

@@ -41,9 +41,7 @@ def measure_rows(
 
     The means are rounded: their last bits depend on the processor, and shards must not.
     """
-    row = np.nonzero(mask)[0]
-    masked, negatives = np.bincount(row, minlength=len(mask)), len(mask) - 1
-    sums = similarities.sum(axis=1, dtype=np.float64) - similarities.diagonal()
-    sums -= np.bincount(row, similarities[mask], minlength=len(mask))
+    masked, negatives = np.count_nonzero(mask, axis=1), len(mask) - 1
+    sums = (similarities * ~mask).sum(axis=1, dtype=np.float64) - similarities.diagonal()
     means = np.where(masked < negatives, sums / np.maximum(negatives - masked, 1), 0.0)
     return means.round(4).astype(np.float32), (masked / negatives).astype(np.float32)

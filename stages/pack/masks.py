@@ -27,15 +27,12 @@ def reasons_of(
     paired with query i, or with a duplicate of it, in some training pair. ``score``: none of these, so that the
     surrogate or the judge masks document j.
     """
-    cells = np.flatnonzero(mask)
-    row, column = np.divmod(cells, len(mask))
-    holds = {
-        "duplicate": document_class[row] == document_class[column],
-        "judged": relevant.ravel()[cells],
-        "known_positive": known.ravel()[cells],
-    }
-    reasons = np.select(list(holds.values()), [REASONS.index(name) for name in holds], REASONS.index("score"))
-    return reasons.astype(np.uint8)
+    cells = np.full(mask.shape, REASONS.index("score"), np.uint8)
+    # Later ones overrule earlier ones.
+    np.putmask(cells, known, REASONS.index("known_positive"))
+    np.putmask(cells, relevant, REASONS.index("judged"))
+    np.putmask(cells, document_class[:, None] == document_class, REASONS.index("duplicate"))
+    return cells[mask]
 
 
 def masked_by(reasons: NDArray[np.uint8], batch: int) -> dict[str, float]:
