@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> str:
     """Return what was asked for, as text or JSON."""
-    asked = " ".join(given.what)
+    asked = " ".join(given.what).strip()
     number = asked.isdecimal() and len(asked) < 8  # longer numbers are ids
     if given.row is not None and not number:
         raise InputError("--row needs the number of a batch before it, as in: batchwright show 12 --row 5")

@@ -25,7 +25,8 @@ def open_shards(name: str) -> ShardSet:
     folder = Path(name) if Path(name).is_dir() else SHARDS / name
     if not folder.is_dir():
         known = [each.name for each in sorted(SHARDS.glob("*")) if each.is_dir()]
-        raise InputError(f"{name}: no such folder, and no shards of this name in {SHARDS}{hint(name, known)}")
+        remedy = hint(name, known) or "; run the stage 'pack' first, or name a folder of shards"
+        raise InputError(f"{name}: no such folder, and no shards of this name in {SHARDS}{remedy}")
     shards = ShardSet.open(folder)
     if shards.manifest.format < 2:
         raise InputError(f"{folder}: made by an older version, which kept no reasons; run the stage 'pack' again")

@@ -1,8 +1,7 @@
 """What became of a pair: where it was packed, or why it was not."""
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +11,8 @@ import pyarrow.compute as pc
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
 from batchwright.inspect.batch import BatchView, epoch_of, view_batch
+from batchwright.inspect.find import find_pairs, has_words
 from batchwright.inspect.project import Project
-
-_ID = re.compile("[0-9a-f]{6,32}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,17 +71,14 @@ class Trace:
 
 
 def trace(shards: ShardSet, project: Project, asked: str) -> Trace:
-    """Look up the pairs whose id begins with ``asked``, or whose query has all of its words.
-
-    A query that equals ``asked``, but for case, stands for all that contain the words. Queries that have the words in
-    this order come first.
+    """Look up the pairs that ``asked`` names (see ``find_pairs``), and rejected rows that have its words.
 
     Raises:
         InputError: there are none, among the rejected rows neither.
     """
-    found = _find(shards, project, asked)
+    found = find_pairs(shards, project, asked)
     rejects = project.rejects()
-    rejected = [] if rejects is None else rejects.filter(_has_words(rejects["text"], asked)).to_pylist()
+    rejected = [] if rejects is None else rejects.filter(has_words(rejects["text"], asked)).to_pylist()
     if not found and not rejected:
         where = f"{project.data}/pairs" if project.domains else str(shards.folder)
         raise InputError(f"no query in {where} has all the words of '{asked}', and no id begins so")
@@ -91,46 +86,6 @@ def trace(shards: ShardSet, project: Project, asked: str) -> Trace:
     of_one = pairs[0].places if len(pairs) == 1 else []
     views = [view_batch(shards, project, at.batch, at.row) for at in of_one]
     return Trace(asked=asked, pairs=pairs, rejects=[Reject(**row) for row in rejected], views=views)
-
-
-def _find(shards: ShardSet, project: Project, asked: str) -> list[dict[str, str]]:
-    """Return id, query, domain and, if it is known, split of the pairs asked for."""
-    tables = list(_tables(shards, project))
-    if _ID.fullmatch(asked) and (rows := _rows(tables, lambda each: pc.starts_with(each["id"], asked.lower()))):
-        return rows
-    rows = _rows(tables, lambda each: _has_words(each["query"], asked))
-    folded = {row["id"]: " ".join(row["query"].casefold().split()) for row in rows}
-    phrase = " ".join(asked.casefold().split())
-    return [row for row in rows if folded[row["id"]] == phrase] or sorted(
-        rows, key=lambda row: phrase not in folded[row["id"]]
-    )
-
-
-def _rows(
-    tables: Iterable[tuple[str | None, pa.Table]], chosen: Callable[[pa.Table], pa.ChunkedArray]
-) -> list[dict[str, str]]:
-    """Return the rows ``chosen`` from tables of domains, each pair once."""
-    found = {}
-    for domain, table in tables:
-        for row in table.filter(chosen(table)).to_pylist():
-            found[row["id"]] = row if domain is None else {"domain": domain, **row}
-    return list(found.values())
-
-
-def _tables(shards: ShardSet, project: Project) -> Iterator[tuple[str | None, pa.Table]]:
-    """Yield the pairs of each domain, or without them those of all batches."""
-    for domain in project.domains:
-        yield domain, project.columns(domain, "id", "query", "split")
-    if not project.domains:
-        yield None, pa.Table.from_batches(shards.columns("id", "query", "domain"))
-
-
-def _has_words(texts: pa.ChunkedArray, asked: str) -> pa.ChunkedArray:
-    every = [pc.match_substring(texts, word, ignore_case=True) for word in asked.split()]
-    found = every[0]
-    for each in every[1:]:
-        found = pc.and_(found, each)
-    return found
 
 
 def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) -> list[Pair]:

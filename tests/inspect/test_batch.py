@@ -136,6 +136,14 @@ def test_what_is_not_there_is_said_in_one_line(refuse: Ask, arguments: list[obje
     assert len(error.splitlines()) == 1
 
 
+def test_outside_of_a_project_the_message_says_what_to_do(refuse: Ask, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = (
+        "contextual: no such folder, and no shards of this name in data/shards; run the stage 'pack' first, or name"
+    )
+    assert message in refuse("show")
+
+
 def test_shards_of_an_older_version_are_refused(refuse: Ask) -> None:
     file = Path("data/shards/random/manifest.json")
     file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
