@@ -103,7 +103,8 @@ def _head(view: BatchView, terminal: Terminal) -> list[str]:
     masked = (
         f"hardness {view.hardness:.3f} · {view.masked_share:.1%} of negatives masked{f': {listed}' if listed else ''}"
     )
-    return [f"{terminal.bold(f'Batch {view.batch}')} · {cut(of, terminal.width - 16)}", *wrap(masked, terminal.width)]
+    name = f"Batch {view.batch}"
+    return [f"{terminal.bold(name)} · {cut(of, terminal.width - len(name) - 3)}", *wrap(masked, terminal.width)]
 
 
 def _foot(view: BatchView, terminal: Terminal) -> list[str]:
