@@ -1,6 +1,7 @@
 """Is a model that sentence-transformers' trainer makes of our shards as good as one of our own trainer?
 
-``python -m experiments.handover DATA --domains ... [--seeds N] [--epochs N] [--output FILE]``
+``python -m experiments.handover DATA --domains ... [--share S] [--seeds N] [--epochs N]
+[--output FILE]``
 
 ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. The same small static model is trained from
 scratch on the same shards, first random batches, then hard ones. A seed changes the batches and the weights;
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from batchwright.core.command import run
 from batchwright.core.results import write_tsv
 from experiments.common.arguments import training_parser
-from experiments.common.small_models import BASE, LEARNING_RATES, save_start_model, stretch
+from experiments.common.small_models import BASE, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace
 from experiments.handover.trainings import TRAININGS
 from stages.scoring.measures import score_queries
@@ -33,7 +34,7 @@ def main() -> str:
     arguments = _parse()
     found: dict[str, list[dict[str, float]]] = {name: [] for name in TRAININGS}
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder), arguments.data, arguments.domains)
+        workspace = Workspace(Path(folder), arguments.data, arguments.domains, arguments.share)
         for seed in range(arguments.seeds):
             _pack(workspace, seed, arguments)
             for name, train in TRAININGS.items():
@@ -53,6 +54,7 @@ def _parse() -> argparse.Namespace:
     parser = training_parser(
         "experiments.handover", str(__doc__), "python -m experiments.handover data --domains medquad"
     )
+    parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--vectors", default="tfidf")
     parser.add_argument("--epochs", type=int, default=2)
     return parser.parse_args()
@@ -62,13 +64,8 @@ def _pack(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Non
     """Write the start model and the shards of a seed."""
     save_start_model(workspace.folder / START, "static", seed)
     changes = {f"{stage}.vectors": arguments.vectors for stage in ("cluster", "filter")}
-    changes |= {f"{group}.epochs": arguments.epochs for group in ("pack", "train.common")}
-    changes |= {
-        "filter.margin": None,
-        "filter.likeness": "auto",
-        "train.common.learning_rate": LEARNING_RATES["static"],
-    }
-    changes |= {"base.seed": seed, "pack.cluster_share": stretch(SCHEDULE, arguments.epochs)}
+    changes |= {"filter.margin": None, "filter.likeness": "auto", "base.seed": seed}
+    changes |= {"pack.epochs": arguments.epochs, "pack.cluster_share": stretch(SCHEDULE, arguments.epochs)}
     workspace.set_params(BASE, changes)
     workspace.filter()
     for stage in ("cluster", "pack contextual"):

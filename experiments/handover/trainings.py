@@ -1,5 +1,6 @@
 """The same start model trained on the same shards, by our trainer and by that of sentence-transformers."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ from batchwright.training.sentence_transformers import (
 )
 from experiments.common.small_models import BASE, LEARNING_RATES
 from experiments.common.workspace import START, Workspace
+from trainers.biencoder import Params
+from trainers.common.params import Common
+from trainers.common.train_job import plan_job
+from trainers.variants import train
 
 SCALE = 1 / BASE["train"]["biencoder"]["temperature"]
 SHARDS = Path("data/shards/contextual")
@@ -26,9 +31,25 @@ Training = Callable[[Workspace, int], Path]
 """Trains on the workspace's shards with a seed; returns the model's folder."""
 
 
-def ours(workspace: Workspace, _: int) -> Path:
-    """The stage ``train``; the seed is among the workspace's parameters."""
-    return workspace.train("biencoder", "contextual")
+def ours(workspace: Workspace, seed: int) -> Path:
+    """What the stage ``train`` runs."""
+    shards, model = workspace.folder / SHARDS, workspace.folder / "models/ours"
+    epochs = {"epochs": len(ShardSet.open(shards).manifest.epochs)}
+    common = {**BASE["train"]["common"], **epochs, "learning_rate": LEARNING_RATES["static"]}
+    job = plan_job(
+        name="ours",
+        variant="biencoder",
+        seed=seed,
+        common=Common.model_validate(common),
+        params=Params.model_validate(BASE["train"]["biencoder"]),
+        start=workspace.folder / START,
+        shards=shards,
+        model=model,
+        curve=workspace.folder / "curve.tsv",
+    )
+    train(job)
+    shutil.rmtree(job.scratch)
+    return model
 
 
 def handed_over(workspace: Workspace, seed: int) -> Path:

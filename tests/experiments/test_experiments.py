@@ -47,6 +47,16 @@ def test_quality_of_batches(experiment: Experiment) -> None:
     assert all(0 <= float(row[f"ndcg@10 {where}"]) <= 1 for row in rows for where in ("home", "elsewhere"))
 
 
+def test_training_elsewhere(experiment: Experiment) -> None:
+    rows = experiment(
+        "handover", "--domains", "birds", "--vectors", "minilm", "--seeds", "2", "--epochs", "2", table="handover.tsv"
+    )
+    trainers = ["Batchwright", "sentence-transformers", "sentence-transformers, rows shuffled"]
+    assert [row["trainer"] for row in rows] == trainers
+    assert all(0 <= float(row["nDCG@10"]) <= 1 and row["seeds"] == "2" for row in rows)
+    assert float(rows[0]["difference"]) == 0
+
+
 def test_pretraining(experiment: Experiment) -> None:
     rows = experiment(
         "seed_encoder.pretraining", "kept", "--domains", "birds", "--seeds", "2", "--steps", "4", "--tuning", "6",

@@ -7,7 +7,7 @@ from string import Template
 import yaml
 
 from batchwright.core.atomic import atomic_file
-from batchwright.formats.shards import SHARD_SCHEMA, EpochSummary, Manifest
+from batchwright.formats.shards import EpochSummary, Manifest, ShardSet
 
 CARD = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md")
@@ -27,6 +27,7 @@ COLUMNS = {
 
 def write_card(folder: Path, manifest: Manifest) -> None:
     """Write the card of the shards in ``folder``. It makes ``datasets.load_dataset(folder)`` find the shards."""
+    names = ShardSet(folder, manifest).batch(0).schema.names
     made_from = {"seed": manifest.seed, "models": manifest.models, "pack": manifest.parameters}
     facts = {
         "policy": manifest.policy,
@@ -34,7 +35,7 @@ def write_card(folder: Path, manifest: Manifest) -> None:
         "batches": f"{manifest.batches:,}",
         "batch_size": manifest.batch_size,
         "last": manifest.batch_size - 1,
-        "columns": _lines(f"| `{name}` | {COLUMNS[name]} |" for name in SHARD_SCHEMA.names),
+        "columns": _lines(f"| `{name}` | {COLUMNS[name]} |" for name in names),
         "epochs": _lines(_epoch(number, epoch) for number, epoch in enumerate(manifest.epochs, start=1)),
         "parameters": yaml.safe_dump(made_from, sort_keys=True).rstrip(),
     }
