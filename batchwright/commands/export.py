@@ -10,7 +10,7 @@ ABOUT = (
     "Writes each pair of some shards once, with hard negatives: columns anchor, positive, negative_1, negative_2, ..."
 )
 EXAMPLES = (
-    "batchwright export data/shards/mined-1 pairs.parquet              # with all negatives",
+    "batchwright export data/shards/mined-1 pairs.parquet",
     "batchwright export data/shards/mined-1 pairs.jsonl --negatives 4",
 )
 

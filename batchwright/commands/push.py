@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from batchwright.core.command import new_parser, run
+from batchwright.core.errors import InputError
 
 ABOUT = "Puts a folder of shards, or of a trained model, with its card on the Hugging Face hub."
 EXAMPLES = (
@@ -21,8 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> str:
     """Return where the folder is now."""
-    from batchwright.handover.push import push  # needs huggingface_hub, other commands do not
-
+    try:
+        from batchwright.handover.push import push
+    except ModuleNotFoundError as error:  # the other commands need no more than the library itself
+        raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[retrievers]'") from None
     return push(given.folder, given.repository, public=given.public)
 
 

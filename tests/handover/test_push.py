@@ -2,11 +2,15 @@
 
 import shutil
 import subprocess
+import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from batchwright.commands import push as command
+from batchwright.core.errors import InputError
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.shards import ShardSet
 from tests.handover.hub import Hub, serve
@@ -94,3 +98,10 @@ def test_damaged_shards_and_other_folders_stay_here(hub: Hub, tmp_path: Path) ->
     done = push(hub, shards, "me/batches")
     assert "holds neither shards (manifest.json) nor a trained model (modules.json)" in done.stderr
     assert not hub.repositories
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    monkeypatch.delitem(sys.modules, "batchwright.handover.push", raising=False)
+    with pytest.raises(InputError, match="'huggingface_hub' is not installed; run: pip install"):
+        command.main(Namespace(folder=Path(), repository="me/batches", public=False))
