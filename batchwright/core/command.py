@@ -51,6 +51,7 @@ def keep_quiet() -> None:
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_TRAIN_ENABLE_PRINT_PATCH", "0")
+    os.environ.setdefault("RAY_COLOR_PREFIX", "0")
     warnings.filterwarnings("ignore")
     logging.getLogger().setLevel(logging.ERROR)
 

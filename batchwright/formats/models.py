@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -79,9 +80,17 @@ def _in_package(package: str) -> Path:
 def _on_hub(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    from tqdm.auto import tqdm
 
+    class LateBar(tqdm):  # type: ignore[type-arg]
+        """A bar for long downloads; the hub's own, which also show for what is in the cache, are silenced."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **{**options, "delay": 2, "mininterval": 2})
+
+    ignored = ["onnx/*", "openvino/*", "*.msgpack"]
     try:
-        return Path(snapshot_download(name, revision=revision, ignore_patterns=["onnx/*", "openvino/*", "*.msgpack"]))
+        return Path(snapshot_download(name, revision=revision, ignore_patterns=ignored, tqdm_class=LateBar))
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(

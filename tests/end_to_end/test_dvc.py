@@ -2,7 +2,6 @@
 
 import csv
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from batchwright.core.results import write_json, write_tsv
+from stages.compare import pictures
+from stages.compare.headline import headline
 from tests.end_to_end.docs import DVC_PAGE, profiles_named, steps
 from tests.end_to_end.project import ROOT, Project
 from tests.report.test_browser import CHROMIUM, FLAGS
@@ -50,11 +52,23 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     made = Project(folder, "params.yaml", "profiles", ".dvc", ".gitignore")
     (folder / "stage.py").write_text(STAGE)
     (folder / "dvc.yaml").write_text(yaml.safe_dump(PIPELINE))
-    shutil.copytree(Path(__file__).parent / "results", folder / "results")
+    write_results(folder / "results")
     run(made, "git config user.name me; git config user.email me@here; dvc repro")
     run(made, "git add --all; git commit --quiet -m first")
     yield made
     made.dvc("queue", "stop", "--kill")
+
+
+def write_results(folder: Path) -> None:
+    """What the stage ``compare`` writes of two runs."""
+    scores = {("held_out", name): {"q": 0.5} for name in ("BM25", "static", "static-random")}
+    curve = [{"step": str(step), "ndcg@10": str(step / 100)} for step in range(0, 50, 10)]
+    batches = [{"domain": domain, "hardness": "0.1"} for domain in ("birds", "fish") for _ in range(60)]
+    write_tsv(folder / "plots/quality.tsv", pictures.quality(scores))
+    write_tsv(folder / "plots/learning.tsv", pictures.learning({"static": curve, "static-random": curve}))
+    write_tsv(folder / "plots/hardness.tsv", pictures.hardness({"contextual": batches, "random": batches}))
+    packed = {"hardness": 0.123456, "masked_share": 0.012}
+    write_json(folder / "metrics.json", headline(packed, {f"static-random-{number}": 0.61234 for number in range(4)}))
 
 
 def run(project: Project, command: str) -> str:

@@ -2,10 +2,12 @@
 
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from tqdm import tqdm
 
 from batchwright.core.errors import InputError
 from batchwright.formats.models import loading, locate_model, model_hash
@@ -76,3 +78,19 @@ def test_mismatched_shapes_are_an_input_error_and_other_runtime_errors_are_not()
     for reason in ("CUDA out of memory", "Error(s) in loading state_dict for Linear: Missing key(s)"):
         with pytest.raises(RuntimeError, match=re.escape(reason)), loading("model 'x'"):
             raise RuntimeError(reason)
+
+
+def test_a_long_download_shows_a_bar_although_the_hubs_own_are_silenced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def download(name: str, tqdm_class: type[tqdm], **_: object) -> str:
+        for seconds in (0.0, 2.1):
+            with tqdm_class(total=2, desc=f"bytes of {name}") as bar:
+                time.sleep(seconds)
+                bar.update()
+        return str(tmp_path)
+
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert locate_model("some/model") == tmp_path
+    assert capfd.readouterr().err.count("bytes of some/model:  50%") >= 1

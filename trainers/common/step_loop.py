@@ -1,6 +1,7 @@
 """The training loop that all trainings share. It does not depend on Ray: it uses a process group if there is one."""
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -51,7 +52,12 @@ def run_steps(
     curve = load_checkpoint(checkpoint_file(job), model, optimiser, schedule)
     saved = time.monotonic()
     progress = tqdm(
-        total=steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", mininterval=2, disable=rank() > 0
+        total=steps,
+        initial=len(curve),
+        desc=f"{task} {job.name}",
+        unit="step",
+        mininterval=2 if sys.stderr.isatty() else 30,  # in logs, and from Ray's workers, each time is a new line
+        disable=rank() > 0,
     )
     for row in curve:
         record(row)
