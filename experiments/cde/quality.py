@@ -25,7 +25,7 @@ from batchwright.retrievers.cde.folder import save_contextual
 from batchwright.retrievers.common.info import ModelInfo
 from experiments.cde.contexts import NONE, ask
 from experiments.common.arguments import training_parser
-from experiments.common.small_models import BASE, fetched
+from experiments.common.small_models import BASE, LENGTH
 from experiments.common.workspace import START, Row, Workspace
 from stages.report.table import share, signed
 from stages.scoring.collection import Collection
@@ -51,9 +51,10 @@ Scores = dict[Key, list[NDArray[np.float64]]]
 
 
 def main() -> None:
-    """Print and write one row per model, step and context, after each seed."""
+    """Print one row per model, step and context; the table is written anew after each model."""
     arguments = _parse()
     scores: Scores = {}
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder), arguments.data, arguments.domains, asked=ASKED)
         home = workspace.collections["home"]
@@ -61,11 +62,11 @@ def main() -> None:
             for model, step, trained in _models(workspace, seed, arguments):
                 for context, values in ask(trained, home).items():
                     scores.setdefault(Key(model, step, context), []).append(values)
-            rows = [_row(key, scores, home) for key in scores]
-            if arguments.output:
-                write_tsv(arguments.output, rows)
-            for row in rows:
-                print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+                rows = [_row(key, scores, home) for key in scores]
+                if arguments.output:
+                    write_tsv(arguments.output, rows)
+    for row in rows:
+        print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
 
 
 def _parse() -> argparse.Namespace:
@@ -116,7 +117,7 @@ def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
         "train.common.mini_batch_size": arguments.batch,
         "train.biencoder.temperature": TEMPERATURE,
         "train.cde": {"temperature": TEMPERATURE, "context_documents": arguments.documents},
-        "start_models.model": fetched(arguments.start),
+        "start_models.model": {"name": arguments.start, "max_length": LENGTH},
     }
 
 
