@@ -8,10 +8,11 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from batchwright.core.errors import InputError
+from batchwright.core.times import timed
 
 
 def command(module: str, about: str, example: str, **arguments: str) -> None:
@@ -26,7 +27,13 @@ def command(module: str, about: str, example: str, **arguments: str) -> None:
         parser.add_argument(name, help=description)
     given = vars(parser.parse_args())
     keep_quiet()
-    run(program.rpartition(".")[2], lambda: importlib.import_module(module).main(**given))
+    name = program.rpartition(".")[2]
+
+    def main() -> str:
+        with timed(" ".join([name, *given.values()])) if module.endswith(".stage") else nullcontext():
+            return str(importlib.import_module(module).main(**given))
+
+    run(name, main)
 
 
 def new_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:

@@ -6,13 +6,17 @@ from pathlib import Path
 from batchwright.core.errors import InputError
 
 
-def scratch(stage: str, fingerprint: str) -> Path:
-    """Return the folder for a stage's unfinished work, creating it if necessary.
+def scratch_root() -> Path:
+    """Return ``BATCHWRIGHT_SCRATCH`` (default ``.scratch``, ignored by git and DVC)."""
+    return Path(os.environ.get("BATCHWRIGHT_SCRATCH", ".scratch"))
 
-    It is in ``BATCHWRIGHT_SCRATCH`` (default ``.scratch``, ignored by git and DVC). Its name is the
-    fingerprint of everything that determines its content, so stale work is never reused.
+
+def scratch(stage: str, fingerprint: str) -> Path:
+    """Return the folder for a stage's unfinished work in ``scratch_root``, creating it if necessary.
+
+    Its name is the fingerprint of everything that determines its content, so stale work is never reused.
     """
-    folder = Path(os.environ.get("BATCHWRIGHT_SCRATCH", ".scratch")) / stage / fingerprint
+    folder = scratch_root() / stage / fingerprint
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -11,7 +11,7 @@ OUTPUT = RESULTS / "baselines.json"
 
 
 def main() -> str:
-    """Write ``results/baselines.{json,tsv}`` and, query by query, ``data/scores/baselines.parquet``."""
+    """Write ``results/baselines*`` and, query by query, ``data/scores/baselines.parquet``."""
     collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
     systems = {f"{folder.name}, before training": model_system(folder) for folder in sorted(START_MODELS.glob("[!.]*"))}
     return write_scores(OUTPUT, SCORES / "baselines.parquet", {BM25: word_system(), **systems}, collections)

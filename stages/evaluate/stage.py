@@ -11,7 +11,7 @@ OUTPUT = RESULTS / "evaluate"
 
 
 def main(run: str) -> str:
-    """Write ``results/evaluate/RUN.{json,tsv}`` and, query by query, ``data/scores/runs/RUN.parquet``."""
+    """Write ``results/evaluate/RUN*`` and, query by query, ``data/scores/runs/RUN.parquet``."""
     collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
     systems = {run: model_system(MODELS / run)}
     return write_scores(OUTPUT / f"{run}.json", SCORES / "runs" / f"{run}.parquet", systems, collections)

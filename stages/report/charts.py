@@ -12,6 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from stages.report.svg import STYLE, inline
+from stages.report.table import signed
 
 SIZE = (5.0, 2.9)
 DASHES = ("-", "--", ":", "-.")
@@ -60,6 +61,28 @@ def lines(
         legend_above(axes)
 
     return chart(draw, f"Curves of {title} by {across}.")
+
+
+def intervals(gains: Mapping[str, tuple[float, float]], colours: Sequence[str], title: str) -> Markup:
+    """Draw one dot per gain, given with its standard error, and a line over the 95% interval; the zero line is drawn.
+
+    ``gains`` are by name, from top to bottom, and ``colours`` are theirs.
+    """
+
+    def draw(axes: Axes) -> None:
+        places = range(len(gains))
+        for place, (mean, error), colour in zip(places, gains.values(), colours, strict=True):
+            axes.errorbar(mean, place, xerr=1.96 * error, fmt="o", color=colour, linewidth=2, markersize=6)
+            end = (max(mean + 1.96 * error, 0), place)
+            axes.annotate(signed(mean, error), end, (6, 0), textcoords="offset points", va="center")
+        axes.axvline(0, color=mpl.rcParams["text.color"], linewidth=1)
+        axes.set_yticks(places, list(gains))
+        low = min(0, *(mean - 2 * error for mean, error in gains.values()))
+        high = max(0, *(mean + 2 * error for mean, error in gains.values()))
+        axes.set(ylim=(len(gains) - 0.5, -0.5), xlim=(low, high + 0.45 * (high - low)), xlabel="nDCG@10")
+        axes.grid(visible=False)
+
+    return chart(draw, title, (SIZE[0], 0.8 + 0.34 * len(gains)))
 
 
 def legend_above(axes: Axes) -> None:

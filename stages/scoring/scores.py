@@ -7,6 +7,7 @@ from typing import Any
 from batchwright.core.results import write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
 from stages.scoring.collection import Collection
+from stages.scoring.examples import examples
 from stages.scoring.measures import average, score_queries
 from stages.scoring.paired import estimate
 from stages.scoring.retrieval import System
@@ -19,14 +20,17 @@ def write_scores(file: Path, queries: Path, systems: Mapping[str, System], colle
     """Score every system on every collection, and return one line with what was found.
 
     Writes averages to ``file`` (JSON), those by domain to its TSV file, and the scores of each query to ``queries``
-    (Parquet).
+    (Parquet), and what the systems retrieve for some queries of the first collection to ``NAME-examples.tsv``.
     """
     overall: dict[str, dict[str, dict[str, float]]] = {}
     by_domain: list[dict[str, Any]] = []
     by_query: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for collection in collections:
         for system, rank in systems.items():
-            scored = score_queries(collection, rank(collection))
+            ranked = rank(collection)
+            scored = score_queries(collection, ranked)
+            shown += examples(collection, system, ranked) if collection is collections[0] else []
             overall.setdefault(collection.name, {})[system] = _overall(collection, scored)
             own = {"collection": collection.name, "system": system}
             by_domain += [own | row for row in _by_domain(collection, scored)]
@@ -35,6 +39,7 @@ def write_scores(file: Path, queries: Path, systems: Mapping[str, System], colle
             ]
     write_json(file, overall)
     write_tsv(file.with_suffix(".tsv"), by_domain)
+    write_tsv(file.with_name(f"{file.stem}-examples.tsv"), shown)
     write_query_scores(queries, by_query)
     return _summary(collections, overall)
 

@@ -1,6 +1,8 @@
 """Small artifacts in the form that the other stages write, for the report to read."""
 
+import json
 import math
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import yaml
 
 from batchwright.core.results import read_json, write_json, write_tsv
 from batchwright.formats.clusters import Clusters
+from benchmarks.planted_batches import WIDTH, plant_batches
 
 DOMAINS = ("cooking", "<script>alert(1)</script> & $x$")
 PIPELINE = """
@@ -85,6 +88,7 @@ def write_artifacts(
         _write_pretraining(folder / "results/pretrain", name)
     _write_counts(folder)
     _write_clusters(folder)
+    plant_batches(folder / "data", DOMAINS, 5, size=4, clusters=5)
     for index, policy in enumerate(("contextual", "random")):
         _write_batches(folder / "results/pack", policy, 0.5 - 0.3 * index)
     names = ("held_out", *collections)
@@ -143,6 +147,26 @@ def write_evaluation(file: Path, systems: Mapping[str, float], collections: Iter
         for domain in (DOMAINS if name == "held_out" else (name,))
     ]
     write_tsv(file.with_suffix(".tsv"), rows)
+    write_examples(file.with_name(f"{file.stem}-examples.tsv"), dict.fromkeys(systems, 2))
+
+
+def write_examples(file: Path, systems: Mapping[str, int]) -> None:
+    """Write what systems found for two queries, given the rank at which each finds the relevant document."""
+    write_tsv(
+        file,
+        [
+            {
+                "query": query,
+                "system": name,
+                "rank": place,
+                "relevant": int(place == rank),
+                "document": f"<b>{name}</b> {place}",
+            }
+            for name, rank in systems.items()
+            for query in ("how?", "<i>why</i> & when?")
+            for place in sorted({1, 2, 3, rank})
+        ],
+    )
 
 
 def write_trials(file: Path) -> None:
@@ -167,6 +191,24 @@ def write_trials(file: Path) -> None:
             )
         ],
     )
+
+
+def write_times(folder: Path) -> None:
+    """Write the times of three runs of two stages."""
+    rows = [("pack contextual", 700.0), ("report", 1.5), ("pack contextual", 65.0)]
+    lines = [json.dumps({"stage": stage, "seconds": seconds}) for stage, seconds in rows]
+    (folder / ".scratch").mkdir(exist_ok=True)
+    (folder / ".scratch/times.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def commit(folder: Path, *files: str) -> None:
+    """Make the folder a git repository with one commit of some files, then change a parameter."""
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "--quiet"], ["add", *files], [*author, "commit", "--quiet", "-m", "a run"]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+    params = yaml.safe_load((folder / "params.yaml").read_text())
+    params["cluster"]["iterations"] += 1
+    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
 
 
 def write_tokens(folder: Path, run: str) -> None:
@@ -210,7 +252,7 @@ def _write_clusters(folder: Path) -> None:
     metrics: dict[str, Any] = {}
     for domain in DOMAINS:
         assignment = np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)
-        centroids = np.zeros((len(sizes), 2, 4), np.float32)
+        centroids = np.random.default_rng(0).normal(size=(len(sizes), 2, WIDTH)).astype(np.float32)
         Clusters(assignment=assignment, centroids=centroids).write(folder / "data/clusters", domain, 0)
         metrics[domain] = {"pairs": 40, "clusters": 5, "largest": 12, "median": 9, "smallest": 3}
     write_json(folder / "results/cluster.json", metrics)
@@ -220,10 +262,10 @@ def _write_batches(folder: Path, policy: str, hardness: float) -> None:
     rows = [
         {
             "batch": batch,
-            "epoch": 0,
+            "epoch": batch // 5,
             "domain": DOMAINS[batch % 2],
             "hardness": hardness + batch / 100,
-            "unmasked_hardness": hardness / 2,
+            "unmasked_hardness": hardness / 2 + batch // 5 / 20,
             "masked_share": hardness / 4,
         }
         for batch in range(10)

@@ -3,13 +3,15 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import chdir
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.report.artifacts import write_artifacts, write_tokens
+from stages.report import stage
+from tests.report.artifacts import DOMAINS, write_artifacts, write_tokens
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
@@ -23,39 +25,124 @@ FLAGS = [
     "--hide-scrollbars",
 ]
 MEASURE = """
-<script>
+<script type="module">
 const box = element => element.getBoundingClientRect();
 const outside = text => {
   const inner = box(text), outer = box(text.ownerSVGElement);
   return inner.left < outer.left - 1 || inner.right > outer.right + 1;
 };
-const found = {
-  width: innerWidth,
-  page: document.documentElement.scrollWidth,
-  sections: [...document.querySelectorAll("section")].map(section => box(section).height),
-  charts: [...document.querySelectorAll("svg")].map(chart => box(chart).height),
-  outside: [...document.querySelectorAll("svg text")].filter(outside).map(text => text.textContent),
+const words = element => {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const broken = [];
+  const range = document.createRange();
+  while (texts.nextNode()) {
+    for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      range.setStart(texts.currentNode, word.index);
+      range.setEnd(texts.currentNode, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(rect => Math.round(rect.top))).size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
 };
+const pause = () => new Promise(done => setTimeout(done, 300));
+const until = async test => { for (let tries = 0; !test() && tries < 50; tries++) await pause(); };
+const text = selector => document.querySelector(selector)?.textContent.trim();
+const cells = row => [...row.cells].map(cell => cell.textContent);
+const listed = () => [...document.querySelectorAll("#list tbody tr")].map(cells);
+const choose = (id, value, event = "change") => {
+  const control = document.getElementById(id);
+  control.value = value;
+  control.dispatchEvent(new Event(event));
+};
+await until(() => listed().length);
+const found = await (async () => { ACT })();
 const result = Object.assign(document.createElement("pre"), {id: "found", textContent: JSON.stringify(found)});
 parent.document.body.append(result);
 </script>
 """
 
 
-def measure(page: Path, width: int, profile: Path) -> dict[str, Any]:
-    """Measure the page in a frame of ``width``, because a browser's own windows are at least 500 wide."""
-    content = escape(page.read_text(encoding="utf-8").replace("</body>", MEASURE + "</body>"))
+SIZES = """
+return {
+  width: innerWidth,
+  page: document.documentElement.scrollWidth,
+  sections: [...document.querySelectorAll("section")].map(section => box(section).height),
+  charts: [...document.querySelectorAll("svg")].map(chart => box(chart).height),
+  outside: [...document.querySelectorAll("svg text")].filter(outside).map(text => text.textContent),
+  broken: [...document.querySelectorAll("td, th, nav, button")].flatMap(words),
+};
+"""
+SEARCH = """
+const all = listed();
+location.hash = "#batch-3";
+await until(() => text("#batch .query"));
+choose("words", text("#batch .query").toUpperCase(), "input");
+await until(() => / in /.test(text("#found")));
+const searched = [text("#found"), listed()];
+choose("words", "", "input");
+choose("domain", "1");
+choose("epoch", "1");
+choose("order", "batch");
+await pause();
+return { all, searched, filtered: listed() };
+"""
+OPEN = """
+location.hash = "#batch-3";
+await until(() => text("#batch h3") === "Batch 3");
+const chips = [...document.querySelectorAll("#batch li:first-of-type .chip")];
+const told = chips.map(chip => { chip.focus(); return text("#tip"); });
+dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+const dots = [...document.querySelectorAll("#map a")];
+dots[0].focus();
+const cluster = text("#tip");
+for (const key of ["ArrowRight", "ArrowLeft"]) {
+  if (document.activeElement === dots[0]) dots[0].dispatchEvent(new KeyboardEvent("keydown", { key }));
+}
+return {
+  told,
+  cluster,
+  about: text("#batch p"),
+  rows: document.querySelectorAll("#batch li").length,
+  first: text("#batch li .query"),
+  dots: dots.length,
+  moved: dots.indexOf(document.activeElement),
+  active: dots.filter(dot => dot.getAttribute("tabindex") === "0").length,
+  described: chips.every(chip => chip.getAttribute("aria-describedby") === "tip"),
+  scripts: document.querySelectorAll("#batches script:not([type])").length,
+  wide: document.documentElement.scrollWidth <= innerWidth,
+};
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small report."""
+    folder = tmp_path_factory.mktemp("project")
+    write_artifacts(folder)
+    with chdir(folder):
+        stage.main()
+    return folder / "report/index.html"
+
+
+in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no 'chromium' on PATH")
+
+
+def measure(page: Path, width: int, profile: Path, act: str = SIZES) -> dict[str, Any]:
+    """Act in the page, in a frame of ``width``, because a browser's own windows are at least 500 wide."""
+    script = MEASURE.replace("ACT", act)
+    content = escape(page.read_text(encoding="utf-8").replace("</body>", script + "</body>"))
     host = page.with_name("host.html")
     frame = f'<iframe width="{width}" height="900" style="border: 0" srcdoc="{content}"></iframe>'
     host.write_text(f'<!doctype html><meta charset="utf-8"><body>{frame}</body>', encoding="utf-8")
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "--window-size=1400,1000", "--dump-dom"]
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "--window-size=1400,1000"]
+    command += ["--virtual-time-budget=20000", "--dump-dom"]
     done = subprocess.run([*command, host.as_uri()], capture_output=True, text=True, timeout=120, check=True)
     found: dict[str, Any] = json.loads(unescape(re.findall(r'<pre id="found">(.*?)</pre>', done.stdout)[-1]))
     return found
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no 'chromium' on PATH")
-@pytest.mark.parametrize("width", [400, 1200])
+@in_chromium
+@pytest.mark.parametrize("width", [390, 1200])
 def test_a_browser_shows_the_whole_page_without_scrolling_sideways(
     tmp_path: Path, make_report: Callable[..., str], width: int
 ):
@@ -66,8 +153,48 @@ def test_a_browser_shows_the_whole_page_without_scrolling_sideways(
     found = measure(tmp_path / "report/index.html", width, tmp_path / "profile")
     assert found["width"] == width
     assert found["page"] <= width
-    assert len(found["sections"]) == 8
+    assert len(found["sections"]) == 11
     assert min(found["sections"]) > 100
-    assert len(found["charts"]) == 18
+    assert len(found["charts"]) == 22
     assert min(found["charts"]) > 50
     assert found["outside"] == []
+    assert found["broken"] == []
+
+
+@in_chromium
+def test_batches_are_searched_and_filtered(page: Path, tmp_path: Path):
+    found = measure(page, 1200, tmp_path / "profile", SEARCH)
+    assert sorted(row[0] for row in found["all"]) == [f"Batch {number}" for number in range(10)]
+    assert {row[2] for row in found["all"]} == set(DOMAINS)
+    told, rows = found["searched"]
+    assert told == "1 pair in 2 batches of 10"  # in each epoch
+    assert [row[-1] for row in rows] == ["1", "1"]
+    assert "Batch 3" in [row[0] for row in rows]
+    assert [row[:3] for row in found["filtered"]] == [[f"Batch {number}", "2", DOMAINS[0]] for number in (5, 7, 9)]
+
+
+@in_chromium
+def test_an_opened_batch_says_why_documents_are_masked(page: Path, tmp_path: Path):
+    found = measure(page, 390, tmp_path / "profile", OPEN)
+    assert found["about"].startswith(f"{DOMAINS[1]}, epoch 1. 4 pairs, hardness .375, 25.0% of negatives masked: ")
+    assert found["about"].endswith("known positive 1, duplicate 1, judged 1.")
+    assert found["rows"] == 4
+    assert re.match(r"query \d+ word", found["first"])
+    masked, *hardest = found["told"]
+    assert masked.startswith("Masked, known positive. It is paired with this query in another training pair.")
+    assert "Document of row 2: document " in masked
+    assert len(hardest) == 2
+    assert all(told.startswith("A negative that is left, with similarity ") for told in hardest)
+    assert found["described"]
+    assert found["wide"]
+    assert found["scripts"] == 0
+
+
+@in_chromium
+def test_the_map_of_clusters_is_walked_with_arrow_keys(page: Path, tmp_path: Path):
+    found = measure(page, 390, tmp_path / "profile", OPEN)
+    assert found["dots"] == 10
+    assert found["moved"] > 0
+    assert found["active"] == 1
+    assert found["cluster"].startswith(f"Cluster 0, {DOMAINS[1]}: 3 pairs, hardness ")
+    assert "query 0 word" in found["cluster"]

@@ -10,7 +10,16 @@ import yaml
 from batchwright.core.errors import InputError
 from batchwright.core.results import write_tsv
 from stages.report import charts
-from tests.report.artifacts import DOMAINS, PIPELINE, write_artifacts, write_recipe, write_tokens, write_trials
+from tests.report.artifacts import (
+    DOMAINS,
+    PIPELINE,
+    write_artifacts,
+    write_examples,
+    write_recipe,
+    write_times,
+    write_tokens,
+    write_trials,
+)
 from tests.report.reader import Reader, page_in, section_of
 
 Report = Callable[[], str]
@@ -61,13 +70,26 @@ def test_the_recipe_of_each_domain_is_shown_with_its_reason(tmp_path: Path, make
     ]
 
 
+def test_epochs_of_both_policies_are_measured_apart(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    make_report()
+    rows = Reader(section_of(page_in(tmp_path), "hardness")).rows
+    assert rows[:5] == [
+        ["Epoch", "Batches", "Hardness", "Masked"],
+        ["contextual, epoch 1", "5", ".250", "12.5%"],
+        ["contextual, epoch 2", "5", ".300", "12.5%"],
+        ["random, epoch 1", "5", ".100", "5.0%"],
+        ["random, epoch 2", "5", ".150", "5.0%"],
+    ]
+    assert [f"{DOMAINS[0]}, epoch 1", "3", ".250", "12.5%", "3", ".100", "5.0%"] in rows
+
+
 def test_masked_shares_are_shown_by_reason(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path)
     make_report()
-    rows = {row[0]: row[1:] for row in Reader(page_in(tmp_path)).rows if row}
-    assert rows["Negatives masked"] == ["25.0%", "25.0%"]
-    assert rows["… as duplicate"] == ["5.00%", "5.00%"]
-    assert rows["… as score"] == ["20.00%", "20.00%"]
+    rows = Reader(section_of(page_in(tmp_path), "hardness")).rows
+    assert ["Batches", "duplicate", "score", "Pairs left over"] in rows
+    assert ["contextual", "5.00%", "20.00%", "7"] in rows
 
 
 def test_a_variants_curves_are_one_line_per_run_in_the_colour_of_its_batches(tmp_path: Path, make_report: Report):
@@ -170,3 +192,27 @@ def test_a_measure_is_shown_if_all_runs_of_a_variant_have_it(tmp_path: Path, mak
         write_tsv(tmp_path / f"results/train/{run}.tsv", rows)
         make_report()
         assert captions(section_of(page_in(tmp_path), "curves")) == common + expected
+
+
+def test_the_last_time_of_every_stage_is_shown(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    write_times(tmp_path)
+    make_report()
+    assert Reader(section_of(page_in(tmp_path), "times")).rows[1:] == [
+        ["report", "1.5 s", "2%"],
+        ["pack contextual", "1:05 min", "98%"],
+        ["All of them", "1:06 min", "100%"],
+    ]
+
+
+def test_queries_are_shown_before_and_after_training(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    write_examples(tmp_path / "results/evaluate/biencoder-examples.tsv", {"biencoder": 57})
+    make_report()
+    section = section_of(page_in(tmp_path), "examples")
+    assert section.count("first answer at rank 2 → 57") == 2
+    assert "<strong>&lt;i&gt;why&lt;/i&gt; &amp; when?</strong>" in section
+    assert "&lt;b&gt;biencoder&lt;/b&gt; 3" in section
+    assert "&lt;b&gt;biencoder&lt;/b&gt; 57" not in section  # only its rank is told
+    assert section.count("<details open>") == 1
+    assert section.count('<details class="example" open>') == 2

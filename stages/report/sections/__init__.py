@@ -8,29 +8,37 @@ from collections.abc import Callable
 
 from stages.report.section import Section
 from stages.report.sections import (
+    batches,
+    changes,
     clusters,
     counts,
     curves,
+    examples,
     experiments,
     hardness,
-    learning,
+    outcome,
     pipeline,
     pretraining,
     recipe,
     results,
+    times,
     tokens,
 )
 
 SECTIONS: list[Callable[[], Section | None]] = [
+    outcome.section,
+    changes.section,
+    batches.section,
+    hardness.section,
+    examples.section,
     results.section,
     pipeline.section,
     counts.section,
     clusters.section,
-    hardness.section,
     recipe.section,
-    learning.section,
     curves.section,
     pretraining.section,
     tokens.section,
     experiments.section,
+    times.section,
 ]

@@ -9,24 +9,24 @@ from numpy.typing import NDArray
 
 from batchwright.core.params import load_params
 from batchwright.core.paths import CLUSTERS, RESULTS
-from batchwright.formats.clusters import read_draws
+from batchwright.formats.clusters import Clusters, read_draws
 from stages.cluster.params import ClusterParams
 from stages.report import charts
 from stages.report.records import Record, read_record
 from stages.report.section import Section, show_chart, show_table, side_by_side
+from stages.report.sections.counts import read_ingested
 from stages.report.table import Table
 
 
 class ClusterCount(Record):
     """One domain in ``results/cluster.json``."""
 
-    pairs: int
     clusters: int
 
 
 def section() -> Section:
     """Return a histogram of cluster sizes and a table of their extremes."""
-    sizes = {name: read_draws(CLUSTERS, name, count.pairs)[0].sizes for name, count in _read_counts().items()}
+    sizes = {name: draws[0].sizes for name, draws in read_clusterings().items()}
     wanted = load_params("cluster", ClusterParams).cluster_size
     everywhere = np.concatenate(list(sizes.values()))
     histogram = charts.chart(
@@ -44,6 +44,12 @@ def section() -> Section:
 def count_clusters() -> int:
     """Return the number of clusters in all domains."""
     return sum(count.clusters for count in _read_counts().values())
+
+
+def read_clusterings() -> dict[str, list[Clusters]]:
+    """Read the clusterings of each domain."""
+    domains = read_ingested().domains
+    return {name: read_draws(CLUSTERS, name, domains[name].train) for name in _read_counts()}
 
 
 def _read_counts() -> dict[str, ClusterCount]:

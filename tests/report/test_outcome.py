@@ -1,9 +1,10 @@
 """Quality by step, and the steps to where random batches end."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
-from stages.report.sections.learning import DevStep, steps_table, steps_to
+from stages.report.sections.outcome import DevStep, steps_table, steps_to
 from tests.report.artifacts import write_artifacts, write_dev_curve
 from tests.report.reader import Reader, page_in, section_of
 
@@ -33,12 +34,23 @@ def test_the_page_shows_curves_and_steps_of_the_runs_that_were_watched(tmp_path:
     write_dev_curve(tmp_path, "biencoder", [0.25, 0.5, 0.5])
     write_dev_curve(tmp_path, "biencoder-random", [0.25, 0.375, 0.5])
     make_report()
-    section = section_of(page_in(tmp_path), "learning")
+    section = section_of(page_in(tmp_path), "outcome")
     assert ["biencoder", ".500", "biencoder-random", ".500", "20", "10", ".500"] in Reader(section).rows
-    assert section.count("<svg") == 1
+    assert "Quality by step, biencoder" in section
+    assert "Quality by step, cde" not in section
 
 
-def test_without_a_watched_run_there_is_no_section(tmp_path: Path, make_report: Report) -> None:
-    write_artifacts(tmp_path)
+def test_gains_over_random_batches_come_first(tmp_path: Path, make_report: Report) -> None:
+    write_artifacts(tmp_path, ("scifact",))
     make_report()
-    assert 'id="learning"' not in page_in(tmp_path)
+    section = section_of(page_in(tmp_path), "outcome")
+    overs = [f"Gain over {over}, Held-out queries" for over in ("random batches", "BM25", "start")]
+    assert re.findall("<figcaption>(.*?)</figcaption>", section) == overs
+    assert "-.188 ± .004" in section.split("</svg>")[0]
+
+
+def test_without_curves_or_differences_there_is_no_section(tmp_path: Path, make_report: Report) -> None:
+    write_artifacts(tmp_path)
+    (tmp_path / "results/compare.tsv").write_text("\n")
+    make_report()
+    assert 'id="outcome"' not in page_in(tmp_path)

@@ -1,4 +1,4 @@
-"""Learning: how retrieval quality grows with the steps of training."""
+"""Outcome: what came of it, in pictures. How quality grows with the steps of training, and what every run gains."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,8 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS
 from batchwright.formats.runs import Run, Runs
 from stages.report import charts
-from stages.report.differences import read_differences
+from stages.report.differences import Difference, read_differences
+from stages.report.evaluation import title
 from stages.report.records import Record, read_rows
 from stages.report.section import Section, show_charts, show_table
 from stages.report.table import NONE, Table, share
@@ -30,19 +31,22 @@ Curves = Mapping[str, Sequence[DevStep]]
 
 
 def section() -> Section | None:
-    """Return a chart per variant with one line per run, and the steps that runs take to where random batches end."""
+    """Return quality by step and gains as charts, and the steps that runs take to where random batches end."""
     runs = load_params("runs", Runs).root
     curves = {name: found for name in runs if (found := read_dev_curve(name))}
-    if not curves:
+    differences = read_differences()
+    if not curves and not differences:
         return None
-    controls = {row.system: row.reference for row in read_differences() if row.over == RANDOM}
+    controls = {row.system: row.reference for row in differences if row.over == RANDOM}
     table = steps_table(curves, controls)
     return Section(
-        id="learning",
-        title="Quality by step",
-        intro="nDCG@10 on dev queries, which neither training nor the results have seen; step 0 is before training.",
+        id="outcome",
+        title="What came of it",
+        intro="Quality by step is nDCG@10 on dev queries, which neither training nor the results have seen; step 0 is "
+        "before training. The dots are gains on the first collection, paired by query, with their 95% intervals: what "
+        "crosses the line at 0 may be chance.",
         parts=[
-            show_charts({variant: _chart(variant, curves, runs) for variant in _variants(curves, runs)}),
+            show_charts(_curves(curves, runs) | _gains(differences, runs)),
             *([show_table(table, "Steps to reach what random batches reach at their end")] if table.rows else []),
         ],
     )
@@ -71,8 +75,22 @@ def steps_to(curve: Sequence[DevStep], ndcg: float) -> int | None:
     return next((each.step for each in curve if each.ndcg >= ndcg), None)
 
 
-def _variants(curves: Curves, runs: Mapping[str, Run]) -> list[str]:
-    return list(dict.fromkeys(runs[name].variant for name in curves))
+def _curves(curves: Curves, runs: Mapping[str, Run]) -> dict[str, Markup]:
+    """Return a chart per variant, by title, with one line per run."""
+    variants = dict.fromkeys(runs[name].variant for name in curves)
+    return {f"Quality by step, {variant}": _chart(variant, curves, runs) for variant in variants}
+
+
+def _gains(differences: Sequence[Difference], runs: Mapping[str, Run]) -> dict[str, Markup]:
+    """Return a chart of gains on the first collection, by title, for each kind of reference; random batches first."""
+    first = [row for row in differences if row.collection == differences[0].collection]
+    charted = {}
+    for over in sorted({row.over for row in first}, key=lambda over: (over != RANDOM, over)):
+        gains = {row.system: (row.difference, row.error) for row in first if row.over == over}
+        colours = [charts.colour(runs[name].batches) for name in gains]
+        heading = f"Gain over {over}, {title(first[0].collection)}"
+        charted[heading] = charts.intervals(gains, colours, f"{heading}: {', '.join(gains)}.")
+    return charted
 
 
 def _chart(variant: str, curves: Curves, runs: Mapping[str, Run]) -> Markup:

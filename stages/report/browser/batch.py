@@ -1,0 +1,55 @@
+"""What the page carries of one batch."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchwright.formats.shards import REASONS
+
+HARDEST = 3
+"""Negatives that are named for each query."""
+MOST_MASKED = 8
+"""Masked documents that are named for each query; the others are counted."""
+
+
+def describe(
+    pairs: list[int], hardness: NDArray[np.float32], similarities: NDArray[np.float32], reasons: NDArray[np.int8]
+) -> dict[str, Any]:
+    """Return the rows of a batch as the page's scripts read them.
+
+    ``pairs`` are the numbers of the rows' pairs, ``hardness`` ``(B,)`` is theirs, and ``reasons`` ``(B, B)`` says why
+    each cell is masked, -1 if it is not.
+    """
+    return {
+        "pairs": pairs,
+        "hardness": np.rint(1000 * hardness).astype(int).tolist(),
+        "hardest": hardest(similarities, reasons >= 0).ravel().tolist(),
+        "masked": masked_documents(reasons),
+        "reasons": np.bincount(reasons[reasons >= 0], minlength=len(REASONS)).tolist(),
+    }
+
+
+def hardest(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return for each query its hardest negatives that are not masked: ``(B, HARDEST, 2)``.
+
+    The last axis holds a document's row, or -1 if there are not so many, and the similarity in hundredths.
+    """
+    left = np.where(mask | np.eye(len(mask), dtype=bool), -np.inf, similarities)
+    rows = np.argsort(-left, axis=1, kind="stable")[:, :HARDEST]
+    best = np.take_along_axis(left, rows, axis=1)
+    there = np.isfinite(best)
+    found = np.full((len(mask), HARDEST, 2), -1, np.int64)
+    found[:, : rows.shape[1], 0] = np.where(there, rows, -1)
+    found[:, : rows.shape[1], 1] = np.rint(100 * np.where(there, best, 0))
+    return found
+
+
+def masked_documents(reasons: NDArray[np.int8]) -> dict[str, list[int]]:
+    """Return, by row, for each query with masked documents: their number, then row and reason of the first of them."""
+    listed = {}
+    for row in np.flatnonzero((reasons >= 0).any(axis=1)).tolist():
+        documents = np.flatnonzero(reasons[row] >= 0)
+        first = documents[:MOST_MASKED]
+        listed[str(row)] = [len(documents), *np.stack([first, reasons[row, first]], axis=1).ravel().tolist()]
+    return listed

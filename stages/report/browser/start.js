@@ -1,0 +1,8 @@
+// First the list, which is small; rows and texts are unpacked when the page has been painted.
+addEventListener("hashchange", openBatch);
+startList()
+  .then(startMap)
+  .then(openBatch)
+  .catch(error => {
+    told.textContent = `This browser cannot show the batches (${error.message}); a newer one can.`;
+  });
