@@ -22,8 +22,7 @@ MOST_LINES, MOST_LOCK_LINES = 440, 2700
 
 NEEDLESS = {
     "any": {
-        "batchwright/core/runtime.py",  # listing core as one folder is worth a rare needless rerun
-        "batchwright/core/fingerprint.py",
+        "batchwright/core/fingerprint.py",  # listing core as one folder is worth a rare needless rerun
     },
     "mine": {
         "batchwright/formats/beir.py",
@@ -114,13 +113,13 @@ def _covered(name: str) -> set[Path]:
     return {file.relative_to(ROOT) for file in inside if file.is_file() and "__pycache__" not in file.parts}
 
 
-@pytest.mark.parametrize("name", STAGES)
 def test_dvc_remembers_the_runs_of_all_stages_but_compare():
     """Outputs that DVC does not cache, unless they are metrics or plots, would make it forget."""
     forgotten = {name for name, stage in STAGES.items() if any(isinstance(out, dict) for out in stage.get("outs", []))}
     assert forgotten == {"compare"}  # which takes no time
 
 
+@pytest.mark.parametrize("name", STAGES)
 def test_deps_cover_every_first_party_file_that_a_stage_imports(name):
     files = _imported(name)
     missing = sorted(map(str, (files | data_files(files)) - _covered(name)))
