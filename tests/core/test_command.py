@@ -11,6 +11,7 @@ import pytest
 
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
+from batchwright.core.times import read_times, timed
 from tests.helpers import REPO, run_python
 
 
@@ -51,6 +52,18 @@ def test_an_error_is_one_message_and_exit_status_1(
     assert out == ""
     assert err.startswith(message)
     assert "Traceback" not in err
+
+
+def test_the_last_time_of_a_finished_stage_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    assert read_times() == {}
+    for stage in ("pack", "train a", "pack"):
+        with timed(stage):
+            pass
+    with pytest.raises(InputError), timed("train a"):
+        raise InputError("no")
+    assert list(read_times()) == ["train a", "pack"]
+    assert len((tmp_path / "scratch/times.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_bug_keeps_its_traceback() -> None:

@@ -10,6 +10,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.results import read_json, read_tsv
 from batchwright.formats.query_scores import read_query_scores
 from stages.scoring.collection import Collection, Text
+from stages.scoring.examples import LENGTH, QUERIES
 from stages.scoring.scores import write_scores
 
 COLLECTION = Collection(
@@ -21,8 +22,16 @@ COLLECTION = Collection(
 )
 
 
+LONG = Collection(
+    name="held_out",
+    queries=[Text(id=f"q{number}", text=f"asked\n{number}", domain="birds") for number in range(QUERIES)],
+    documents=[Text(id=f"d{number}", text="word " * 100, domain="birds") for number in range(QUERIES)],
+    relevant={f"q{number}": {f"d{number}": 1} for number in range(QUERIES)},
+)
+
+
 def in_order(collection: Collection) -> np.ndarray:
-    return np.tile(np.arange(5), (4, 1))
+    return np.tile(np.arange(5), (len(collection.queries), 1))
 
 
 def test_scores_are_written_by_query_by_domain_and_overall(tmp_path: Path) -> None:
@@ -58,3 +67,17 @@ def test_missing_and_damaged_scores_are_an_input_error(tmp_path: Path) -> None:
     file.write_text("no Parquet")
     with pytest.raises(InputError, match=r"run\.parquet: not a readable Parquet file"):
         read_query_scores(file, made_by="evaluate")
+
+
+def test_examples_are_the_first_documents_and_the_first_relevant_one(tmp_path: Path) -> None:
+    write_scores(tmp_path / "run.json", tmp_path / "run.parquet", {"run": in_order}, [LONG])
+    rows = read_tsv(tmp_path / "run-examples.tsv", made_by="evaluate")
+    assert {(row["query"], row["rank"], row["relevant"]) for row in rows if row["query"] == "asked 4"} == {
+        ("asked 4", "1", "0"),
+        ("asked 4", "2", "0"),
+        ("asked 4", "3", "0"),
+        ("asked 4", "5", "1"),
+    }
+    assert [row["rank"] for row in rows if row["query"] == "asked 9"] == ["1", "2", "3"]  # not ranked at all
+    assert len({row["query"] for row in rows}) == QUERIES
+    assert {len(row["document"]) for row in rows} == {LENGTH}
