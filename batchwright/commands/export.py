@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from batchwright.core.command import new_parser, run
 from batchwright.handover.export import export
 
 ABOUT = (
@@ -25,10 +24,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> str:
     """Return what was written."""
     return export(given.shards, given.output, given.negatives)
-
-
-if __name__ == "__main__":
-    parser = new_parser("batchwright.commands.export", ABOUT, EXAMPLES[0])
-    add_arguments(parser)
-    arguments = parser.parse_args()
-    run("export", lambda: main(arguments))

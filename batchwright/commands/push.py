@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from batchwright.core.command import new_parser, run
 from batchwright.core.errors import InputError
 
 ABOUT = "Puts a folder of shards, or of a trained model, with its card on the Hugging Face hub."
@@ -27,10 +26,3 @@ def main(given: argparse.Namespace) -> str:
     except ModuleNotFoundError as error:  # the other commands need no more than the library itself
         raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[retrievers]'") from None
     return push(given.folder, given.repository, public=given.public)
-
-
-if __name__ == "__main__":
-    parser = new_parser("batchwright.commands.push", ABOUT, EXAMPLES[0])
-    add_arguments(parser)
-    arguments = parser.parse_args()
-    run("push", lambda: main(arguments))

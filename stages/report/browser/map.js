@@ -6,6 +6,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 async function startMap() {
   const [clusters, list] = await Promise.all(["data-clusters", "data-batches"].map(unpack));
   if (!clusters.x.length) return;
+  let texts = null; // they may still be unpacked when the map is drawn
   const most = Math.max(...clusters.size);
   const ranked = [...clusters.hardness].sort((one, other) => one - other);
   const dots = clusters.x.map((x, at) => {
@@ -20,21 +21,20 @@ async function startMap() {
     const label = `Cluster ${clusters.cluster[at]} of ${list.domains[clusters.domain[at]]}, ${about(clusters, at)}`;
     const target = batch === undefined ? {} : { href: `#batch-${list.batch[batch]}` };
     const dot = draw("a", { ...target, tabindex: at ? "-1" : "0", "aria-label": label }, circle);
-    explain(dot, () => tellCluster(clusters, list, at));
+    explain(dot, () => tellCluster(clusters, list, texts, at));
     dot.addEventListener("keydown", event => step(event, clusters, dots, at));
     return dot;
   });
   document.getElementById("map").replaceChildren(...dots);
-  unpack("data-texts").then(texts => (tellCluster.texts = texts));
+  texts = await unpack("data-texts");
 }
 
 function about(clusters, at) {
   return `${clusters.size[at].toLocaleString("en")} pairs, hardness ${share(clusters.hardness[at])}`;
 }
 
-function tellCluster(clusters, list, at) {
+function tellCluster(clusters, list, texts, at) {
   const name = `Cluster ${clusters.cluster[at]}, ${list.domains[clusters.domain[at]]}: ${about(clusters, at)}.`;
-  const { texts } = tellCluster;
   const examples = texts ? clusters.pairs[at].map(pair => make("li", {}, texts.texts[texts.query[pair]])) : [];
   return [make("strong", {}, name), make("ul", {}, ...examples)];
 }

@@ -3,6 +3,7 @@ addEventListener("hashchange", openBatch);
 startList()
   .then(startMap)
   .then(openBatch)
+  .then(() => unpack("data-rows"))
   .catch(error => {
     told.textContent = `This browser cannot show the batches (${error.message}); a newer one can.`;
   });
