@@ -32,15 +32,16 @@ def write_shards(folder: Path, batches: int) -> Path:
 
 
 def push(hub: Hub, *arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
-    module = "batchwright.commands.push"
-    return run_python("-m", module, *map(str, arguments), cwd=Path.cwd(), **hub.environment | environment)
+    return run_python(
+        "-m", "batchwright", "push", *map(str, arguments), cwd=Path.cwd(), **hub.environment | environment
+    )
 
 
 def test_shards_arrive_whole_in_a_private_repository(hub: Hub, tmp_path: Path) -> None:
     folder = write_shards(tmp_path / "shards", 4)
     done = push(hub, folder, "me/batches")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"push: {folder} is at {hub.endpoint}/datasets/me/batches\n"
+    assert done.stdout == f"{folder} is at {hub.endpoint}/datasets/me/batches\n"
     arrived = hub.repositories["datasets/me/batches"]
     assert {".gitattributes": b"", **tree(folder)} == arrived
     assert hub.visibility == {"datasets/me/batches": "private"}
