@@ -1,5 +1,6 @@
 """Tables of costs."""
 
+import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,4 +51,5 @@ def _compare(rows: Sequence[Row], method: str, size: str) -> str:
 
 
 def _plain(cell: str) -> str:
-    return str(round(float(cell), 4) + 0.0) if "." in cell else cell  # + 0.0: no -0.0
+    number = re.fullmatch(r"-?\d+\.\d+", cell)  # words and differences may have a point too
+    return str(round(float(cell), 4) + 0.0) if number else cell  # + 0.0: no -0.0
