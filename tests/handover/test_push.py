@@ -82,7 +82,7 @@ def test_what_the_hub_refuses_is_one_line(
 ) -> None:
     done = push(hub, write_shards(tmp_path / "shards", 1), repository, **environment)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"push: error: '{repository}' on ")
+    assert done.stderr.startswith(f"batchwright push: error: '{repository}' on ")
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not hub.commits
