@@ -173,6 +173,8 @@ def test_a_shard_with_other_columns_is_refused(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"columns are \['text'\], expected"):
         ShardSet.open(folder).batch(0)
+    with pytest.raises(InputError, match=r"columns are \['text'\], expected"):
+        ShardSet.open(folder).domains()
 
 
 def test_a_failed_write_of_a_shard_leaves_no_file(tmp_path: Path) -> None:
