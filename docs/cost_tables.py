@@ -51,5 +51,5 @@ def _compare(rows: Sequence[Row], method: str, size: str) -> str:
 
 
 def _plain(cell: str) -> str:
-    number = re.fullmatch(r"-?\d+\.\d+", cell)  # words and differences may have a point too
+    number = re.fullmatch(r"-?\d+\.\d+(e[-+]?\d+)?", cell)  # words and differences may have a point too
     return str(round(float(cell), 4) + 0.0) if number else cell  # + 0.0: no -0.0
