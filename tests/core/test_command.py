@@ -74,7 +74,7 @@ def test_a_bug_keeps_its_traceback() -> None:
 STAGES = sorted(file.parent.name for file in (REPO / "stages").glob("*/__main__.py"))
 COMMANDS = [*(f"stages.{stage}" for stage in STAGES), "docs.parameters", "docs.picture", "docs.tables"]
 MEASUREMENTS = [
-    ".".join(file.relative_to(REPO).with_suffix("").parts)
+    ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__main__")
     for folder in ("benchmarks", "experiments")
     for file in sorted((REPO / folder).rglob("*.py"))
     if "__main__" in file.read_text()
