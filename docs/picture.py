@@ -8,18 +8,26 @@ from matplotlib.figure import Figure
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.command import command
-from batchwright.core.paths import RESULTS
 from batchwright.core.results import read_tsv
 from stages.report.charts import colour
 from stages.report.svg import STYLE, standalone
 
-CURVES = {"random": ("random batches", "static-random"), "contextual": ("Batchwright's batches", "static")}
-"""By packing policy: the label of its curve, and the run."""
+CURVES = Path("experiments/rivals/static-curves.tsv")
+SET, RANDOM = "medquad", "random"
+LINES = {
+    RANDOM: ("random batches", "random", "-"),
+    "b3": ("B3's batches", "random", "--"),
+    "ours": ("Batchwright's batches", "contextual", "-"),
+}
+"""By arm: the label of its curve, the kind of batches whose colour it has, and its dashes."""
 PICTURE = Path("docs/results.svg")
+
+Points = tuple[list[float], list[float]]
+"""Steps and nDCG@10."""
 
 
 def main() -> str:
-    """Write nDCG@10 on dev queries by training step, on both kinds of batches."""
+    """Write nDCG@10 by training step: random batches for twice as long, and other batches."""
     with mpl.rc_context(STYLE):
         figure = Figure((6.4, 3.2), layout="constrained")
         _draw(figure.add_subplot())
@@ -30,20 +38,26 @@ def main() -> str:
 
 
 def _draw(axes: Axes) -> None:
-    ends = {}
-    for policy, (label, run) in CURVES.items():
-        rows = read_tsv(RESULTS / "train" / f"{run}-dev.tsv", made_by="train")
-        steps, values = ([float(row[name]) for row in rows] for name in ("step", "ndcg@10"))
-        axes.plot(steps, values, color=colour(policy), linewidth=2, label=label)
-        ends[policy] = values[-1]
-    axes.axhline(ends["random"], color=colour("random"), linewidth=1, linestyle=":")
-    axes.set(xlabel="training step", ylabel="nDCG@10, dev queries", ylim=(0, None), xlim=(0, None))
+    rows = [row for row in read_tsv(CURVES, made_by="experiments.rivals.summary") if row["set"] == SET]
+    fewest, most = (choose(int(row["epochs"]) for row in rows) for choose in (min, max))
+    for arm, (label, kind, dashes) in LINES.items():
+        steps, ndcg = _points(rows, arm, fewest)
+        axes.plot(steps, ndcg, dashes, color=colour(kind), linewidth=2, label=label)
+    steps, ndcg = _points(rows, RANDOM, most)
+    axes.plot(steps, ndcg, ":", color=colour("random"), linewidth=2, label="random batches, twice as long")
+    axes.axhline(ndcg[-1], color=colour("random"), linewidth=1, linestyle=":")
+    axes.set(xlabel="training step", ylabel="nDCG@10, held-out queries", ylim=(0.35, None), xlim=(0, None))
     axes.legend(loc="lower right")
+
+
+def _points(rows: list[dict[str, str]], arm: str, epochs: int) -> Points:
+    own = [row for row in rows if (row["arm"], row["epochs"]) == (arm, str(epochs))]
+    return [float(row["step"]) for row in own], [float(row["ndcg"]) for row in own]
 
 
 if __name__ == "__main__":
     command(
         "docs.picture",
-        "Draws README's picture, docs/results.svg, from the default run.",
+        "Draws README's picture, docs/results.svg, from the runs of experiments.rivals.",
         "python -m docs.picture",
     )

@@ -6,7 +6,7 @@ from statistics import mean
 
 from docs.rows import Lines, Row, read_files
 from experiments.rivals.summary import BASELINE
-from stages.report.table import share
+from stages.report.table import NONE, share
 
 
 def rivals_table(files: Sequence[Path]) -> Lines:
@@ -26,21 +26,25 @@ def rivals_table(files: Sequence[Path]) -> Lines:
         ["", *sets, "mean"],
         ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
         ["random, twice the steps", *twice, _mean(twice)],
-        *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=lambda line: -float(line[-1] or -1)),
+        *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=_order),
     ]
 
 
+def _order(line: Sequence[str]) -> float:
+    return 1.0 if line[-1] == NONE else -float(line[-1])
+
+
 def _gain(row: Row | None) -> str:
-    return row["gain"] if row else ""
+    return row["gain"] if row else NONE
 
 
 def _longer(longer: Row | None, row: Row) -> str:
-    return _signed(float(longer["ndcg"]) - float(row["ndcg"])) if longer else ""
+    return _signed(float(longer["ndcg"]) - float(row["ndcg"])) if longer else NONE
 
 
 def _mean(gains: Sequence[str]) -> str:
     """The mean over sets, if there is a gain on each."""
-    return _signed(mean(float(gain.split()[0]) for gain in gains)) if all(gains) else ""
+    return NONE if NONE in gains else _signed(mean(float(gain.split()[0]) for gain in gains))
 
 
 def _signed(value: float) -> str:

@@ -10,7 +10,6 @@ from docs.mask_tables import masks_table
 from docs.quality_tables import gains_table, quality_table, results_table, runs_table, tokens_table
 from docs.rival_tables import rivals_table
 from docs.rows import Lines
-from docs.schedule import schedule_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,7 +24,6 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "masks": masks_table,
     "rivals": rivals_table,
     "scores": scores_table,
-    "schedule": schedule_table,
 }
 _TABLE = re.compile(rf"<!-- ({'|'.join(KINDS)}): (.*) -->\n(?:\|.*\n)*")
 

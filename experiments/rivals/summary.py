@@ -3,7 +3,7 @@
 ``python -m experiments.rivals.summary FOLDER`` prints and writes ``FOLDER.tsv``, one row per set, kind, number of
 epochs and arm. ``gain`` is the difference in nDCG@10 to random batches for the same steps; ``over_twice`` that to
 random batches for twice the steps, if there are any; each with its standard error. ``reached`` is the share of the
-steps after which the mean curve is where random batches end.
+steps after which the mean curve is where random batches end. ``FOLDER-curves.tsv`` gets the mean curves.
 """
 
 from pathlib import Path
@@ -46,6 +46,9 @@ def main(folder: str) -> str:
         print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     file = Path(f"{folder.rstrip('/')}.tsv")
     write_tsv(file, rows)
+    write_tsv(
+        file.with_stem(f"{file.stem}-curves"), [row for setting in settings for row in mean_curves(runs, setting)]
+    )
     return f"{len(runs.costs)} runs, {file}"
 
 
@@ -59,6 +62,18 @@ def summarise(runs: Runs, setting: Setting) -> list[Row]:
         row |= {"ndcg": round(_mean(seeds), 4), "gain": _gain(seeds, arms.get(BASELINE))}
         row |= {"over_twice": _gain(seeds, twice), "reached": round(_reached(runs, setting, arm, arms), 2)}
         rows.append(row | _costs(runs, setting, arm))
+    return rows
+
+
+def mean_curves(runs: Runs, setting: Setting) -> list[Row]:
+    """One row per arm and point: nDCG@10 after ``step`` steps, the mean over seeds."""
+    rows: list[Row] = []
+    for arm, seeds in _arms(runs, setting).items():
+        steps, ndcg = _curve(runs, setting, arm, seeds)
+        points = zip(steps.tolist(), ndcg.tolist(), strict=True)
+        rows += [
+            {**setting._asdict(), "arm": arm, "step": int(step), "ndcg": round(value, 4)} for step, value in points
+        ]
     return rows
 
 
@@ -87,18 +102,17 @@ def _gain(seeds: Scores, others: Scores | None) -> str:
 def _reached(runs: Runs, setting: Setting, arm: str, arms: dict[str, Scores]) -> float:
     if BASELINE not in arms:
         return float("nan")
-    curves = [runs.curve(_run(setting, arm, seed)) for seed in arms[arm]]
-    steps, ndcg = curves[0][0], np.mean([curve[1] for curve in curves], axis=0)
-    ends = [runs.curve(_run(setting, BASELINE, seed))[1][-1] for seed in arms[BASELINE]]
-    return share_to_reach(steps, ndcg, float(np.mean(ends)))
+    return share_to_reach(*_curve(runs, setting, arm, arms[arm]), _mean(arms[BASELINE]))
+
+
+def _curve(runs: Runs, setting: Setting, arm: str, seeds: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Steps, and the mean of nDCG@10 over seeds."""
+    curves = [runs.curve(Run(setting.set, arm, setting.kind, setting.epochs, seed)) for seed in seeds]
+    return curves[0][0], np.mean([curve[1] for curve in curves], axis=0)
 
 
 def _setting(row: Row) -> Setting:
     return Setting(str(row["set"]), str(row["kind"]), int(row["epochs"]))
-
-
-def _run(setting: Setting, arm: str, seed: int) -> Run:
-    return Run(setting.set, arm, setting.kind, setting.epochs, seed)
 
 
 def _mean(seeds: Scores) -> float:

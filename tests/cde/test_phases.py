@@ -10,6 +10,7 @@ import yaml
 
 from batchwright.formats.models import model_hash
 from batchwright.retrievers.common.info import ModelInfo
+from batchwright.training.batches import BatchReader, TrainBatch
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
 from stages.ingest import stage as ingest
@@ -17,7 +18,6 @@ from stages.pack import stage as pack
 from stages.train import stage as train
 from tests.helpers import PARAMS, REPO, plant_vectors, topic_pairs
 from tests.train.toys import COMMON, write_toy_model
-from trainers.common.batches import BatchReader, TrainBatch
 
 
 def documented() -> dict[str, Any]:
