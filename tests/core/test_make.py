@@ -17,14 +17,15 @@ TARGETS = re.findall(r"^([a-z-]+):.*## ", (REPO / "Makefile").read_text(), re.MU
 def folder(tmp_path: Path) -> Path:
     """A project whose tools are installed and always succeed."""
     shutil.copy(REPO / "Makefile", tmp_path)
-    (tmp_path / "requirements.lock").touch()
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
     for tool in ("dvc", "mypy", "pytest", "python", "ruff", "uv"):
         (tools / tool).write_text("#!/bin/sh\necho a==1\n")
         (tools / tool).chmod(0o755)
     (tools / ".installed").touch()
-    os.utime(tmp_path / "requirements.lock", (0, 0))
+    for source in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / source).touch()
+        os.utime(tmp_path / source, (0, 0))
     return tmp_path
 
 
