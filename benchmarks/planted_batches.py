@@ -21,6 +21,7 @@ from batchwright.formats.shards import (
     shard_name,
     write_shard,
 )
+from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 
 WIDTH = 16
@@ -53,7 +54,7 @@ def plant_batches(
         for number in range(batches):
             name, start = domains[number % len(domains)], number // len(domains) * size
             made.append(_batch([rows[name][row] for row in order[name][start : start + size]]))
-    _write(data / "shards/contextual", made, epochs)
+    write_batches(data / "shards/contextual", made, epochs)
 
 
 def _pairs(domain: str, count: int, clusters: int, words: int, rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -83,14 +84,17 @@ def _batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(own, schema=SHARD_SCHEMA)
 
 
-def _write(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int) -> None:
+def write_batches(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int, shards: int = 1) -> None:
+    """Write batches of one size, evenly to ``epochs`` and ``shards``, and a manifest without measures."""
     folder.mkdir(parents=True, exist_ok=True)
-    each, size = len(batches) // epochs, len(batches[0])
+    each, size, most = len(batches) // epochs, len(batches[0]), -(-len(batches) // shards)
+    parts = [batches[start : start + most] for start in range(0, len(batches), most)]
     summaries = [
         EpochSummary(first_batch=epoch * each, batches=each, left_over={}, repeated=0, met_before=0.0, **_MEASURES)
         for epoch in range(epochs)
     ]
     Manifest(
+        format=1 if batches[0].schema == SCHEMAS[1] else 2,
         policy="contextual",
         batch_size=size,
         rows=len(batches) * size,
@@ -99,5 +103,5 @@ def _write(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int) -> None
         parameters={},
         models={},
         epochs=summaries,
-        shards=[write_shard(folder / shard_name(0, 1), batches)],
+        shards=[write_shard(folder / shard_name(number, len(parts)), part) for number, part in enumerate(parts)],
     ).write(folder)

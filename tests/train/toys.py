@@ -14,19 +14,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from batchwright.core.fingerprint import content_id
-from batchwright.formats.shards import (
-    REASONS,
-    SHARD_SCHEMA,
-    EpochSummary,
-    Manifest,
-    pack_mask,
-    pack_reasons,
-    shard_name,
-    write_shard,
-)
-from batchwright.formats.shards.shard_set import SCHEMAS
+from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.info import FILE, variant_of
+from benchmarks.planted_batches import write_batches
 from trainers.common.params import Common
 from trainers.common.train_job import DevMeasure, TrainJob, plan_job
 from trainers.variants import load_variant
@@ -109,37 +100,7 @@ def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | Non
 def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int = 1) -> Path:
     """Write two shards, or one if there is only one batch, and their manifest."""
     folder.mkdir(parents=True)
-    size = len(batches[0])
-    half = (len(batches) + 1) // 2
-    parts = [part for part in (batches[:half], batches[half:]) if part]
-    shards = [write_shard(folder / shard_name(index, len(parts)), part) for index, part in enumerate(parts)]
-    per_epoch = len(batches) // epochs
-    summaries = [
-        EpochSummary(
-            first_batch=epoch * per_epoch,
-            batches=per_epoch,
-            left_over={},
-            repeated=0,
-            met_before=0.0,
-            hardness=0.0,
-            unmasked_hardness=0.0,
-            masked_share=0.0,
-            masked_by={},
-        )
-        for epoch in range(epochs)
-    ]
-    Manifest(
-        format=1 if batches[0].schema == SCHEMAS[1] else 2,
-        policy="contextual",
-        batch_size=size,
-        rows=len(batches) * size,
-        batches=len(batches),
-        seed=0,
-        parameters={},
-        models={},
-        epochs=summaries,
-        shards=shards,
-    ).write(folder)
+    write_batches(folder, batches, epochs, shards=2)
     return folder
 
 
