@@ -6,21 +6,17 @@ from pathlib import Path
 
 from batchwright.core.command import command
 from docs.cost_tables import batches_table, rows_table, scores_table
+from docs.gains_table import gains_table
 from docs.mask_tables import masks_table
-from docs.quality_tables import gains_table, quality_table, results_table, runs_table, tokens_table
 from docs.rival_tables import rivals_table
 from docs.rows import Lines
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
-    "results": results_table,
     "gains": gains_table,
     "batches": batches_table,
-    "quality": quality_table,
-    "runs": runs_table,
     "rows": rows_table,
-    "tokens": tokens_table,
     "masks": masks_table,
     "rivals": rivals_table,
     "scores": scores_table,

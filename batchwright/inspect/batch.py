@@ -88,7 +88,7 @@ def view_batch(shards: ShardSet, project: Project, number: int, focus: int | Non
     return BatchView(
         shards=str(shards.folder),
         batch=number,
-        epoch=epoch_of(shards, number),
+        epoch=shards.manifest.epoch_of(number),
         domain=batch["domain"][0].as_py(),
         size=batch.num_rows,
         clusters=len(set(batch["cluster"].to_pylist())),
@@ -101,12 +101,6 @@ def view_batch(shards: ShardSet, project: Project, number: int, focus: int | Non
         hardest=hardest,
         missing=evidence.missing,
     )
-
-
-def epoch_of(shards: ShardSet, number: int) -> int:
-    """Return the epoch that a batch belongs to."""
-    firsts = [epoch.first_batch for epoch in shards.manifest.epochs]
-    return int(np.searchsorted(firsts, number, side="right")) - 1
 
 
 def mean_hardness(hardness: NDArray[np.float32], masked_share: NDArray[np.float32]) -> float:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.formats.shards import REASONS, ShardSet
-from batchwright.inspect.batch import epoch_of
 from batchwright.inspect.measures import Measured, by_domain, means, measure
 from batchwright.inspect.meetings import NOWHERE, Numbers, share_met
 
@@ -142,5 +141,5 @@ def _epochs(shards: ShardSet, rows: list[NDArray[np.int64]], pairs: int) -> list
     """Return the number of each pair's batch in each epoch."""
     found = [np.full(pairs, NOWHERE) for _ in shards.manifest.epochs]
     for number, own in enumerate(rows):
-        found[epoch_of(shards, number)][own] = number
+        found[shards.manifest.epoch_of(number)][own] = number
     return found

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchwright.formats.shards import REASONS, ShardSet
-from batchwright.inspect.batch import epoch_of, mean_hardness
+from batchwright.inspect.batch import mean_hardness
 from batchwright.inspect.meetings import met_before
 
 SHOWN = 10
@@ -53,7 +53,7 @@ def measure(shards: ShardSet) -> list[Measured]:
     """Measure every batch."""
     read = list(shards.columns("domain", "hardness", "masked_share", "reasons"))
     domains = [batch["domain"][0].as_py() for batch in read]
-    epochs = [epoch_of(shards, number) for number in range(len(read))]
+    epochs = [shards.manifest.epoch_of(number) for number in range(len(read))]
     hardness = [_hardness(batch) for batch in read]
     usual = defaultdict(list)
     for number, value in enumerate(hardness):

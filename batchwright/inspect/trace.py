@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
-from batchwright.inspect.batch import BatchView, epoch_of, view_batch
+from batchwright.inspect.batch import BatchView, view_batch
 from batchwright.inspect.find import find_pairs, has_words
 from batchwright.inspect.project import Project
 
@@ -107,7 +107,7 @@ def _places(shards: ShardSet, ids: Sequence[str]) -> dict[str, list[Place]]:
     size, found = shards.manifest.batch_size, defaultdict(list)
     for at in pc.indices_nonzero(pc.is_in(packed, value_set=_strings(ids))).to_pylist():
         batch, row = divmod(at, size)
-        found[packed[at].as_py()].append(Place(epoch=epoch_of(shards, batch), batch=batch, row=row))
+        found[packed[at].as_py()].append(Place(epoch=shards.manifest.epoch_of(batch), batch=batch, row=row))
     return found
 
 

@@ -7,7 +7,6 @@ from torch.utils.data import Dataset
 from batchwright.formats.prefixes import Prefixes
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
-from batchwright.training.epochs import batches_of_epoch
 
 
 class ShardBatches(Dataset[TrainBatch]):
@@ -29,7 +28,7 @@ class ShardBatches(Dataset[TrainBatch]):
         prefixes: Prefixes | None = None,
     ) -> None:
         chosen = range(len(shards.manifest.epochs)) if epochs is None else epochs
-        self._numbers = [number for epoch in chosen for number in batches_of_epoch(shards.manifest, epoch)]
+        self._numbers = [number for epoch in chosen for number in shards.manifest.batches_of(epoch)]
         self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives)
 
     def __len__(self) -> int:

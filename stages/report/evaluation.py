@@ -74,8 +74,8 @@ def evaluation_files(runs: Iterable[str]) -> list[Path]:
     return [BASELINES, *(RESULTS / "evaluate" / f"{run}.json" for run in runs)]
 
 
-def read_evaluation(files: Iterable[Path], *, need_tables: bool = True) -> Evaluation:
-    """Merge JSON files in this order, each with its TSV file, which may be missing unless ``need_tables`` is set.
+def read_evaluation(files: Iterable[Path]) -> Evaluation:
+    """Merge JSON files in this order, each with its TSV file.
 
     Raises:
         InputError: a file is missing or malformed, or it contradicts an earlier one.
@@ -86,9 +86,7 @@ def read_evaluation(files: Iterable[Path], *, need_tables: bool = True) -> Evalu
         overall = read_record(dict[str, dict[str, Scores]], file, made_by)
         if not any(overall.values()):
             raise InputError(f"{file}: no scores; run the stage '{made_by}' again")
-        table = file.with_suffix(".tsv")
-        rows = read_rows(DomainScores, table, made_by) if need_tables or table.is_file() else []
-        _merge(merged, file, overall, rows)
+        _merge(merged, file, overall, read_rows(DomainScores, file.with_suffix(".tsv"), made_by))
     return merged
 
 

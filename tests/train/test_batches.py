@@ -13,7 +13,7 @@ from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
-from trainers.common.epochs import epoch_of, planned_batches
+from trainers.common.epochs import planned_batches
 from trainers.common.params import Common
 
 PREFIXES = Prefixes(default=Prefix(query="query: ", document="document: "), domains={"other": Prefix(query="o: ")})
@@ -106,7 +106,7 @@ def test_steps_follow_epochs_and_limit(tmp_path: Path) -> None:
     assert planned_batches(shards, common(epochs=2)) == range(6)
     assert planned_batches(shards, common(epochs=2, steps=5)) == range(5)
     assert planned_batches(shards, common(skip_epochs=1, steps=2)) == range(3, 5)
-    assert [epoch_of(shards.manifest, step) for step in range(6)] == [1, 1, 1, 2, 2, 2]
+    assert [shards.manifest.epoch_of(step) for step in range(6)] == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_run_can_take_the_batches_of_some_domains(tmp_path: Path) -> None:

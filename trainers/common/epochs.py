@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from batchwright.core.errors import InputError
-from batchwright.formats.shards import Manifest, ShardSet
+from batchwright.formats.shards import ShardSet
 from trainers.common.params import Common
 
 
@@ -49,8 +49,3 @@ def _of_domains(shards: ShardSet, batches: range, domains: Sequence[str] | None)
 
 def _listed(domains: Iterable[str]) -> str:
     return ", ".join(f"'{domain}'" for domain in sorted(domains))
-
-
-def epoch_of(manifest: Manifest, batch: int) -> int:
-    """The epoch, counted from 1, that a batch belongs to."""
-    return sum(epoch.first_batch <= batch for epoch in manifest.epochs)

@@ -15,7 +15,7 @@ from batchwright.training.losses import Outcome
 from trainers.common.checkpoint import Row
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
-from trainers.common.epochs import epoch_of, planned_batches
+from trainers.common.epochs import planned_batches
 from trainers.common.recorder import recording
 from trainers.common.step_loop import checkpoint_file, run_steps
 from trainers.common.train_job import TrainJob
@@ -52,7 +52,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
     def backward(step: int) -> Row:
         outcome = learner.backward(reader.read(batches[step], own_rows()))
-        epoch = epoch_of(shards.manifest, batches[step])
+        epoch = shards.manifest.epoch_of(batches[step]) + 1
         loss, accuracy, measures = outcome
         return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
 

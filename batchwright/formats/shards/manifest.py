@@ -62,6 +62,24 @@ class Manifest(Params):
     epochs: list[EpochSummary]
     shards: list[Shard]
 
+    def batches_of(self, epoch: int) -> range:
+        """Return the numbers of an epoch's batches; epochs count from 0.
+
+        Raises:
+            InputError: there is no such epoch.
+        """
+        if not 0 <= epoch < len(self.epochs):
+            raise InputError(
+                f"epoch {epoch} of the shards was asked for, but they hold epochs 0 to {len(self.epochs) - 1}; "
+                "train for fewer epochs, or raise pack.epochs and run the stage 'pack' again"
+            )
+        found = self.epochs[epoch]
+        return range(found.first_batch, found.first_batch + found.batches)
+
+    def epoch_of(self, batch: int) -> int:
+        """Return the epoch, counted from 0, that a batch belongs to."""
+        return sum(epoch.first_batch <= batch for epoch in self.epochs) - 1
+
     def write(self, folder: Path) -> None:
         """Write ``manifest.json`` into ``folder``."""
         write_json(folder / FILE, self.model_dump())

@@ -11,7 +11,6 @@ from torch import distributed
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
-from batchwright.training.epochs import batches_of_epoch
 
 
 def training_arguments(shards: ShardSet, skip_epochs: int = 0) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def training_arguments(shards: ShardSet, skip_epochs: int = 0) -> dict[str, Any]
 
     Epochs before ``skip_epochs`` are left out.
     """
-    batches_of_epoch(shards.manifest, skip_epochs)
+    shards.manifest.batches_of(skip_epochs)  # refuses an epoch that was not packed
     return {
         "batch_sampler": partial(ShardBatchSampler, shards, skip_epochs),
         "num_train_epochs": len(shards.manifest.epochs) - skip_epochs,
@@ -54,12 +53,12 @@ class ShardBatchSampler(DefaultBatchSampler):
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the rows of each batch of the epoch that ``set_epoch`` set last."""
-        for number in batches_of_epoch(self._manifest, self._skipped + self.epoch):
+        for number in self._manifest.batches_of(self._skipped + self.epoch):
             yield list(range(number * self.batch_size, (number + 1) * self.batch_size))
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
-        return len(batches_of_epoch(self._manifest, self._skipped))
+        return len(self._manifest.batches_of(self._skipped))
 
     def _check(self, rows: int) -> None:
         manifest = self._manifest
