@@ -13,8 +13,8 @@ def describe(training: Training, batches: Sequence[Batch]) -> dict[str, float]:
     """Means over the batches of the second half of training, when schedules are at their hardest.
 
     ``hardness`` is the mean surrogate score of negatives that are no known positives or duplicates, ``above_own`` the
-    share of these that score higher than the query's own document, and ``masked`` the share of all negatives that the
-    default filter masks.
+    share of these that score higher than the query's own document, and ``masked`` the share of all negatives that a
+    margin of .05 would mask: a measure of doubt, not what the arms mask.
     """
     rules = known(training), margin(training)
     found = []
