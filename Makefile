@@ -17,11 +17,11 @@ repro: $(BIN)/.installed  ## from raw files to evaluated models; only what chang
 test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
 	ruff format --check --quiet . && ruff check --quiet .
 	mypy
-	pytest -n 2 -m "not slow"
+	pytest -n 2 --dist loadscope -m "not slow"
 	@echo "Style, types and tests are fine. Next: make test-all runs the slow tests, too"
 
 test-all: $(BIN)/.installed  ## all tests
-	pytest -n 2
+	pytest -n 2 --dist loadscope
 	@echo "All tests pass"
 
 format: $(BIN)/.installed  ## put the code into its style
