@@ -11,6 +11,7 @@ from torch import Tensor
 
 from batchwright.training.losses import compare
 from experiments.rivals.library import TEMPERATURE, guided_loss, no_duplicates, ranking_loss
+from experiments.rivals.limit import all_documents, all_documents_loss
 from experiments.rivals.masks import RULES, Rule
 from experiments.rivals.mining import mined
 from experiments.rivals.orders import ORDERS
@@ -52,6 +53,7 @@ ARMS: dict[str, Arm] = {
     "ours, margin": ordered(ORDERS["ours"], "margin"),
     "ours, no masks": ordered(ORDERS["ours"], "nothing"),
     "random, margin": ordered(ORDERS["random"], "margin"),
+    "all documents": Arm(batches=all_documents, loss=all_documents_loss),
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
     "library, mined": Arm(batches=mined, loss=ranking_loss),

@@ -24,12 +24,18 @@ def nothing(_: Training) -> Mask:
 
 def known(training: Training) -> Mask:
     """Mask known positives and duplicates, without a score."""
-    return _known(training)
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        found = known_cells(training, rows, rows)
+        np.fill_diagonal(found, False)
+        return found
+
+    return mask
 
 
 def margin(training: Training) -> Mask:
     """Mask known positives, duplicates, and documents that the surrogate scores within a margin of the query's own."""
-    certain = _known(training)
+    certain = known(training)
 
     def mask(rows: Rows) -> NDArray[np.bool_]:
         scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
@@ -43,18 +49,21 @@ def margin(training: Training) -> Mask:
 RULES: dict[str, Rule] = {"nothing": nothing, "known": known, "margin": margin}
 
 
+def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool_]:
+    """Which documents of ``others`` ``(n,)`` are known to answer the queries of ``rows`` ``(B,)``, as ``(B, n)``.
+
+    They are if any pair joins a duplicate of the query with a duplicate of the document.
+    """
+    queries, documents, width, edges = _classes(training)
+    cells = queries[rows][:, None] * width + documents[others]
+    found: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
+    return found
+
+
 @lru_cache(maxsize=4)
-def _known(training: Training) -> Mask:
-    """A document is known if any pair joins a duplicate of the query with a duplicate of the document."""
+def _classes(training: Training) -> tuple[Rows, Rows, int, Rows]:
+    """Classes of duplicates on both sides, the number of classes of documents, and all pairs of classes, sorted."""
     queries = duplicate_classes(training.queries, NEAR_DUPLICATES).astype(np.int64)
-    documents = duplicate_classes(training.documents, NEAR_DUPLICATES)
+    documents = duplicate_classes(training.documents, NEAR_DUPLICATES).astype(np.int64)
     width = int(documents.max()) + 1
-    edges = np.unique(queries * width + documents)
-
-    def mask(rows: Rows) -> NDArray[np.bool_]:
-        cells = queries[rows][:, None] * width + documents[rows]
-        found: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
-        np.fill_diagonal(found, False)
-        return found
-
-    return mask
+    return queries, documents, width, np.unique(queries * width + documents)

@@ -1,5 +1,6 @@
 """The comparison with rivals: what is held out, what batches are made of, how differences are judged."""
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -128,6 +129,29 @@ def test_losses_agree_where_they_should(name: str, training: Training) -> None:
     expected = torch.nn.functional.cross_entropy(queries @ documents.T / 0.05, torch.arange(BATCH))
     found = ARMS[name].loss(training)(queries, documents, np.arange(BATCH))
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_all_documents_are_negatives_but_for_those_known_to_answer(training: Training) -> None:
+    doubled = replace(training, documents=[f"document of topic {row // 2}" for row in range(len(training))])
+    arm = ARMS["all documents"]
+    batch = next(arm.batches(doubled, 1, 0))
+    assert len({doubled.documents[row] for row in batch.negatives}) == len(batch.negatives) == len(doubled) // 2
+    rng = torch.Generator().manual_seed(0)
+    queries, documents = (
+        torch.nn.functional.normalize(torch.randn(count, 8, generator=rng), dim=1)
+        for count in (BATCH, BATCH + len(batch.negatives))
+    )
+    expected = []
+    for place, row in enumerate(batch.rows):
+        wrong = [
+            queries[place] @ documents[BATCH + other]
+            for other, negative in enumerate(batch.negatives)
+            if doubled.documents[negative] != doubled.documents[row]
+        ]
+        own = queries[place] @ documents[place]
+        expected.append(torch.logsumexp(torch.stack([own, *wrong]) / 0.05, 0) - own / 0.05)
+    found = arm.loss(doubled)(queries, documents, batch.rows)
+    assert found.item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
 def test_mined_negatives_are_no_positives(training: Training) -> None:
