@@ -52,7 +52,7 @@ def described(about: str, *examples: str) -> dict[str, Any]:
 
 def keep_quiet() -> None:
     """Silence third-party warnings and progress bars; call it before importing those libraries."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # unset, it warns of processes that fork
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
