@@ -10,6 +10,7 @@ from experiments.rivals.streams import Order
 ORDERS: dict[str, Order] = {
     "random": partial(ours, [0.0]),
     "ours": partial(ours, [0.0, 1.0]),
+    "ours, one clustering": partial(ours, [0.0, 1.0], clusterings=1),
     "ours from the start": partial(ours, [1.0]),
     "ours from a quarter on": partial(ours, [0.0, 1.0, 1.0, 1.0]),
     "ours, half of a batch": partial(ours, [0.0, 0.5]),

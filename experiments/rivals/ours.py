@@ -16,10 +16,15 @@ from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 
 
-def ours(shares: list[float], training: Training, epochs: int, seed: int) -> Iterator[Rows]:
-    """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random."""
+def ours(
+    shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
+) -> Iterator[Rows]:
+    """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random.
+
+    Each hard epoch has a clustering of its own, or they take turns with so many ``clusterings``.
+    """
     schedule = stretch(shares, epochs)
-    hard = max(1, sum(share > 0 for share in schedule))
+    hard = clusterings or max(1, sum(share > 0 for share in schedule))
     by_domain = training.by_domain()
     clusters = {
         name: [_clusters(training, rows, seed + draw, any(schedule)) for draw in range(hard)]
