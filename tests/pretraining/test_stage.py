@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
+from stages.pretrain.stage import main
 from tests.helpers import run_stage, topic_pairs, write_pairs
 from tests.pretraining.toys import PARAMS
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_shards
@@ -65,12 +67,11 @@ def test_pretraining_then_finetuning_with_the_hinge_loss(folder: Path) -> None:
         ({"held_out": 1e-9}, "no text is left for validation"),
     ],
 )
-def test_bad_input_is_a_one_line_error(folder: Path, change: dict[str, Any], message: str) -> None:
+def test_bad_input_is_refused_before_anything_is_written(folder: Path, change: dict[str, Any], message: str) -> None:
     write_params(folder, PARAMS | change)
-    done = run_stage("pretrain", "seed_encoder", cwd=folder)
-    assert done.returncode == 1
-    assert message in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    with pytest.raises(InputError) as refused:
+        main("seed_encoder")
+    assert message in str(refused.value)
     assert not (folder / "models").exists()
 
 
@@ -85,8 +86,8 @@ def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path) ->
     words = (folder / "models/start/seed_encoder/tokenizer.json").read_text()
     assert '"book"' in words and '"sentence"' in words
     write_params(folder, PARAMS | {"texts": [source | {"pth": "book.jsonl"}]})
-    done = run_stage("pretrain", "seed_encoder", cwd=folder)
-    assert "unknown parameter 'pretrain.seed_encoder.texts.0.pth'; did you mean 'path'?" in done.stderr
+    with pytest.raises(InputError, match=r"'pretrain.seed_encoder.texts.0.pth'; did you mean 'path'\?"):
+        main("seed_encoder")
 
 
 def test_an_empty_corpus_is_refused(folder: Path) -> None:
