@@ -1,7 +1,7 @@
 """The arms: how each makes batches, what it masks, and its loss."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from experiments.rivals.limit import all_documents, all_documents_loss
 from experiments.rivals.masks import RULES, Rule
 from experiments.rivals.mining import mined
 from experiments.rivals.orders import ORDERS
+from experiments.rivals.ours import reclustered
 from experiments.rivals.pairs import Training
 from experiments.rivals.streams import Order
 from experiments.rivals.training import Batch, Loss, pairs_only
@@ -22,10 +23,11 @@ from experiments.rivals.training import Batch, Loss, pairs_only
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """``batches`` takes the pairs, the number of epochs and a seed."""
+    """``batches`` takes the pairs, the number of epochs and a seed; ``watches`` if it asks for ``Training.current``."""
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
+    watches: bool = False
 
 
 def masked_loss(rule: Rule, training: Training) -> Loss:
@@ -53,6 +55,7 @@ ARMS: dict[str, Arm] = {
     "ours, margin": ordered(ORDERS["ours"], "margin"),
     "ours, no masks": ordered(ORDERS["ours"], "nothing"),
     "random, margin": ordered(ORDERS["random"], "margin"),
+    "ours, own vectors": replace(ordered(reclustered, "known"), watches=True),
     "all documents": Arm(batches=all_documents, loss=all_documents_loss),
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),

@@ -35,6 +35,15 @@ def ours(
         yield by_domain[batch.domain][batch.rows]
 
 
+def reclustered(training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+    """Our schedule, but each hard epoch is clustered by the vectors of the model in training."""
+    hard = epochs // 2
+    yield from ours([0.0], training, epochs - hard, seed)
+    for epoch in range(hard):
+        vectors = training.current() if training.current else training.vectors
+        yield from ours([1.0], replace(training, vectors=vectors), 1, seed + epoch)
+
+
 def after_random(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
     """Our random batches for the first half of the epochs, then another order."""
     first = ours([0.0], training, epochs, seed)

@@ -1,6 +1,6 @@
 """Sets of pairs as the rivals see them: training pairs with surrogate vectors, and held-out queries."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,16 @@ from experiments.rivals.surrogate import surrogate_vectors
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Training:
-    """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each."""
+    """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
+
+    ``vectors`` are the surrogate's; ``current`` returns those of the model in training as it is when it is called.
+    """
 
     queries: list[str]
     documents: list[str]
     domains: NDArray[np.str_]
     vectors: PairVectors
+    current: Callable[[], PairVectors] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)

@@ -1,7 +1,7 @@
 """The training that all rivals share: only batches, masks and loss differ."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,15 +45,19 @@ def train(
     model: nn.Module,
     kind: Kind,
     places: tuple[NDArray[np.int64], NDArray[np.int64]],
-    batches: Sequence[Batch],
+    batches: Iterable[Batch],
+    count: int,
     loss: Loss,
     score: Callable[[nn.Module], NDArray[np.float32]],
 ) -> Curve:
-    """Train on ``batches``; ``places`` are each pair's query and document among the texts that the model reads."""
+    """Train on ``count`` batches, each made when it is due.
+
+    ``places`` are each pair's query and document among the texts that the model reads.
+    """
     common = {name: BASE["train"]["common"][name] for name in ("warmup_ratio", "weight_decay", "max_grad_norm")}
     params = Optimisation(learning_rate=RATES[kind], **common)
-    optimiser, schedule = build_optimiser(model, params, len(batches))
-    points = point_steps(len(batches))
+    optimiser, schedule = build_optimiser(model, params, count)
+    points = point_steps(count)
     scores, losses, since, seconds = [], [], [], 0.0
     for step, batch in enumerate(batches, start=1):
         started = time.perf_counter()

@@ -154,6 +154,25 @@ def test_all_documents_are_negatives_but_for_those_known_to_answer(training: Tra
     assert found.item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
+def test_hard_epochs_can_follow_the_model_in_training(training: Training) -> None:
+    """Asked for its vectors when an epoch begins, a model that mixes topics gives batches that mix them."""
+    asked = []
+
+    def current() -> PairVectors:
+        asked.append(len(asked))
+        return replace(training.vectors, rows=np.roll(training.vectors.rows, 7 * len(asked), axis=1))
+
+    half = steps(training, 2)
+    batches = ARMS["ours, own vectors"].batches(replace(training, current=current), 4, 0)
+    first = [batch.rows for batch in islice(batches, half)]
+    assert not asked
+    second = [batch.rows for batch in batches]
+    assert asked == [0, 1]
+    assert len(first) == len(second) == half
+    topics_of = [[len(np.unique(rows % 20)) for rows in part] for part in (first, second)]
+    assert np.mean(topics_of[1]) < np.mean(topics_of[0])
+
+
 def test_mined_negatives_are_no_positives(training: Training) -> None:
     for batch in islice(ARMS["library, mined"].batches(training, 1, 0), 3):
         assert len(batch.negatives) == len(batch.rows) == BATCH

@@ -16,8 +16,8 @@ from trainers.pretraining.masking import mask_tokens
 from trainers.pretraining.model import Sequences
 from trainers.pretraining.tokens import Cut, batch_numbers, join_texts, part_texts, read_stream
 
-VALIDATED = 256
-DIAGNOSED = 128
+VALIDATED = 128
+DIAGNOSED = 64
 
 
 class Masked(NamedTuple):
