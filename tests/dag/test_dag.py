@@ -14,6 +14,7 @@ PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
 EXAMPLES = {
     "mine": {"mined-1": {"model": "models/biencoder", "count": 4, "depth": 50}},
     "index": {"xtr": {"run": "xtr", "kind": "exact"}},
+    "tokens": ["xtr"],
 }
 """Stages that the default run leaves out are checked, too."""
 _GIVEN = yaml.safe_load((ROOT / "params.yaml").read_text())

@@ -12,14 +12,20 @@ from batchwright.training.shard_batches import ShardBatches
 from tests.training.toys import BATCHES, SIZE, write_shards
 
 
-@pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
-    ("epochs", "numbers"), [(None, range(8)), ([1], range(4, 8)), ([1, 0], [*range(4, 8), *range(4)])]
+    ("epochs", "numbers", "workers"),
+    [
+        (None, range(8), 0),
+        ([1], range(4, 8), 0),
+        ([1, 0], [*range(4, 8), *range(4)], 0),
+        ([1, 0], [*range(4, 8), *range(4)], 2),
+    ],
 )
-def test_a_loader_yields_the_batches_of_the_epochs_in_order(tmp_path: Path, workers: int, epochs, numbers) -> None:
+def test_a_loader_yields_the_batches_of_the_epochs_in_order(tmp_path: Path, epochs, numbers, workers: int) -> None:
     shards = write_shards(tmp_path / "shards")
     dataset = ShardBatches(shards, epochs, hard_negatives=2)
-    loaded = list(DataLoader(dataset, batch_size=None, num_workers=workers))
+    start = "spawn" if workers else None  # a fork may hang among the threads that other tests have left behind
+    loaded = list(DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=start))
     assert len(dataset) == len(loaded)
     assert [batch.index for batch in loaded] == list(numbers)
     for batch in loaded:
