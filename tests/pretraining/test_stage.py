@@ -86,7 +86,9 @@ def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path) ->
     words = (folder / "models/start/seed_encoder/tokenizer.json").read_text()
     assert '"book"' in words and '"sentence"' in words
     write_params(folder, PARAMS | {"texts": [source | {"pth": "book.jsonl"}]})
-    with pytest.raises(InputError, match=r"'pretrain.seed_encoder.texts.0.pth'; did you mean 'path'\?"):
+    with pytest.raises(
+        InputError, match=r"unknown parameter 'pretrain.seed_encoder.texts.0.pth'; did you mean 'path'\?"
+    ):
         main("seed_encoder")
 
 
@@ -95,3 +97,5 @@ def test_an_empty_corpus_is_refused(folder: Path) -> None:
     done = run_stage("pretrain", "seed_encoder", cwd=folder)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1].endswith("no pairs here; run the stage 'ingest' first")
+    assert "Traceback" not in done.stderr
+    assert not (folder / "models").exists()

@@ -101,7 +101,7 @@ class Recorder(MaskedMultipleNegativesRankingLoss):
         ({}, range(8)),
         ({"dataloader_drop_last": True, "seed": 5}, range(8)),
         # Its worker is forked, which may hang in a process in which many tests have left threads behind.
-        pytest.param({"dataloader_num_workers": 1}, range(8), marks=pytest.mark.slow),
+        pytest.param({"dataloader_drop_last": True, "dataloader_num_workers": 1}, range(8), marks=pytest.mark.slow),
         ({"skip": 1}, range(4, 8)),
         ({"max_steps": 6}, range(6)),
         ({"gradient_accumulation_steps": 2}, range(8)),
