@@ -42,30 +42,22 @@ def atomic_dir(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o755)
-        publish_dir(temporary, path)
+        _publish(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def publish_dir(finished: Path, path: Path) -> None:
-    """Move the folder ``finished`` to ``path``, replacing whatever is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if finished.stat().st_dev != path.parent.stat().st_dev:  # a scratch folder on another disk
-        with atomic_dir(path) as copy:
-            shutil.copytree(finished, copy, dirs_exist_ok=True)
-        shutil.rmtree(finished)
-        return
-    sync_files(finished)
-    shutil.rmtree(path, ignore_errors=True)
-    finished.rename(path)
-
-
-def sync_files(folder: Path) -> None:
-    """Fsync every file in ``folder``, at any depth, and make it readable to all users."""
-    for file in folder.rglob("*"):
+def _publish(finished: Path, path: Path) -> None:
+    """Rename the folder ``finished`` to ``path``. What was there is removed last, so that it is never lost."""
+    for file in finished.rglob("*"):
         if file.is_file():
             file.chmod(0o644)
             _sync(file)
+    old = Path(f"{finished}.old")
+    if path.exists():
+        path.rename(old)
+    finished.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync(file: Path) -> None:

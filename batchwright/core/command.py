@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from batchwright.core.errors import InputError
+from batchwright.core.lock import alone
 from batchwright.core.times import timed
 
 
@@ -30,10 +31,17 @@ def command(module: str, about: str, example: str, **arguments: str) -> None:
     name = program.rpartition(".")[2]
 
     def main() -> str:
-        with timed(" ".join([name, *given.values()])) if module.endswith(".stage") else nullcontext():
+        with _staged(" ".join([name, *given.values()])) if module.endswith(".stage") else nullcontext():
             return str(importlib.import_module(module).main(**given))
 
     run(name, main)
+
+
+@contextmanager
+def _staged(stage: str) -> Iterator[None]:
+    """Run a stage: one at a time, and record its time."""
+    with alone(stage), timed(stage):
+        yield
 
 
 def new_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:

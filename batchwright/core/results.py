@@ -10,9 +10,9 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 
 
-def write_json(file: Path, values: Mapping[str, Any]) -> None:
-    """Write ``values`` atomically, with sorted keys."""
-    with atomic_file(file) as temporary:
+def write_json(file: Path, values: Mapping[str, Any], *, durable: bool = True) -> None:
+    """Write ``values`` atomically, with sorted keys; ``durable`` as ``atomic_file`` has it."""
+    with atomic_file(file, durable=durable) as temporary:
         temporary.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

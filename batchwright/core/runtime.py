@@ -11,10 +11,11 @@ def scratch_root() -> Path:
     return Path(os.environ.get("BATCHWRIGHT_SCRATCH", ".scratch"))
 
 
-def scratch(stage: str, fingerprint: str) -> Path:
-    """Return the folder for a stage's unfinished work in ``scratch_root``, creating it if necessary.
+def scratch(stage: str, fingerprint: str = "") -> Path:
+    """Return a folder for a stage's work in ``scratch_root``, creating it if necessary.
 
-    Its name is the fingerprint of everything that determines its content, so stale work is never reused.
+    Its name is the fingerprint of everything that determines its content, so stale work is never reused. Without a
+    fingerprint, return the folder of all the stage's work.
     """
     folder = scratch_root() / stage / fingerprint
     folder.mkdir(parents=True, exist_ok=True)

@@ -56,5 +56,10 @@ def read_draws(folder: Path, domain: str, pairs: int) -> list[Clusters]:
     return [Clusters.read(folder, domain, draw, pairs) for draw in range(max(draws, 1))]
 
 
+def read_assignment(folder: Path, domain: str) -> NDArray[np.int32]:
+    """The cluster of each training pair of a domain in its first clustering, or ``NONE``."""
+    return read_array(_place(folder, domain, 0) / "assignment.npy", np.int32, (None,), made_by="cluster")
+
+
 def _place(folder: Path, domain: str, draw: int) -> Path:
     return folder / file_stem(domain) / str(draw)

@@ -66,7 +66,7 @@ class Negatives:
         np.save(target / "likeness.npy", self.likeness)
         np.save(target / "query_class.npy", self.query_class.astype(np.int32))
         np.save(target / "document_class.npy", self.document_class.astype(np.int32))
-        np.save(target / "kept.npy", self.kept.astype(np.bool_))
+        np.save(kept_file(folder, domain), self.kept.astype(np.bool_))
         np.save(target / "mined.npy", self.mined.astype(np.int32))
         np.save(target / "judged.npy", self.judged.astype(np.int32))
         np.save(target / "relevant.npy", self.relevant.astype(np.bool_))
@@ -100,8 +100,13 @@ class Negatives:
             likeness=np.float32(read_array(target / "likeness.npy", np.float32, (), made_by="filter")),
             query_class=query_class,
             document_class=document_class,
-            kept=read_array(target / "kept.npy", np.bool_, (pairs,), made_by="filter"),
+            kept=read_array(kept_file(folder, domain), np.bool_, (pairs,), made_by="filter"),
             mined=mined,
             judged=judged,
             relevant=read_array(target / "relevant.npy", np.bool_, (len(judged),), made_by="filter"),
         )
+
+
+def kept_file(folder: Path, domain: str) -> Path:
+    """The file that says which of a domain's pairs the filter kept, which is all that decides what is clustered."""
+    return folder / file_stem(domain) / "kept.npy"

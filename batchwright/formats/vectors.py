@@ -37,10 +37,9 @@ class VectorStore:
         encoder = read_json(folder / _ENCODER, made_by="embed")
         return cls(folder=folder, weights=encoder["weights"], prefixes=Prefixes.model_validate(encoder["prefixes"]))
 
-    @property
-    def description(self) -> Path:
-        """A file that changes whenever anything that determines the vectors does."""
-        return self.folder / _ENCODER
+    def files(self, domain: str) -> Path:
+        """The folder with a domain's vectors and the keys of their texts."""
+        return self.folder / file_stem(domain)
 
     def of(self, domain: str, *, checked: bool = True) -> "DomainVectors":
         """Memory-map one domain; ``checked`` reads all vectors once.
@@ -48,7 +47,7 @@ class VectorStore:
         Raises:
             InputError: a file is missing or malformed, or a vector is not finite.
         """
-        folder = self.folder / file_stem(domain)
+        folder = self.files(domain)
         vectors = read_array(folder / "vectors.npy", np.float16, (None, None), made_by="embed", mapped=True)
         keys = read_array(folder / "keys.npy", f"V{TEXT_KEY_BYTES}", (len(vectors),), made_by="embed", mapped=True)
         if checked:

@@ -25,9 +25,10 @@ from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from batchwright.by_domain import Metrics, copy_files, do_domains
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.pairs import domains, file_stem, pairs_file, read_pairs
 from batchwright.formats.prefixes import Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import Bm25Params, TfidfParams
@@ -61,20 +62,23 @@ def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[
     """Write the vector store to the folder ``output``.
 
     Returns:
-        The number of vectors, twice, because every run computes all of them.
+        The number of vectors, and how many of them were computed now.
 
     Raises:
         InputError: the sampled documents of a domain contain no words.
     """
-    total = 0
-    for domain in tqdm(domains(pairs), desc=f"embed, {params.kind}", unit="domain", mininterval=2, delay=2):
-        total += _embed_domain(pairs, domain, params, output / file_stem(domain))
+
+    def work(domain: str, folder: Path) -> Metrics:
+        return {"texts": _embed_domain(pairs, domain, params, folder / file_stem(domain))}
+
     code = files_fingerprint(Path(__file__).with_name(name) for name in _CODE)
-    libraries = [version(name) for name in ("numpy", "scipy", "scikit-learn")]
-    written = params.model_dump()
-    made_by = fingerprint(written, code, libraries)
-    write_encoder(output, {**written, "prefixes": Prefixes().model_dump(), "weights": made_by})
-    return total, total
+    made_by = fingerprint(params.model_dump(), code, [version(name) for name in ("numpy", "scipy", "scikit-learn")])
+    inputs = {domain: [made_by, files_fingerprint([pairs_file(pairs, domain)])] for domain in domains(pairs)}
+    done = do_domains(f"embed/{output.name}", Path(__file__).parent, work, inputs)
+    copy_files(done, output)
+    write_encoder(output, {**params.model_dump(), "prefixes": Prefixes().model_dump(), "weights": made_by})
+    texts = {domain: int(of.metrics["texts"]) for domain, of in done.items()}
+    return sum(texts.values()), sum(texts[domain] for domain, of in done.items() if of.new)
 
 
 def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, folder: Path) -> int:

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 
+from batchwright.by_domain import Metrics, do_domains, publish_domains
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
-from batchwright.formats.negatives import Negatives
-from batchwright.formats.pairs import read_pairs
+from batchwright.formats.negatives import Negatives, kept_file
+from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
-from stages.by_domain import publish_domains
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
@@ -31,15 +31,25 @@ def main() -> str:
     if Provenance.read(NEGATIVES, "filter").pairs != pairs:
         raise InputError(f"{NEGATIVES}: the pairs it was made from have changed; run the stage 'filter' again")
 
-    def work(domain: str, folder: Path) -> dict[str, int]:
+    def work(domain: str, folder: Path) -> Metrics:
         for draw in range(params.draws):
             clusters = _cluster_domain(domain, store, params, seed + draw)
             clusters.write(folder, domain, draw)
         return _describe(clusters)
 
+    settings = params.model_dump(), seed
+    # Of the negatives, only which pairs the filter kept matters: another margin changes no cluster.
+    needed = {
+        domain: [
+            settings,
+            files_fingerprint([pairs_file(PAIRS, domain), kept_file(NEGATIVES, domain), store.files(domain)]),
+        ]
+        for domain in domains(PAIRS)
+    }
+    done = do_domains("cluster", Path(__file__).parent, work, needed)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
-    settings, inputs = (params.model_dump(), seed), [store.description, NEGATIVES]
-    metrics = publish_domains("cluster", work, source, settings, inputs, pairs=PAIRS, output=CLUSTERS)
+    publish_domains(done, source.write, CLUSTERS)
+    metrics = {domain: of.metrics for domain, of in done.items()}
     write_json(OUTPUT, metrics)
     total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
     return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.by_domain import Metrics, do_domains, publish_domains
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
-from batchwright.formats.pairs import read_pairs
+from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
-from stages.by_domain import Metrics, publish_domains
 from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes
 from stages.filter.doubtful import doubtful
@@ -42,10 +42,19 @@ def main() -> str:
         negatives.write(folder, domain)
         return found
 
+    settings = params.model_dump(exclude={"judgements"}), seed
+    needed = {
+        domain: [
+            settings,
+            matched.get(domain, NOTHING).fingerprint(),
+            files_fingerprint([pairs_file(PAIRS, domain), store.files(domain)]),
+        ]
+        for domain in domains(PAIRS)
+    }
+    done = do_domains("filter", Path(__file__).parent, work, needed)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
-    settings = params.model_dump(), seed
-    inputs = [store.description, *files]
-    metrics = publish_domains("filter", work, source, settings, inputs, pairs=PAIRS, output=NEGATIVES)
+    publish_domains(done, source.write, NEGATIVES)
+    metrics = {domain: of.metrics for domain, of in done.items()}
     write_json(OUTPUT, metrics)
     write_json(JUDGEMENTS, {"read": len(judgements), "unmatched": unmatched})
     pairs = sum(domain["pairs"] for domain in metrics.values())

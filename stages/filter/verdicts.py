@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.fingerprint import text_keys
+from batchwright.core.fingerprint import fingerprint, text_keys
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.formats.vectors import find_keys, key_words
 from stages.filter.classes import normal_form
@@ -26,6 +26,10 @@ class Matched:
     numbers: NDArray[np.int64]
     rows: NDArray[np.int64]
     relevant: NDArray[np.bool_]
+
+    def fingerprint(self) -> str:
+        """Changes whenever what is said about the domain's rows does."""
+        return fingerprint(self.rows.tolist(), self.relevant.tolist())
 
 
 NOTHING = Matched(numbers=np.empty(0, np.int64), rows=np.empty((0, 2), np.int64), relevant=np.empty(0, bool))

@@ -1,15 +1,16 @@
-"""Open the inputs of packing."""
+"""Open the artifacts that packing reads, a domain at a time."""
 
-import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from batchwright.core.errors import InputError
-from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fingerprint
+from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
-from batchwright.formats.clusters import Clusters, read_draws
+from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import domains, read_pairs
+from batchwright.formats.pairs import file_stem, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
@@ -19,51 +20,55 @@ from stages.pack.params import JudgeParams
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The inputs of all domains.
+    """The vectors that clusters and negatives were made from, and the judge if there is one."""
 
-    ``models`` holds the hashes of model weights. ``fingerprint`` changes with the content of the inputs and the code.
-    """
+    vectors: VectorStore
+    surrogate: VectorStore
+    judge: Judge | None
 
-    domains: dict[str, Domain]
-    clusters: dict[str, list[Clusters]]
-    models: dict[str, str]
-    fingerprint: str
+    @property
+    def models(self) -> dict[str, str]:
+        """Hashes of the weights of all models."""
+        models = {"clusters": self.vectors.weights, "surrogate": self.surrogate.weights}
+        return models | ({"judge": self.judge.weights} if self.judge else {})
 
+    def open(self, name: str) -> tuple[Domain, list[Clusters]]:
+        """Open a domain and its clusterings.
 
-def open_inputs(judging: JudgeParams | None) -> Inputs:
-    """Open pairs, vectors, clusters and negatives, and check that they belong together.
-
-    Raises:
-        InputError: clusters or negatives were made from other pairs or vectors, or there is no such judge.
-    """
-    # Vector files stay open, one or two per domain, and the usual limit is 1,024.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    stores = {"clusters": _vectors_of(CLUSTERS, "cluster"), "surrogate": _vectors_of(NEGATIVES, "filter")}
-    one_model = stores["clusters"] == stores["surrogate"]
-    opened, clusters = {}, {}
-    judge = Judge(judging) if judging else None
-    for name in domains(PAIRS):
+        Raises:
+            InputError: a file is missing or damaged, or the judge has nothing to decide.
+        """
         pairs = read_pairs(PAIRS, name, "train")
         negatives = Negatives.read(NEGATIVES, name, len(pairs))
-        if judge and negatives.likeness == EVERY_PAIR:
+        if self.judge and negatives.likeness == EVERY_PAIR:
             raise InputError(
                 "pack.judge: is asked about pairs near the limit of filter.likeness, which is null; "
                 "set it to auto or a number, or remove pack.judge"
             )
-        clusters[name] = read_draws(CLUSTERS, name, len(pairs))
-        vectors = stores["clusters"].of(name).of_pairs(pairs)
-        opened[name] = Domain(
-            pairs=pairs,
-            negatives=negatives,
-            vectors=vectors,
-            surrogate=vectors if one_model else stores["surrogate"].of(name).of_pairs(pairs),
-            judge=judge,
-        )
-    models = {use: store.weights for use, store in stores.items()} | ({"judge": judge.weights} if judge else {})
-    files = files_fingerprint([PAIRS, CLUSTERS, NEGATIVES])
-    content = fingerprint(files, models, code_fingerprint(Path(__file__).parent))
-    return Inputs(domains=opened, clusters=clusters, models=models, fingerprint=content)
+        vectors = self.vectors.of(name).of_pairs(pairs)
+        surrogate = vectors if self.vectors == self.surrogate else self.surrogate.of(name).of_pairs(pairs)
+        domain = Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
+        return domain, read_draws(CLUSTERS, name, len(pairs))
+
+    def sizes(self, name: str) -> tuple[int, int]:
+        """Return how many training pairs a domain has: those in clusters, and all."""
+        assignment = read_assignment(CLUSTERS, name)
+        return int(np.count_nonzero(assignment != NONE)), len(assignment)
+
+    def fingerprint(self, name: str) -> str:
+        """Fingerprint of a domain's files."""
+        made = [folder / file_stem(name) for folder in (CLUSTERS, NEGATIVES)]
+        return files_fingerprint([pairs_file(PAIRS, name), self.vectors.files(name), self.surrogate.files(name), *made])
+
+
+def open_inputs(judging: JudgeParams | None) -> Inputs:
+    """Open the vectors and the judge, and check that pairs, vectors, clusters and negatives belong together.
+
+    Raises:
+        InputError: clusters or negatives were made from other pairs or vectors, or there is no such judge.
+    """
+    vectors, surrogate = _vectors_of(CLUSTERS, "cluster"), _vectors_of(NEGATIVES, "filter")
+    return Inputs(vectors=vectors, surrogate=surrogate, judge=Judge(judging) if judging else None)
 
 
 def _vectors_of(folder: Path, stage: str) -> VectorStore:

@@ -13,9 +13,10 @@ from batchwright.formats.clusters import Clusters
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 from stages.pack.recipe import Recipe
+from stages.pack.sizes import check_sizes
 
-Draws = Mapping[str, Sequence[Clusters]]
-"""One or more clusterings of each domain."""
+Draws = Sequence[Clusters]
+"""One or more clusterings of a domain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,39 +32,67 @@ class Batch:
     rows: NDArray[np.int64]
 
 
-def plan_batches(
-    clusters: Draws, policy: str, params: PackParams, seed: int, recipes: Mapping[str, Recipe] | None = None
-) -> list[Batch]:
-    """Return the batches of all epochs in training order; within an epoch, the batches of all domains are shuffled.
-
-    Random draws are seeded by domain and epoch, so that adding a domain does not change the batches of another. The
-    shares of ``recipes`` hold for their domains, ``params.cluster_share`` for others; ``auto`` without a recipe is
-    random.
+def plan_batches(clusters: Mapping[str, Draws], policy: str, params: PackParams, seed: int) -> list[Batch]:
+    """Return the batches of all domains in training order; a ``cluster_share`` of ``auto`` is random.
 
     Raises:
         InputError: a domain cannot fill one batch, a weight names an unknown domain, or no batch is left.
     """
-    _check_weights(clusters, params.weights)
-    clusters = _with_pairs(clusters, params.batch_size)
+    check_sizes({domain: (pairs_of(draws), len(draws[0].assignment)) for domain, draws in clusters.items()}, params)
+    planned = {domain: plan_domain(domain, draws, policy, params, seed) for domain, draws in clusters.items()}
+    epochs = {domain: [batch.epoch for batch in batches] for domain, batches in planned.items()}
+    return [planned[domain][place] for domain, place in training_order(epochs, policy, seed)]
+
+
+def plan_domain(
+    domain: str, draws: Draws, policy: str, params: PackParams, seed: int, recipe: Recipe | None = None
+) -> list[Batch]:
+    """Return a domain's batches, epoch by epoch.
+
+    The shares of ``recipe`` hold, or else ``params.cluster_share``; ``auto`` without a recipe is random. Random draws
+    are seeded by domain and epoch, so that no domain changes the batches of another.
+    """
     given = [0.0] if params.cluster_share == "auto" else params.cluster_share
-    shares = {domain: recipe.shares for domain, recipe in (recipes or {}).items()}
-    batches = []
-    for epoch in range(params.epochs):
-        of_epoch = [
-            Batch(epoch=epoch, domain=domain, draw=draw, rows=rows)
-            for domain, draws in sorted(clusters.items())
-            for draw, rows in _batches_of_domain(
-                draws, policy, params, (seed, domain, epoch), shares.get(domain, given)
-            )
-        ]
-        batches += [of_epoch[place] for place in _rng(seed, policy, epoch, "").permutation(len(of_epoch))]
-    if not batches:
+    shares = recipe.shares if recipe else given
+    if not pairs_of(draws):
+        return []
+    return [
+        Batch(epoch=epoch, domain=domain, draw=draw, rows=rows)
+        for epoch in range(params.epochs)
+        for draw, rows in _batches_of_epoch(
+            draws, policy, params, (seed, domain, epoch), shares[min(epoch, len(shares) - 1)]
+        )
+    ]
+
+
+def training_order(epochs: Mapping[str, Sequence[int]], policy: str, seed: int) -> list[tuple[str, int]]:
+    """Return the order in which batches are trained on, as domains and places among the domain's batches.
+
+    ``epochs[domain]`` are the epochs of the domain's batches. Within an epoch, the batches of all domains are shuffled.
+
+    Raises:
+        InputError: there are no batches.
+    """
+    by_epoch: dict[int, list[tuple[str, int]]] = {}
+    for domain in sorted(epochs):
+        for place, epoch in enumerate(epochs[domain]):
+            by_epoch.setdefault(epoch, []).append((domain, place))
+    if not by_epoch:
         raise InputError("no batch is left; raise pack.weights")
-    return batches
+    return [
+        by_epoch[epoch][place]
+        for epoch in sorted(by_epoch)
+        for place in _rng(seed, policy, epoch, "").permutation(len(by_epoch[epoch]))
+    ]
 
 
-def _batches_of_domain(
-    draws: Sequence[Clusters], policy: str, params: PackParams, named: tuple[int, str, int], shares: Sequence[float]
+def pairs_of(draws: Draws) -> int:
+    """Return how many of a domain's training pairs are in clusters."""
+    return int(draws[0].sizes.sum())
+
+
+def _batches_of_epoch(
+    draws: Draws, policy: str, params: PackParams, named: tuple[int, str, int], share: float
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the number of the clustering and the rows of each of a domain's batches of one epoch.
 
@@ -71,7 +100,6 @@ def _batches_of_domain(
     """
     seed, domain, epoch = named
     weight = params.weights.get(domain, 1.0)
-    share = shares[min(epoch, len(shares) - 1)]
     passes = math.ceil(weight)
     for number in range(passes):
         rng = _rng(seed, policy, epoch, domain, number)
@@ -92,29 +120,3 @@ def _cut(order: NDArray[np.int64], batch_size: int, *, refill: bool) -> list[NDA
 
 def _rng(seed: int, policy: str, epoch: int, domain: str, number: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, epoch, number, int(content_id(policy, domain), 16)])
-
-
-def _with_pairs(clusters: Draws, batch_size: int) -> Draws:
-    """Return the domains that have training pairs; raise InputError if one of them cannot fill a batch."""
-    pairs = {domain: int(draws[0].sizes.sum()) for domain, draws in sorted(clusters.items())}
-    if not any(pairs.values()):
-        raise InputError("no domain has training pairs")
-    small = [domain for domain, count in pairs.items() if 0 < count < batch_size]
-    if small:
-        listed = ", ".join(f"'{domain}' ({_of(pairs[domain], clusters[domain])})" for domain in small[:10])
-        more = f" and {len(small) - 10} more" if len(small) > 10 else ""
-        raise InputError(
-            f"pack.batch_size is {batch_size}, but these domains hold fewer training pairs: {listed}{more}; "
-            "lower pack.batch_size, or give small domains the same name in ingest.sources"
-        )
-    return {domain: draws for domain, draws in clusters.items() if pairs[domain]}
-
-
-def _of(count: int, draws: Sequence[Clusters]) -> str:
-    before = len(draws[0].assignment)
-    return f"{count}, of {before} before filter.consistency" if count < before else str(count)
-
-
-def _check_weights(clusters: Draws, weights: Mapping[str, float]) -> None:
-    if unknown := sorted(weights.keys() - clusters.keys()):
-        raise InputError(f"pack.weights: unknown domain {unknown[0]!r}; the domains are {', '.join(sorted(clusters))}")

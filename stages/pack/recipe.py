@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.clusters import Clusters
 from stages.pack.domain import Domain
-from stages.pack.inputs import Inputs
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 
@@ -34,27 +31,16 @@ class Recipe:
     reason: str
 
 
-def choose_recipes(inputs: Inputs, params: PackParams, seed: int) -> dict[str, Recipe]:
-    """Choose for every domain that can fill a batch, unless ``params.cluster_share`` says what to do."""
-    if params.cluster_share != "auto":
-        return {}
-    return {
-        name: choose(
-            draws[0],
-            params.batch_size,
-            params.epochs,
-            partial(_measures, inputs.domains[name], draws[0]),
-            np.random.default_rng([seed, int(content_id("recipe", name), 16)]),
-        )
-        for name, draws in tqdm(
-            sorted(inputs.clusters.items()), desc="recipes", unit="domain", leave=False, mininterval=2, delay=2
-        )
-        if draws[0].sizes.sum() >= params.batch_size
-    }
+def choose_recipe(name: str, domain: Domain, clusters: Clusters, params: PackParams, seed: int) -> Recipe | None:
+    """Choose for a domain that can fill a batch, unless ``params.cluster_share`` says what to do."""
+    if params.cluster_share != "auto" or clusters.sizes.sum() < params.batch_size:
+        return None
+    rng = np.random.default_rng([seed, int(content_id("recipe", name), 16)])
 
+    def measure(rows: NDArray[np.int64]) -> Mapping[str, float]:
+        return domain.batch(rows, clusters.assignment[rows])[1]
 
-def _measures(domain: Domain, clusters: Clusters, rows: NDArray[np.int64]) -> Mapping[str, float]:
-    return domain.batch(rows, clusters.assignment[rows])[1]
+    return choose(clusters, params.batch_size, params.epochs, measure, rng)
 
 
 def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, rng: np.random.Generator) -> Recipe:

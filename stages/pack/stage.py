@@ -1,26 +1,29 @@
 """Pack clusters into training batches, stored in Arrow shards."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from batchwright.core.atomic import publish_dir
+from batchwright.by_domain import Done, do_domains
+from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
-from batchwright.core.fingerprint import fingerprint
 from batchwright.core.hints import hint
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import RESULTS, SHARDS
+from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.core.results import write_json, write_tsv
-from batchwright.core.runtime import scratch
-from batchwright.formats.clusters import NONE
 from batchwright.formats.dataset_card import write_card
+from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
-from stages.pack.inputs import open_inputs
+from stages.pack.batches import make_batches
+from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams
-from stages.pack.plan import plan_batches
+from stages.pack.plan import training_order
 from stages.pack.policies import POLICIES
-from stages.pack.recipe import choose_recipes
-from stages.pack.summary import mean_measures, summarise_domains, summarise_epochs, totals
-from stages.pack.write import remove_ledgers, write_shards
+from stages.pack.sizes import check_sizes
+from stages.pack.summary import Row, mean_measures, summarise_domains, summarise_epochs, totals
+from stages.pack.write import write_shards
 
 OUTPUT = RESULTS / "pack"
 MOSTLY = 0.9
@@ -36,39 +39,55 @@ def main(policy: str) -> str:
     params = load_params("pack", PackParams)
     seed = load_params("base", Base).seed
     inputs = open_inputs(params.judge)
-    kept = {domain: draws[0].assignment != NONE for domain, draws in inputs.clusters.items()}
-    recipes = choose_recipes(inputs, params, seed) if policy == "contextual" else {}
-    batches = plan_batches(inputs.clusters, policy, params, seed, recipes)
-    parts = scratch("pack", fingerprint(policy, params.model_dump(), seed, inputs.fingerprint))
-    shards, rows = write_shards(batches, inputs, params.batches_per_shard, parts)
-    manifest = Manifest(
-        policy=policy,
-        batch_size=params.batch_size,
-        rows=len(batches) * params.batch_size,
-        batches=len(batches),
-        seed=seed,
-        parameters=params.model_dump(),
-        models=inputs.models,
-        epochs=summarise_epochs(batches, rows, kept, params.epochs),
-        shards=shards,
-    )
-    left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
-    counts = {"batches": len(batches), "pairs": manifest.rows, "left_over": left_over, **totals(rows)}
-    metrics = {**counts, **mean_measures(rows)}
-    metrics["domains"] = summarise_domains(rows)
-    for domain, recipe in recipes.items():
-        metrics["domains"][domain] |= {"cluster_share": recipe.shares, "because": recipe.reason}
-    manifest.write(parts)
-    write_card(parts, manifest)
-    remove_ledgers(parts)
-    publish_dir(parts, SHARDS / policy)
+    found = _make_domains(policy, params, seed, inputs)
+    domains = {name: done.metrics for name, done in found.items()}
+    epochs = {name: [row["epoch"] for row in domain["rows"]] for name, domain in domains.items()}
+    order = training_order(epochs, policy, seed)
+    rows = [{"batch": number, **domains[name]["rows"][place]} for number, (name, place) in enumerate(order)]
+    with atomic_dir(SHARDS / policy) as folder:
+        shards = write_shards(
+            {name: done.files for name, done in found.items()}, order, params.batches_per_shard, folder
+        )
+        manifest = Manifest(
+            policy=policy,
+            batch_size=params.batch_size,
+            rows=len(order) * params.batch_size,
+            batches=len(order),
+            seed=seed,
+            parameters=params.model_dump(),
+            models=inputs.models,
+            epochs=summarise_epochs(rows, domains, params.epochs),
+            shards=shards,
+        )
+        manifest.write(folder)
+        write_card(folder, manifest)
+    metrics = _describe(manifest, rows, domains)
     write_tsv(OUTPUT / f"{policy}.tsv", rows)
     write_json(OUTPUT / f"{policy}.json", metrics)
     _warn_of_masked(policy, metrics["domains"], params.batch_size)
     return (
-        f"{len(batches):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
-        f"{metrics['masked_share']:.2%} masked, {left_over:,} pairs left over"
+        f"{len(order):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
+        f"{metrics['masked_share']:.2%} masked, {metrics['left_over']:,} pairs left over"
     )
+
+
+def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) -> dict[str, Done]:
+    """Make the batches of every domain, on which the weights of others have no effect."""
+    sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
+    check_sizes(sizes, params)
+    settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
+    needed = {name: [settings, params.weights.get(name), inputs.fingerprint(name)] for name in sizes}
+    return do_domains(
+        f"pack/{policy}", Path(__file__).parent, partial(make_batches, inputs, policy, params, seed), needed
+    )
+
+
+def _describe(manifest: Manifest, rows: Sequence[Row], domains: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
+    counts = {"batches": manifest.batches, "pairs": manifest.rows, "left_over": left_over, **totals(rows)}
+    summaries = summarise_domains(rows)
+    of_domains = {name: summary | domains[name]["recipe"] for name, summary in summaries.items()}
+    return {**counts, **mean_measures(rows), "domains": of_domains}
 
 
 def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]], batch_size: int) -> None:

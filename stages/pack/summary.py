@@ -4,49 +4,31 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from batchwright.formats.shards import REASONS, EpochSummary
-from stages.pack.meetings import shares_met_before
-from stages.pack.plan import Batch
 
 Row = Mapping[str, Any]
 COUNTS = ("rows_mostly_masked", "judge_asked", "judge_masked")
 
 
-def summarise_epochs(
-    batches: Sequence[Batch], rows: Sequence[Row], pairs: Mapping[str, NDArray[np.bool_]], epochs: int
-) -> list[EpochSummary]:
-    """Summarise each epoch of the planned ``batches``.
+def summarise_epochs(rows: Sequence[Row], domains: Mapping[str, Mapping[str, Any]], epochs: int) -> list[EpochSummary]:
+    """Summarise each epoch.
 
-    ``rows`` holds the measures of each batch. ``pairs`` marks the training pairs of each domain that the filter kept.
+    ``rows`` holds the measures of each batch, in training order, and ``domains`` what ``make_batches`` returned.
     """
-    met_before = shares_met_before(batches, {domain: len(kept) for domain, kept in pairs.items()}, epochs)
-    summaries = []
-    first = 0
+    summaries: list[EpochSummary] = []
     for epoch in range(epochs):
-        of_epoch = [row for batch, row in zip(batches, rows, strict=True) if batch.epoch == epoch]
-        times = _times_packed([batch for batch in batches if batch.epoch == epoch], pairs)
+        of_epoch = [row for row in rows if row["epoch"] == epoch]
         summaries.append(
             EpochSummary(
-                first_batch=first,
+                first_batch=sum(summary.batches for summary in summaries),
                 batches=len(of_epoch),
-                left_over={domain: int((pairs[domain] & (own == 0)).sum()) for domain, own in times.items()},
-                repeated=int(sum(np.maximum(own - 1, 0).sum() for own in times.values())),
-                met_before=met_before[epoch],
+                left_over={name: domain["left_over"][epoch] for name, domain in domains.items()},
+                repeated=sum(domain["repeated"][epoch] for domain in domains.values()),
+                met_before=_mean(of_epoch, "met_before"),
                 **mean_measures(of_epoch),
             )
         )
-        first += len(of_epoch)
     return summaries
-
-
-def _times_packed(batches: Sequence[Batch], pairs: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.int64]]:
-    times = {domain: np.zeros(len(kept), dtype=np.int64) for domain, kept in pairs.items()}
-    for batch in batches:
-        times[batch.domain][batch.rows] += 1
-    return times
 
 
 def summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:

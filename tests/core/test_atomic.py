@@ -1,12 +1,13 @@
 """Files and folders appear complete or not at all."""
 
-import os
-import tempfile
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from batchwright.core.atomic import atomic_dir, atomic_file, publish_dir
+from batchwright.core.atomic import atomic_dir, atomic_file
+from tests.helpers import project_environment
 
 
 def test_a_file_appears_when_its_block_succeeds_and_replaces_the_one_there(tmp_path: Path) -> None:
@@ -66,14 +67,6 @@ def test_published_files_and_folders_are_readable_by_others(tmp_path: Path) -> N
     assert modes == [0o755, 0o644, 0o644]
 
 
-def test_a_finished_folder_is_moved_into_place(tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "scratch" / "file").write_text("content")
-    publish_dir(tmp_path / "scratch", tmp_path / "data" / "out")
-    assert (tmp_path / "data" / "out" / "file").read_text() == "content"
-    assert not (tmp_path / "scratch").exists()
-
-
 def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     (tmp_path / ".folder.killed1" / "deep").mkdir(parents=True)
     (tmp_path / ".folder-b.other").mkdir()
@@ -82,16 +75,30 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"folder", ".folder-b.other"}
 
 
-def test_a_finished_folder_can_come_from_another_disk(tmp_path: Path) -> None:
-    other = Path("/dev/shm")
-    if not os.access(other, os.W_OK) or other.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is no second file system to write to")
-    with tempfile.TemporaryDirectory(dir=other) as name:
-        (Path(name) / "parts" / "deep").mkdir(parents=True)
-        (Path(name) / "parts" / "deep" / "file").write_text("content")
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "old").touch()
-        publish_dir(Path(name) / "parts", tmp_path / "out")
-        assert not (Path(name) / "parts").exists()
-    files = [file for file in tmp_path.rglob("*") if file.is_file()]
-    assert [file.relative_to(tmp_path) for file in files] == [Path("out/deep/file")]
+@pytest.mark.parametrize("own", [True, False])
+def test_an_artifact_is_replaced_on_a_mount_but_never_half(tmp_path: Path, own: bool) -> None:
+    """A container may mount ``data``, or even ``data/pairs``."""
+    for name in ("outside", "inside"):
+        (tmp_path / name).mkdir()
+    target = "inside/pairs" if own else "inside"
+    script = f"""
+        mkdir -p {target} && mount --bind outside {target} || exit 99
+        for content in first second; do
+            {sys.executable} -c "from pathlib import Path
+from batchwright.core.atomic import atomic_dir
+with atomic_dir(Path('inside/pairs')) as folder:
+    (folder / '$content').touch()"
+        done
+        find inside -type f
+    """
+    environment = project_environment()
+    ended = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    if "unshare" in ended.stderr or ended.returncode == 99:
+        pytest.skip("mounting needs user namespaces, which are not allowed here")
+    if own:  # nothing can replace a mount point
+        assert "Device or resource busy: 'inside/pairs'" in ended.stderr
+        assert ended.stdout == ""
+    else:
+        assert ended.stdout.split() == ["inside/pairs/second"]

@@ -165,3 +165,15 @@ def test_different_parameters_have_different_hashes(workspace: Path) -> None:
     assert len({made(params).weights for params in kinds}) == 4
     described = read_json(Path("data/vectors/lexical/encoder.json"), made_by="embed")
     assert set(described) == {"kind", "dimensions", "sample", "prefixes", "weights"}
+
+
+def test_only_a_new_domain_is_computed(workspace: Path) -> None:
+    for number, domain in enumerate(("birds", "fish")):
+        write_pairs(domain, topic_pairs(20, seed=number))
+    total, new = embed(PAIRS, KINDS[0], Path("data/vectors/words"))
+    assert new == total
+    first = tree(Path("data/vectors/words"))
+    write_pairs("mammals", topic_pairs(20, seed=2))
+    total, new = embed(PAIRS, KINDS[0], Path("data/vectors/words"))
+    assert new == len(every_text("mammals")) < total
+    assert {name: tree(Path("data/vectors/words"))[name] for name in first} == first

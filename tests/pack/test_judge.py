@@ -1,6 +1,7 @@
 """A cross-encoder judges the cells in doubt, and no others."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,7 @@ def test_the_number_of_workers_does_not_change_a_byte(
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     run_pack("random")
     first = tree(Path("data/shards")), tree(Path("results"))
+    shutil.rmtree(".scratch")
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "4")
     run_pack("random")
     assert (tree(Path("data/shards")), tree(Path("results"))) == first

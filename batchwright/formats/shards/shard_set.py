@@ -45,13 +45,17 @@ def shard_name(index: int, total: int) -> str:
     return f"train-{index:05d}-of-{total:05d}.arrow"
 
 
-def write_shard(file: Path, batches: Sequence[pa.RecordBatch]) -> Shard:
-    """Write training batches as one zstd-compressed Arrow IPC file, atomically, and return its manifest entry.
+def write_shard(file: Path, batches: Sequence[pa.RecordBatch], *, compressed: bool = True) -> Shard:
+    """Write training batches as one Arrow IPC file, zstd-compressed, atomically, and return its manifest entry.
 
-    All must have the schema of the first one, which is one of ``SCHEMAS``.
+    All must have the schema of the first one, which is one of ``SCHEMAS``. The file is fsynced with the artifact that
+    it becomes a part of.
     """
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with atomic_file(file) as temporary, pa.ipc.new_file(temporary, batches[0].schema, options=options) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if compressed else None)
+    with (
+        atomic_file(file, durable=False) as temporary,
+        pa.ipc.new_file(temporary, batches[0].schema, options=options) as writer,
+    ):
         for batch in batches:
             writer.write_batch(batch)
     return Shard(

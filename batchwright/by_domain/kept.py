@@ -1,0 +1,41 @@
+"""Finished work that a later run goes on from: what there is to say about some files, and their fingerprint."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.results import read_json, write_json
+
+Values = dict[str, Any]
+
+
+def keep(ledger: Path, files: Sequence[Path], values: Values) -> Values:
+    """Record that ``files`` are finished; return ``values`` as ``kept`` will.
+
+    Nothing is fsynced: what a power failure damages, ``kept`` notices.
+    """
+    write_json(ledger, {"values": values, "checked": _fingerprint(files, values)}, durable=False)
+    found: Values = read_json(ledger, made_by="")["values"]
+    return found
+
+
+def kept(ledger: Path, files: Sequence[Path]) -> Values | None:
+    """Return what ``keep`` recorded about ``files``, or None if there is nothing, or ledger or files are damaged."""
+    if not ledger.exists():
+        return None
+    try:
+        found = read_json(ledger, made_by="")
+        values: Values = found["values"]
+        if found["checked"] == _fingerprint(files, values):
+            return values
+    except (InputError, KeyError, OSError):
+        pass
+    print(f"warning: {ledger.parent}: damaged; this part of the work is done again", file=sys.stderr)
+    return None
+
+
+def _fingerprint(files: Sequence[Path], values: Values) -> str:
+    return fingerprint(files_fingerprint(files), values)
