@@ -5,16 +5,24 @@ import os
 import sys
 from collections.abc import Sequence
 
-from batchwright.commands import diff, export, push, show
+from batchwright.commands import diff, export, init, push, show, stage, upgrade
 from batchwright.core.command import described, failing
 
-COMMANDS = {"show": show, "diff": diff, "export": export, "push": push}
+COMMANDS = {
+    "init": init,
+    "show": show,
+    "diff": diff,
+    "export": export,
+    "push": push,
+    "stage": stage,
+    "upgrade": upgrade,
+}
 """A command is a module with ``ABOUT``, ``EXAMPLES``, ``add_arguments`` and ``main``, which returns what to print."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that ``arguments`` name, by default those of the command line."""
-    about = "Looks into the training batches that Batchwright made, and hands them on."
+    about = "Makes training batches that are hard and honest, looks into them, and hands them on."
     parser = argparse.ArgumentParser(
         prog="batchwright", **described(about, *(each.EXAMPLES[0] for each in COMMANDS.values()))
     )
