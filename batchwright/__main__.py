@@ -5,11 +5,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from batchwright.commands import diff, export, init, push, show, stage, upgrade
+from batchwright.commands import add, diff, export, init, push, show, stage, upgrade
 from batchwright.core.command import described, failing
 
 COMMANDS = {
     "init": init,
+    "add": add,
     "show": show,
     "diff": diff,
     "export": export,

@@ -1,6 +1,10 @@
-"""Paths of the artifacts, relative to the project folder."""
+"""Paths of the artifacts, relative to the project folder, and what DVC watches."""
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
+
+from batchwright.core.errors import InputError
 
 PIPELINE = Path("dvc.yaml")
 DATA = Path("data")
@@ -16,3 +20,30 @@ SCORES = DATA / "scores"
 RESULTS = Path("results")
 EXPERIMENTS = Path("experiments")
 REPORT = Path("report/index.html")
+RAW = Path("raw")
+RAW_PAIRS = RAW / "pairs"
+
+
+def unwatched(path: Path | str, folder: Path) -> str | None:
+    """Return why DVC, which watches ``folder``, would not see that ``path`` changes, or None if it would.
+
+    DVC follows links to files, but not links to folders.
+    """
+    inside = Path(os.path.normpath(path))
+    if not inside.is_relative_to(folder):
+        return f"lies outside {folder}"
+    links = [parent for parent in inside.parents if parent.is_relative_to(folder) and parent.is_symlink()]
+    return f"{links[0]} is a link to a folder" if links else None
+
+
+def check_watched(paths: Iterable[Path | str], folder: Path) -> None:
+    """Check that DVC, which watches ``folder``, would see it if one of ``paths`` changed.
+
+    Raises:
+        InputError: it would not.
+    """
+    for path in paths:
+        if reason := unwatched(path, folder):
+            raise InputError(
+                f"{path}: {reason}, so dvc repro would not notice when it changes; link its files to {folder}"
+            )

@@ -2,15 +2,16 @@
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import load_params
-from batchwright.core.paths import PAIRS, VECTORS
+from batchwright.core.paths import PAIRS, RAW, VECTORS, check_watched
 from batchwright.formats.pairs import file_stem
 from pipelines.embed.kinds import KINDS
-from pipelines.embed.params import EmbedParams
+from pipelines.embed.params import EmbedParams, FileParams
 
 
 def main() -> str:
     """Write ``data/vectors``, with one folder per entry of ``embed.models``."""
     params = load_params("embed", EmbedParams)
+    check_watched([made.path for made in params.models.values() if isinstance(made, FileParams)], RAW / "vectors")
     counts = []
     with atomic_dir(VECTORS) as folder:
         for name, made in params.models.items():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from batchwright.by_domain import Metrics, do_domains, publish_domains
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, VECTORS
+from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
 from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
 from batchwright.formats.pairs import domains, pairs_file, read_pairs
@@ -33,6 +33,7 @@ def main() -> str:
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
     files = [Path(file) for file in params.judgements]
+    check_watched(files, RAW / "judgements")
     judgements = read_judgements(files, params.judged_positive)
     matched, unmatched = match_all(judgements, PAIRS) if files else ({}, 0)
 

@@ -6,7 +6,7 @@ from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import load_params
-from batchwright.core.paths import PAIRS, REJECTS, RESULTS
+from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched
 from batchwright.core.results import write_json
 from batchwright.core.runtime import scratch
 from batchwright.formats.pairs import REJECTS_SCHEMA, write_table
@@ -22,6 +22,7 @@ OUTPUT = RESULTS / "ingest.json"
 def main() -> str:
     """Write ``data/pairs``, ``data/rejects.parquet`` and ``results/ingest.json``."""
     params = load_params("ingest", IngestParams)
+    check_watched([file for source in params.sources for file in source.files()], RAW_PAIRS)
     work = Scratch(scratch("ingest", fingerprint(params.model_dump())).resolve())
     shutil.rmtree(work.folder)  # leftovers of a killed run
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import MODELS, PAIRS, RESULTS, START_MODELS
+from batchwright.core.paths import MODELS, PAIRS, RAW, RESULTS, START_MODELS, check_watched
 from batchwright.core.results import read_tsv, write_json
 from batchwright.core.runtime import scratch
 from pipelines.ingest.sources import AnySource
@@ -32,6 +32,7 @@ class Pretrain(PretrainParams):
 def main(name: str) -> str:
     """Write ``models/start/NAME`` and its curves, ``results/pretrain/NAME*.tsv``."""
     params = load_params(f"pretrain.{name}", Pretrain)
+    check_watched([file for source in params.texts for file in source.files()], RAW / "texts")
     model = START_MODELS / name
     if isinstance(params.encoder, StartEncoder):
         _check_start(f"pretrain.{name}.encoder.model", Path(params.encoder.model))

@@ -55,9 +55,11 @@ def test_the_entries_shown_in_the_documentation_are_accepted(workspace: Path) ->
 
 def test_the_stage_computes_every_kind(workspace: Path, run_embed: RunEmbed) -> None:
     write_rows("birds", [("red fish", "blue fish", "train")])
-    pq.write_table(pa.table({"text": ["red fish", "blue fish"], "vector": [[1.0, 0.0], [0.0, 2.0]]}), "mine.parquet")
+    Path("raw/vectors").mkdir(parents=True)
+    given = pa.table({"text": ["red fish", "blue fish"], "vector": [[1.0, 0.0], [0.0, 2.0]]})
+    pq.write_table(given, "raw/vectors/mine.parquet")
     entries = {"words": {"kind": "bm25"}, "plain": {"kind": "tfidf", "dimensions": 4}, "mine": {"kind": "file"}}
-    entries["mine"]["path"] = "mine.parquet"
+    entries["mine"]["path"] = "raw/vectors/mine.parquet"
     write_params(workspace, {"embed.models": entries})
     assert run_embed() == ", ".join(f"2 vectors of '{name}' (2 encoded now)" for name in sorted(entries))
     widths = {name: VectorStore.open(Path("data/vectors") / name).of("birds").vectors.shape[1] for name in entries}

@@ -139,9 +139,10 @@ def prepare(workspace: Path, rows: Rows, **changes: object) -> list[tuple[str, s
     write_pairs("fish", topic_pairs(10, seed=1))
     plant_vectors()
     Path("raw").mkdir()
-    write_jsonl(Path("raw/j.jsonl"), rows)
+    Path("raw/judgements").mkdir(parents=True, exist_ok=True)
+    write_jsonl(Path("raw/judgements/j.jsonl"), rows)
     settings = {f"filter.{name}": value for name, value in changes.items()}
-    write_params(workspace, {"filter.judgements": ["raw/j.jsonl"], **settings})
+    write_params(workspace, {"filter.judgements": ["raw/judgements/j.jsonl"], **settings})
     return pairs
 
 

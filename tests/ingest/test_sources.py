@@ -84,12 +84,18 @@ def test_lists_of_negatives_and_empty_ones_are_read(workspace: Path) -> None:
     assert negatives == {"q1": ["x", "y", "z"], "q2": []}
 
 
-def test_quotation_marks_can_be_ordinary_characters(workspace: Path) -> None:
+@pytest.mark.parametrize("told", [{"quote": ""}, {}])
+def test_quotation_marks_can_be_ordinary_characters(workspace: Path, told: dict[str, str]) -> None:
     Path("t.tsv").write_text('query\tdocument\n"open\td1\na "b" c\t"d2\n')
-    assert ingest({"kind": "csv", "path": "t.tsv", "domain": "d", "quote": ""}).texts == {
+    assert ingest({"kind": "csv", "path": "t.tsv", "domain": "d", **told}).texts == {
         ('"open', "d1"),
         ('a "b" c', '"d2'),
     }
+
+
+def test_quoted_fields_with_tabs_stay_quoted(workspace: Path) -> None:
+    Path("t.tsv").write_text('query\tdocument\n"a ""b"""\t"c\td"\n"two\nlines"\te\n')
+    assert ingest({"kind": "csv", "path": "t.tsv", "domain": "d"}).texts == {('a "b"', "c\td"), ("two\nlines", "e")}
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_not_part_of_the_text(workspace: Path) -> None:

@@ -23,9 +23,12 @@ LOCAL = "--runner=FnApiRunner --direct_num_workers=2 --direct_running_mode="
 def sources(workspace: Path) -> list[dict[str, Any]]:
     """Three files that share rows and contain some invalid rows."""
     bad = [{**ROWS[0], "ask": ""}, {**ROWS[1], "answer": ROWS[1]["ask"]}]
-    write("raw/a.jsonl", ROWS[:16] + bad)
-    write("raw/b.jsonl", ROWS[10:])
-    return [{"kind": "jsonl", "path": "raw/*.jsonl", **MAPPING}, {**write("c.parquet", ROWS[5:9]), **MAPPING}]
+    write("raw/pairs/a.jsonl", ROWS[:16] + bad)
+    write("raw/pairs/b.jsonl", ROWS[10:])
+    return [
+        {"kind": "jsonl", "path": "raw/pairs/*.jsonl", **MAPPING},
+        {**write("raw/pairs/c.parquet", ROWS[5:9]), **MAPPING},
+    ]
 
 
 @pytest.fixture
@@ -103,8 +106,8 @@ def test_rejects_are_sorted_by_source_and_row(sources: list[dict[str, Any]]) -> 
 def test_the_order_of_rows_and_files_does_not_change_the_pairs(sources: list[dict[str, Any]]) -> None:
     pairs = ingest(*sources).pairs
     rows = random.Random(1).sample(ROWS, len(ROWS))
-    write("raw/a.jsonl", rows[12:])
-    write("raw/b.jsonl", rows[:14])
+    write("raw/pairs/a.jsonl", rows[12:])
+    write("raw/pairs/b.jsonl", rows[:14])
     assert ingest(*reversed(sources)).pairs == pairs
 
 
@@ -134,8 +137,14 @@ def test_a_failing_run_keeps_the_previous_output(published: dict[str, bytes], so
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"path": "gone.jsonl"}, "ingest: error: gone.jsonl: no such file; correct 'path' of this source\n"),
-        ({"columns": {"query": "aks"}}, "raw/a.jsonl: no column 'aks' (did you mean 'ask'?); columns found: ask, "),
+        (
+            {"path": "raw/pairs/gone.jsonl"},
+            "ingest: error: raw/pairs/gone.jsonl: no such file; correct 'path' of this source\n",
+        ),
+        (
+            {"columns": {"query": "aks"}},
+            "raw/pairs/a.jsonl: no column 'aks' (did you mean 'ask'?); columns found: ask, ",
+        ),
         ({"kind": "jsno"}, "params.yaml: parameter 'ingest.sources.0.kind': unknown value 'jsno'; did you mean"),
     ],
 )

@@ -77,15 +77,17 @@ def test_bad_input_is_refused_before_anything_is_written(folder: Path, change: d
 
 def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path) -> None:
     lines = [f'{{"text": "sentence {number} of a book"}}' for number in range(30)] + ["no JSON", '{"text": null}']
-    (folder / "book.jsonl").write_text("\n".join(lines))
-    source = {"kind": "jsonl", "path": "book.jsonl", "columns": {"query": "text", "document": "text"}, "domain": "book"}
+    (folder / "raw/texts").mkdir(parents=True)
+    (folder / "raw/texts/book.jsonl").write_text("\n".join(lines))
+    columns = {"query": "text", "document": "text"}
+    source = {"kind": "jsonl", "path": "raw/texts/book.jsonl", "columns": columns, "domain": "book"}
     write_params(folder, PARAMS | {"texts": [source]})
     done = run_stage("pretrain", "seed_encoder", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "30 texts besides those of pairs, 2 rows without one" in done.stdout
     words = (folder / "models/start/seed_encoder/tokenizer.json").read_text()
     assert '"book"' in words and '"sentence"' in words
-    write_params(folder, PARAMS | {"texts": [source | {"pth": "book.jsonl"}]})
+    write_params(folder, PARAMS | {"texts": [source | {"pth": "raw/texts/book.jsonl"}]})
     with pytest.raises(
         InputError, match=r"unknown parameter 'pretrain.seed_encoder.texts.0.pth'; did you mean 'path'\?"
     ):

@@ -37,6 +37,10 @@ class Source(Params, ABC):
     def label(self) -> str:
         """The source's name in results and messages."""
 
+    def files(self) -> list[str]:
+        """List the files and folders in this project's reach that it reads; none if they lie elsewhere."""
+        return []
+
     @abstractmethod
     def parts(self) -> list[Part]:
         """List all parts, in an order that does not depend on the machine.

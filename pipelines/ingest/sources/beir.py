@@ -28,9 +28,12 @@ class BeirSource(Source):
     def label(self) -> str:
         return str(Path(self.path, "qrels", f"{self.split}.tsv"))
 
+    def files(self) -> list[str]:
+        return [str(Path(self.path, "corpus.jsonl")), str(Path(self.path, "queries.jsonl")), self.label]
+
     def parts(self) -> list[Part]:
-        for file in (Path(self.path, "corpus.jsonl"), Path(self.path, "queries.jsonl"), Path(self.label)):
-            if not file.is_file():
+        for file in self.files():
+            if not Path(file).is_file():
                 raise InputError(
                     f"{file}: no such file; a BEIR folder has corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv"
                 )

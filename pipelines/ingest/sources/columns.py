@@ -82,5 +82,8 @@ class FileSource(TableSource):
     def label(self) -> str:
         return self.path
 
+    def files(self) -> list[str]:
+        return find_files(self.path)
+
     def parts(self) -> list[Part]:
-        return [Part(file) for file in find_files(self.path)]
+        return [Part(file) for file in self.files()]

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from pydantic import Field
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.csv_shape import delimiter_of, dialect, quote_of
 from pipelines.ingest.sources.files import not_empty, open_text
 
 csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
@@ -21,8 +21,10 @@ class CsvSource(FileSource):
     kind: Literal["csv"]
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     """The character between fields; null means a tab in files named ``.tsv`` and a comma in all others."""
-    quote: str = Field(default='"', max_length=1)
-    """The character around fields; leave it empty if quotation marks are ordinary characters."""
+    quote: str | None = Field(default=None, max_length=1)
+    """The character around fields; empty if quotation marks are ordinary characters. null means a quotation mark,
+    unless fields are separated by tabs, each of the first 1,000 lines has as many as the header, and some field begins
+    with a quotation mark but is not quoted."""
 
     def rows(self, part: Part) -> Iterator[Row]:
         with open_text(part.name) as text:
@@ -62,12 +64,9 @@ class CsvSource(FileSource):
                 yield first, fields, "".join(raw)
 
     def _dialect(self, file: str) -> dict[str, Any]:
-        return {
-            "delimiter": self.delimiter or ("\t" if ".tsv" in Path(file).suffixes else ","),
-            "quotechar": self.quote or None,
-            "quoting": csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE,
-            "strict": True,
-        }
+        delimiter = self.delimiter or delimiter_of(file)
+        quote = quote_of(file, delimiter) if self.quote is None else self.quote
+        return dialect(delimiter, quote)
 
 
 def _remembered(lines: Iterable[str], seen: list[str]) -> Iterator[str]:

@@ -37,6 +37,9 @@ class HuggingFaceSource(TableSource):
     def label(self) -> str:
         return "/".join(filter(None, [self.name, self.config, self.split]))
 
+    def files(self) -> list[str]:
+        return [str(file) for file in Path(self.name).rglob("*") if file.is_file()]
+
     def parts(self) -> list[Part]:
         dataset = self._load()
         self.check_columns(self.label, dataset.column_names)

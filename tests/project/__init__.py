@@ -1,0 +1,1 @@
+"""Commands for a project of one's own."""

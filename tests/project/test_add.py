@@ -1,0 +1,193 @@
+"""``batchwright add``: what it guesses, shows and writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from batchwright.__main__ import main
+from pipelines.ingest.sources.csv_shape import likely_delimiter
+from project.add.columns import guess_columns
+from tests.helpers import REPO
+
+PARAMS = (REPO / "project/template/params.yaml").read_text()
+PAIRS = [
+    (f"question {number} of many?", f"a much longer answer to question {number}, in a sentence") for number in range(9)
+]
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    (workspace / "params.yaml").write_text(PARAMS)
+    return workspace
+
+
+def add(*arguments: str) -> None:
+    main(["add", *arguments])
+
+
+def sources() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(Path("params.yaml").read_text())["ingest"]["sources"]
+    return found
+
+
+def write_csv(file: Path, header: str, delimiter: str = ",") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f'"{query}"{delimiter}"{document}"' for query, document in PAIRS]
+    file.write_text("\n".join([header.replace(",", delimiter), *lines]) + "\n")
+    return file
+
+
+def test_a_file_elsewhere_is_linked_shown_and_named(project: Path, tmp_path: Path, capsys) -> None:
+    file = write_csv(tmp_path / "elsewhere/my faq.csv", "Question,Reply")
+    add(str(file))
+    assert sources() == [
+        {
+            "kind": "csv",
+            "path": "raw/pairs/my faq.csv",
+            "columns": {"query": "Question", "document": "Reply"},
+            "domain": "my faq",
+        }
+    ]
+    assert Path("raw/pairs/my faq.csv").resolve() == file.resolve()
+    shown = capsys.readouterr().out
+    assert shown.count("  query     question ") == 5
+    assert "9 rows: 9 pairs, 0 of them repeated" in shown
+    assert "document: 10 words (median), 10 at most" in shown
+    assert shown.endswith("Written to params.yaml. Next: dvc repro\n")
+
+
+def test_a_second_time_changes_nothing(project: Path, tmp_path: Path, capsys) -> None:
+    file = write_csv(tmp_path / "faq.csv", "query,document")
+    add(str(file))
+    first = Path("params.yaml").read_text()
+    add(str(file))
+    assert Path("params.yaml").read_text() == first
+    assert "names it already" in capsys.readouterr().out
+
+
+def test_comments_and_everything_else_in_the_parameters_stay(project: Path) -> None:
+    text = PARAMS.replace(
+        "sources: [] # batchwright add FILE", "sources:\n    - {kind: docstrings, packages: [sympy], domain: x} # mine"
+    )
+    Path("params.yaml").write_text(text)
+    add(str(write_csv(Path("raw/pairs/faq.csv"), "query,document")), "--domain", "help")
+    new = Path("params.yaml").read_text()
+    added = [line for line in new.splitlines() if line not in text.splitlines()]
+    assert [line.strip() for line in added] == [
+        "- kind: csv",
+        "path: raw/pairs/faq.csv",
+        "columns:",
+        "query: query",
+        "document: document",
+        "domain: help",
+    ]
+    assert [line for line in new.splitlines() if line in text.splitlines()] == text.splitlines()
+
+
+def test_looking_changes_nothing(project: Path, tmp_path: Path, capsys) -> None:
+    add(str(write_csv(tmp_path / "faq.csv", "query,document")), "--look")
+    assert Path("params.yaml").read_text() == PARAMS
+    assert not Path("raw").exists()
+    assert capsys.readouterr().out.endswith("Nothing was written.\n")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "a.arrow", "a.json"])
+def test_each_kind_of_file_is_recognised(project: Path, tmp_path: Path, name: str) -> None:
+    rows = [{"id": str(number), "title": query, "body": document} for number, (query, document) in enumerate(PAIRS)]
+    file, table = tmp_path / name, pa.Table.from_pylist(rows)
+    if name.endswith("parquet"):
+        pq.write_table(table, file)
+    elif name.endswith("arrow"):
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        file.write_text("\n".join(map(json.dumps, rows)))
+    add(str(file))
+    kind = {"json": "jsonl"}.get(file.suffix[1:], file.suffix[1:])
+    assert (sources()[0]["kind"], sources()[0]["columns"]) == (kind, {"query": "title", "document": "body"})
+
+
+def test_a_folder_becomes_a_pattern_and_each_file_a_link(project: Path, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        write_csv(tmp_path / "many" / name, "query,document")
+    add(str(tmp_path / "many"))
+    assert sources()[0]["path"] == "raw/pairs/many/*.csv"
+    assert not Path("raw/pairs/many").is_symlink()
+    assert all(Path("raw/pairs/many", name).is_symlink() for name in ("a.csv", "b.csv"))
+
+
+def test_a_beir_folder_is_recognised(project: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "d", "title": "", "text": "an answer"}\n')
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "a question"}\n')
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
+    add(str(folder))
+    assert sources() == [{"kind": "beir", "path": "raw/pairs/set", "split": "test", "domain": "set"}]
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, delimiter: str) -> None:
+    file = write_csv(tmp_path / "faq.csv", "query,document", delimiter)
+    assert likely_delimiter(str(file)) == delimiter
+    add(str(file))
+    assert sources()[0]["delimiter"] == delimiter
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "expected"),
+    [
+        ({"Query": ["a b"], "ANSWER": ["c"]}, {}, {"query": "Query", "document": "ANSWER"}),
+        ({"x": ["a"], "y": ["b"]}, {}, {"query": "x", "document": "y"}),
+        ({"x": ["a long text"], "y": ["b"]}, {}, {"query": "y", "document": "x"}),
+        ({"x": ["a"], "question": ["b"], "n": [1]}, {}, {"query": "question", "document": "x"}),
+        ({"x": ["a"], "y": ["b"], "z": ["c"]}, {"query": "z", "document": "x"}, {"query": "z", "document": "x"}),
+        (
+            {"query": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"]},
+            {},
+            {"query": "query", "document": "positive", "negatives": ["negative_1", "negative_2"]},
+        ),
+    ],
+)
+def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any, expected: Any) -> None:
+    assert guess_columns(table, given, "t") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "x,y,z\na,b,c\n", "a.csv: it is not clear which columns hold query and document; say --query"),
+        ("a.json", '[{"query": "a"}]', "a.json: is a JSON array; write one object a line: jq -c"),
+        ("a.xlsx", "x", "a.xlsx: unknown kind of file; rename it to one of .parquet"),
+        ("a.csv", "query,document\nsame,same\n", "a.csv: no row is a pair; the first reason: query equals document"),
+        ("gone", None, "gone: no such file or folder"),
+    ],
+)
+def test_what_cannot_be_read_is_explained(project: Path, capsys, name: str, content: str | None, message: str) -> None:
+    if content is not None:
+        Path(name).write_text(content)
+    with pytest.raises(SystemExit):
+        add(name)
+    assert capsys.readouterr().err.startswith(f"batchwright add: error: {message}")
+    assert Path("params.yaml").read_text() == PARAMS
+    assert not Path("raw").exists()
+
+
+def test_another_file_of_that_name_is_not_replaced(project: Path, tmp_path: Path, capsys) -> None:
+    write_csv(Path("raw/pairs/faq.csv"), "query,document")
+    with pytest.raises(SystemExit):
+        add(str(write_csv(tmp_path / "faq.csv", "query,document")))
+    assert "raw/pairs/faq.csv: is there already; rename" in capsys.readouterr().err
+
+
+def test_texts_that_a_model_cuts_are_told(project: Path, capsys) -> None:
+    Path("long.csv").write_text(
+        "query,document\n" + "".join(f"q{number},{'word ' * 200}{number}\n" for number in range(5))
+    )
+    add("long.csv", "--look")
+    assert "100% are cut at start_models.minilm.max_length (128 tokens)" in capsys.readouterr().out
