@@ -8,7 +8,7 @@ HEAD = """\
 # Batchwright's: batchwright upgrade replaces it. Stages of your own belong into a folder with its own dvc.yaml.
 # code.json changes with the installed code of a stage.
 """
-_DEP = re.compile(r" +- (?P<path>[^ ]+)")
+_DEP = re.compile(r" +- (?P<path>[^ \n]+)")
 _STAGE = re.compile(r"  (?P<name>\w+):\n")
 
 

@@ -75,7 +75,7 @@ def _show(found: Look, entry: Entry, params: dict[str, Any]) -> str:
         texts = [getattr(pair, side) for pair in found.pairs]
         words = sorted(len(text.split()) for text in texts)
         lines.append(f"{side}: {words[len(words) // 2]} words (median), {words[-1]:,} at most")
-        cut = {name: share for name, share in cut_shares(texts, params).items() if share}
+        cut = {name: share for name, share in cut_shares(texts, params).items() if share > 0.005}
         lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
     return "\n".join(lines)
 

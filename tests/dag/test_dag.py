@@ -182,6 +182,17 @@ def test_packages_do_not_import_each_other(package):
         assert found <= allowed, file
 
 
+def test_only_commands_start_the_pipeline_or_a_project() -> None:
+    for package in (*PACKAGES, "benchmarks", "experiments"):
+        for file in (ROOT / package).rglob("*.py"):
+            found = re.findall(
+                r"^\s*(?:from|import) project\b|import_module\(\"project", file.read_text(), re.MULTILINE
+            )
+            assert not found or file.parts[-2] == "commands", file
+    for file in (ROOT / "project").rglob("*.py"):
+        assert not re.findall(r"^\s*(?:from|import) (?:stages|trainers)", file.read_text(), re.MULTILINE), file
+
+
 def test_stage_folders_do_not_import_each_other():
     """A stage may import only the parameters of another."""
     shared = {"scoring"}

@@ -6,14 +6,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DVC_PAGE = ROOT / "docs" / "dvc.md"
+OWN_PAGE = ROOT / "docs" / "own-project.md"
 
 
 def commands(language: str) -> set[str]:
     """Fenced code of one language: whole blocks of Python, or single lines of shell without comments.
 
-    The page on DVC is left out: its lines are steps, for ``steps``.
+    The pages on DVC and on one's own project are left out: their lines are steps, for ``steps``.
     """
-    blocks = [block for page in PAGES if page != DVC_PAGE for block in _blocks(page, language)]
+    blocks = [block for page in PAGES if page not in (DVC_PAGE, OWN_PAGE) for block in _blocks(page, language)]
     if language == "python":
         return set(blocks)
     return {line for block in blocks for line in _lines(block)}

@@ -1,0 +1,155 @@
+"""A project of one's own, on an installed package: made, filled, run and brought up to date."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from project.pipeline import project_pipeline
+from tests.end_to_end.docs import OWN_PAGE, steps
+from tests.helpers import REPO
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel of this package, and all other packages of this one; return its ``bin``."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, REPO]
+    subprocess.run(build, check=True)
+    venv.create(folder / "venv", with_pip=False)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    [wheel] = folder.glob("*.whl")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        folder / "venv/bin/python",
+        "install",
+        "--quiet",
+        "--no-deps",
+        wheel,
+    ]
+    subprocess.run(command, check=True)
+    added = {each.name for each in site.iterdir() if not each.name.endswith((".pth", ".dist-info"))}
+    assert added == {"batchwright"}, "other names may be those of other packages"
+    return folder / "venv/bin"
+
+
+def run(*command: str, cwd: Path, installed: Path) -> "subprocess.CompletedProcess[str]":
+    paths = [str(installed), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {**os.environ, "PATH": os.pathsep.join(paths)}
+    environment.pop("PYTHONPATH", None)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def project(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with batches made from a CSV file, by the commands of its page."""
+    folder = tmp_path_factory.mktemp("own")
+    lines = [
+        f"how does thing {n} work with part {n % 7}?,part {n % 7} of thing {n} works like this" for n in range(300)
+    ]
+    (folder / "faq.csv").write_text("question,answer\n" + "\n".join(lines) + "\n")
+    first, _ = steps(OWN_PAGE)
+    assert len(first) == 3
+    done = run("sh", "-ec", "\n".join(first), cwd=folder, installed=installed)
+    assert done.returncode == 0, done.stderr
+    return folder / "mine"
+
+
+def test_three_commands_lead_to_the_first_batch(project: Path, installed: Path) -> None:
+    shown = run("batchwright", "show", "0", cwd=project, installed=installed)
+    assert shown.returncode == 0, shown.stderr
+    assert "thing" in shown.stdout
+
+
+def test_nothing_in_the_project_is_code_or_a_result_of_the_repository(project: Path) -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=project, capture_output=True, text=True, check=True).stdout.split()
+    assert not [file for file in files if file.endswith(".py")]
+    assert [file for file in files if file.startswith("results/")] == [
+        "results/pretrain/README.md",
+        "results/tokens/README.md",
+    ]
+    assert len((project / "README.md").read_text().splitlines()) <= 12
+
+
+def test_a_changed_source_is_noticed_wherever_it_lies(project: Path, installed: Path) -> None:
+    source = project.parent / "faq.csv"
+    before = source.read_text()
+    source.write_text(before + "one more question?,one more answer\n")
+    status = run("dvc", "status", "ingest", cwd=project, installed=installed)
+    source.write_text(before)
+    assert "modified:           raw/pairs" in status.stdout
+    assert "up to date" in run("dvc", "status", "ingest", "pack", cwd=project, installed=installed).stdout
+
+
+def test_other_code_is_told_until_the_project_is_brought_up_to_date(project: Path, installed: Path) -> None:
+    code = next(installed.parent.glob("lib/*/site-packages/batchwright/_pipeline/stages/cluster/params.py"))
+    before, params = code.read_text(), (project / "params.yaml").read_text()
+    code.write_text(before + "\n# newer\n")
+    try:
+        stale = run("batchwright", "stage", "cluster", cwd=project, installed=installed)
+        assert stale.returncode == 1
+        assert stale.stderr.endswith("is not the one that this project was made for; run: batchwright upgrade\n")
+        done = run("batchwright", "upgrade", cwd=project, installed=installed)
+        assert done.stdout.startswith(
+            "these stages have changed, and run again with dvc repro: cluster, report; commit"
+        )
+        changed = run("dvc", "status", "cluster", "pack", cwd=project, installed=installed).stdout
+        assert "code.json:\n" in changed
+        assert (project / "params.yaml").read_text() == params
+    finally:
+        code.write_text(before)
+    assert "cluster, report" in run("batchwright", "upgrade", cwd=project, installed=installed).stdout
+    assert (
+        run("batchwright", "upgrade", cwd=project, installed=installed).stdout == "up to date; no stage has changed\n"
+    )
+
+
+def test_a_pipeline_changed_by_hand_is_not_replaced(project: Path, installed: Path) -> None:
+    file = project / "dvc.yaml"
+    before = file.read_text()
+    file.write_text(before + "# mine\n")
+    done = run("batchwright", "upgrade", cwd=project, installed=installed)
+    assert (done.returncode, file.read_text()) == (1, before + "# mine\n")
+    assert done.stderr.startswith("batchwright upgrade: error: dvc.yaml: was changed by hand; put stages of your own")
+    file.write_text(before)
+
+
+def test_a_project_is_made_in_a_new_folder_only(project: Path, installed: Path) -> None:
+    done = run("batchwright", "init", str(project), cwd=project.parent, installed=installed)
+    assert done.returncode == 1
+    assert done.stderr.endswith("is not empty; name a new folder\n")
+    done = run("batchwright", "upgrade", cwd=project.parent, installed=installed)
+    assert "run this in a project that batchwright init made" in done.stderr
+
+
+def test_an_unknown_stage_is_explained(project: Path, installed: Path) -> None:
+    done = run("batchwright", "stage", "clusters", cwd=project, installed=installed)
+    assert done.stderr == "batchwright stage: error: unknown stage 'clusters'; did you mean 'cluster'?\n"
+
+
+def test_the_project_s_pipeline_is_the_repository_s_without_its_code() -> None:
+    repository = yaml.safe_load((REPO / "dvc.yaml").read_text())
+    own = yaml.safe_load(project_pipeline((REPO / "dvc.yaml").read_text()))
+    assert own["plots"] == repository["plots"]
+    assert list(own["stages"]) == list(repository["stages"])
+    code = ("batchwright", "pipelines", "stages", "trainers", "experiments")
+    for name, stage in repository["stages"].items():
+        before, after = (each.get("do", each) for each in (stage, own["stages"][name]))
+        assert after["cmd"] == before["cmd"].replace("python -m stages.", "batchwright stage ")
+        assert after["deps"] == [dep for dep in before["deps"] if not dep.startswith(code)]
+        key: Any = after["params"][0]["code.json"]
+        assert key == [f"{name}.${{item.variant}}" if name in ("train", "evaluate") else name]
+        assert after["params"][1:] == before["params"]
+        same = after.keys() - {"cmd", "desc", "deps", "params"}
+        assert {key: after[key] for key in same} == {key: before[key] for key in same}
+        assert after.keys() == before.keys()
