@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 from docs.rows import Lines, Row, read_files
 from experiments.rivals.summary import BASELINE
 from stages.report.table import NONE, share
+
+OURS = "ours"
 
 
 def rivals_table(files: Sequence[Path]) -> Lines:
     """One row per way, those with the largest mean gain first; one column per set, and the mean gain over the sets.
 
     A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and for twice the
-    steps come first.
+    steps come first. Last comes the share of the steps after which our batches reach where random ones end, and its
+    median.
     """
     rows = read_files(files)
     epochs = min(int(row["epochs"]) for row in rows)
@@ -22,11 +25,13 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     random = {row["set"]: row for row in rows if row["arm"] == BASELINE and int(row["epochs"]) == 2 * epochs}
     ways = {arm: [_gain(cells.get((arm, name))) for name in sets] for arm, _ in cells if arm != BASELINE}
     twice = [_longer(random.get(name), cells[BASELINE, name]) for name in sets]
+    reached = [float(cells[OURS, name]["reached"]) for name in sets]
     return [
         ["", *sets, "mean"],
         ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
         ["random, twice the steps", *twice, _mean(twice)],
         *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=_order),
+        ["ours reach random's end after", *(f"{each:.2f}" for each in [*reached, median(reached)])],
     ]
 
 
