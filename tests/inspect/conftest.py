@@ -31,13 +31,14 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, before = tmp_path_factory.mktemp("packed"), Path.cwd()
     os.chdir(folder)
     try:
-        judgements = {"filter.judgements": ["said.jsonl"], "filter.likeness": 0.3}
+        judgements = {"filter.judgements": ["raw/judgements/said.jsonl"], "filter.likeness": 0.3}
         write_params(folder, {**judgements, "pack.cluster_share": [0.0, 1.0]})
         birds = [("topic0 list file", "topic0 ls"), *with_duplicates(topic_pairs(50))]
         write_rows("birds", [*((query, document, "train") for query, document in birds), HELD_OUT])
         write_rows("fish", [(query, document, "train") for query, document in topic_pairs(45, seed=1)])
         said = [{"query": query, "document": birds[0][1], "label": 1} for query, _ in birds[20:40]]
-        Path("said.jsonl").write_text("\n".join(map(json.dumps, said)))
+        Path("raw/judgements").mkdir(parents=True, exist_ok=True)
+        Path("raw/judgements/said.jsonl").write_text("\n".join(map(json.dumps, said)))
         write_table(Path("data/rejects.parquet"), pa.Table.from_pylist([REJECTED]), REJECTS_SCHEMA)
         plant_vectors()
         judge.main()

@@ -54,8 +54,9 @@ def with_judge(corpus: Path) -> Path:
         {"query": birds[i]["query"], "document": birds[j]["document"], "label": int(generator.integers(2))}
         for i, j in generator.integers(80, size=(900, 2)).tolist()
     ]
-    Path("raw/said.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    changes = {"filter.judgements": ["raw/said.jsonl"], "filter.likeness": LIKENESS, "pack.judge": JUDGE}
+    Path("raw/judgements").mkdir(parents=True, exist_ok=True)
+    Path("raw/judgements/said.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    changes = {"filter.judgements": ["raw/judgements/said.jsonl"], "filter.likeness": LIKENESS, "pack.judge": JUDGE}
     write_params(corpus, changes)
     judge_pairs.main()
     return corpus

@@ -106,7 +106,7 @@ def test_pairs_must_be_alike_as_well(corpus: Path, run_pack: RunPack) -> None:
 
 def test_judgements_overrule_the_surrogate_for_duplicates_too(corpus: Path, run_pack: RunPack) -> None:
     """Of all cells that no training pair decides, a third is judged, at random."""
-    write_params(corpus, {"filter.judgements": ["said.jsonl"]})
+    write_params(corpus, {"filter.judgements": ["raw/judgements/said.jsonl"]})
     generator = np.random.default_rng(2)
     said: dict[tuple[str, str], bool] = {}
     for domain in ("birds", "fish"):
@@ -115,7 +115,8 @@ def test_judgements_overrule_the_surrogate_for_duplicates_too(corpus: Path, run_
         cells = [(query, document) for query in known for document in documents if document not in known[query]]
         said |= {cell: bool(generator.integers(2)) for cell in cells if generator.random() < 0.3}
     rows = [{"query": q.upper(), "document": d, "label": int(label)} for (q, d), label in said.items()]
-    Path("said.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    Path("raw/judgements").mkdir(parents=True, exist_ok=True)
+    Path("raw/judgements/said.jsonl").write_text("\n".join(map(json.dumps, rows)))
     judge.main()
     run_pack("random")
     shards = ShardSet.open(SHARDS / "random")
