@@ -19,6 +19,7 @@ from tests.helpers import REPO
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel of this package, and all other packages of this one; return its ``bin``."""
+    pytest.importorskip("hatchling", reason="builds the wheel; installed by make")
     folder = tmp_path_factory.mktemp("installed")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, REPO]
     subprocess.run(build, check=True)
