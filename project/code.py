@@ -22,8 +22,7 @@ def is_code(dep: str) -> bool:
 
 def digests() -> dict[str, Any]:
     """Return the digest of each stage's code: one for each variant, if variants have code of their own."""
-    stages = yaml.safe_load((code_root() / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
-    return {name: _digest(stage.get("do", stage)["deps"]) for name, stage in stages.items()}
+    return {name: _digest(deps) for name, deps in _deps().items()}
 
 
 def check_digests(stage: str) -> None:
@@ -32,10 +31,16 @@ def check_digests(stage: str) -> None:
     Raises:
         InputError: it was made for other code.
     """
-    if FILE.exists() and read_json(FILE, made_by="").get(stage) != digests()[stage]:
+    if FILE.exists() and read_json(FILE, made_by="").get(stage) != _digest(_deps()[stage]):
         raise InputError(
             "the installed Batchwright is not the one that this project was made for; run: batchwright upgrade"
         )
+
+
+def _deps() -> dict[str, list[str]]:
+    """The dependencies of each stage in the repository's ``dvc.yaml``."""
+    stages = yaml.safe_load((code_root() / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    return {name: stage.get("do", stage)["deps"] for name, stage in stages.items()}
 
 
 def _digest(deps: list[str]) -> Any:

@@ -30,5 +30,4 @@ def main(given: argparse.Namespace) -> str:
         raise InputError(f"unknown stage '{given.name}'{hint(given.name, known)}")
     use_pipeline()
     importlib.import_module("project.code").check_digests(given.name.partition(".")[0])
-    sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", f"stages.{given.name}", *given.arguments])

@@ -22,7 +22,7 @@ DOCUMENTS = (
 OTHERS = ("id", "domain", "group", "split", "source", "url", "date")
 """What the names of other columns end with."""
 _LONGER = 1.5
-"""Times that a query would be as long as its document."""
+"""If the first of two columns has texts this many times as long as the second, it holds the documents."""
 
 
 def guess_columns(table: Mapping[str, Sequence[object]], given: Entry, name: str) -> Entry:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from batchwright.core.errors import InputError
+from pipelines.ingest.sources.huggingface import SAVED
 
 Entry = dict[str, Any]
 """An entry of ``ingest.sources``."""
@@ -16,7 +17,6 @@ _KINDS = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
 }
 _PACKED = (".gz", ".zst", ".bz2", ".lz4")
-_SAVED = ("dataset_dict.json", "dataset_info.json")
 
 
 def guess_kind(path: Path) -> Entry:
@@ -34,7 +34,7 @@ def guess_kind(path: Path) -> Entry:
         if not splits:
             raise InputError(f"{path}/qrels: no judgements (*.tsv) in this BEIR folder")
         return {"kind": "beir", "path": str(path), "split": "train" if "train" in splits else splits[0]}
-    if any((path / name).is_file() for name in _SAVED):
+    if any((path / name).is_file() for name in SAVED):
         return {"kind": "huggingface", "name": str(path)}
     suffixes = Counter(file.suffix for file in path.iterdir() if _known(file))
     if not suffixes:

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
 from pipelines.files import find_files, readable
+from pipelines.ingest.sources.arrow import open_ipc
 from pipelines.ingest.sources.csv_shape import delimiter_of, first_records
 from pipelines.ingest.sources.files import open_text
 from pipelines.ingest.sources.huggingface import HuggingFaceSource
@@ -27,7 +28,7 @@ def peek(entry: Entry) -> Table:
     """
     if entry["kind"] == "huggingface":
         source = HuggingFaceSource(**entry, domain="-")
-        return dict(source._load()[:SAMPLE])
+        return dict(source.load()[:SAMPLE])
     file = find_files(entry["path"])[0]
     if entry["kind"] == "jsonl":
         return _objects(file)
@@ -53,11 +54,7 @@ def _objects(file: str) -> Table:
 
 def _arrow(file: str) -> pa.RecordBatch | None:
     with pa.memory_map(file) as source:
-        try:
-            return pa.ipc.open_file(source).get_batch(0)
-        except pa.ArrowInvalid:
-            source.seek(0)
-            return next(iter(pa.ipc.open_stream(source)), None)
+        return next(open_ipc(source)[1], None)
 
 
 def _parquet(file: str) -> pa.RecordBatch | None:

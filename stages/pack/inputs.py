@@ -58,7 +58,8 @@ class Inputs:
     def fingerprint(self, name: str) -> str:
         """Fingerprint of a domain's files."""
         made = [folder / file_stem(name) for folder in (CLUSTERS, NEGATIVES)]
-        return files_fingerprint([pairs_file(PAIRS, name), self.vectors.files(name), self.surrogate.files(name), *made])
+        vectors = dict.fromkeys([self.vectors.files(name), self.surrogate.files(name)])  # usually one folder
+        return files_fingerprint([pairs_file(PAIRS, name), *vectors, *made])
 
 
 def open_inputs(judging: JudgeParams | None) -> Inputs:

@@ -29,11 +29,15 @@ class ArrowSource(FileSource):
             raise InputError(f"{part.name}: has no rows; add rows or remove it from 'ingest.sources'")
 
     def _batches(self, file: str, source: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
-        is_file = source.read(len(_FILE_MARK)) == _FILE_MARK
-        source.seek(0)
-        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-        self.check_columns(file, reader.schema.names)
-        if is_file:
-            yield from (reader.get_batch(index) for index in range(reader.num_record_batches))
-        else:
-            yield from reader
+        columns, batches = open_ipc(source)
+        self.check_columns(file, columns)
+        yield from batches
+
+
+def open_ipc(source: pa.MemoryMappedFile) -> tuple[list[str], Iterator[pa.RecordBatch]]:
+    """Return the columns of an Arrow IPC file or stream, and its record batches."""
+    is_file = source.read(len(_FILE_MARK)) == _FILE_MARK
+    source.seek(0)
+    reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
+    return reader.schema.names, batches

@@ -38,7 +38,7 @@ class Source(Params, ABC):
         """The source's name in results and messages."""
 
     def files(self) -> list[str]:
-        """List the files and folders in this project's reach that it reads; none if they lie elsewhere."""
+        """List the files that it reads; none if they are not in a folder, as those of the hub."""
         return []
 
     @abstractmethod

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 65536
 _BATCH_ROWS = 4096
-_SAVED = ("dataset_dict.json", "dataset_info.json")
+SAVED = ("dataset_dict.json", "dataset_info.json")
+"""A folder that ``save_to_disk`` wrote holds one of these."""
 
 
 class HuggingFaceSource(TableSource):
@@ -41,21 +42,22 @@ class HuggingFaceSource(TableSource):
         return [str(file) for file in Path(self.name).rglob("*") if file.is_file()]
 
     def parts(self) -> list[Part]:
-        dataset = self._load()
+        dataset = self.load()
         self.check_columns(self.label, dataset.column_names)
         if len(dataset) == 0:
             raise InputError(f"{self.label}: has no rows; remove it from 'ingest.sources'")
         return [Part(self.label, piece) for piece in range(-(-len(dataset) // _PART_ROWS))]
 
     def rows(self, part: Part) -> Iterator[Row]:
-        dataset = self._load().select_columns(self.wanted_columns).with_format("arrow")
+        dataset = self.load().select_columns(self.wanted_columns).with_format("arrow")
         start = part.piece * _PART_ROWS
         stop = min(start + _PART_ROWS, len(dataset))
         for first in range(start, stop, _BATCH_ROWS):
             table: pa.Table = dataset[first : min(first + _BATCH_ROWS, stop)]
             yield from batch_rows(self, part.name, table.combine_chunks().to_batches()[0], first + 1)
 
-    def _load(self) -> "Dataset":
+    def load(self) -> "Dataset":
+        """Load the dataset."""
         return _load(self.name, self.config, self.split, self.revision)
 
 
@@ -65,7 +67,7 @@ def _load(name: str, config: str | None, split: str, revision: str | None) -> "D
     from datasets.exceptions import DatasetsError
 
     try:
-        if not any(Path(name, file).is_file() for file in _SAVED):
+        if not any(Path(name, file).is_file() for file in SAVED):
             return datasets.load_dataset(name, config, split=split, revision=revision)
         saved = datasets.load_from_disk(name)
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
