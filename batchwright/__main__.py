@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from batchwright.commands import add, diff, export, init, push, show, stage, upgrade
+from batchwright.commands import add, diff, export, init, promote, push, retrain, rollback, show, stage, upgrade
 from batchwright.core.command import described, failing
 
 COMMANDS = {
@@ -15,6 +15,9 @@ COMMANDS = {
     "diff": diff,
     "export": export,
     "push": push,
+    "retrain": retrain,
+    "promote": promote,
+    "rollback": rollback,
     "stage": stage,
     "upgrade": upgrade,
 }

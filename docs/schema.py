@@ -9,6 +9,7 @@ from batchwright.core.params import Base, Params
 from batchwright.formats.runs import Run
 from pipelines.embed.params import EmbedParams
 from pipelines.ingest.params import IngestParams
+from project.retrain.params import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch.params import StartModel
 from stages.filter.params import FilterParams
@@ -70,6 +71,8 @@ class AllParams(Params):
     """Indexes of all documents, made by a run of the variant ``xtr`` in ``data/indexes/NAME``."""
     evaluate: EvaluateParams
     """What trained models and baselines are evaluated on."""
+    retrain: RetrainParams | None = None
+    """What ``batchwright retrain`` promotes."""
 
 
 class _Untitled(GenerateJsonSchema):

@@ -5,6 +5,7 @@ import errno
 import importlib
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -80,13 +81,37 @@ def run(stage: str, main: Callable[[], str]) -> None:
 
 @contextmanager
 def failing(program: str) -> Iterator[None]:
-    """If the block fails, print the reason and exit with status 1; a bug keeps its traceback."""
+    """If the block fails, print the reason and exit with status 1; a bug keeps its traceback.
+
+    If the process is interrupted or terminated meanwhile, the block is left, so that it cleans up, and the status is
+    130 or 143.
+    """
+    before = signal.signal(signal.SIGTERM, _terminated)
     try:
         yield
+    except KeyboardInterrupt:
+        _stop(program, "interrupted", signal.SIGINT)
+    except _Terminated:
+        _stop(program, "terminated", signal.SIGTERM)
     except InputError as error:
         _fail(program, str(error))
     except OSError as error:
         _fail(program, _explain(error))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Terminated(BaseException):
+    """The process got SIGTERM."""
+
+
+def _terminated(number: int, frame: object) -> None:  # noqa: ARG001
+    raise _Terminated
+
+
+def _stop(program: str, how: str, number: int) -> None:
+    print(f"{program}: {how}; run it again to go on", file=sys.stderr)
+    sys.exit(128 + number)
 
 
 def _fail(stage: str, message: str) -> None:

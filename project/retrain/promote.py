@@ -1,0 +1,44 @@
+"""Deploy by hand: the current commit, or an earlier promotion."""
+
+from batchwright.core.errors import InputError
+from project.retrain.refs import deploy, publish
+from project.retrain.repository import DEPLOYED, fetch, promoted, revision, tag, upstream
+from project.retrain.tools import dvc, git
+
+
+def promote(name: str | None) -> str:
+    """Deploy the current commit without a gate, or the promotion ``name``, such as ``promoted-3``, again.
+
+    Raises:
+        InputError: files are changed and not committed, or there is no such promotion.
+    """
+    at = upstream()
+    fetch(at)
+    if name is None:
+        if git("status", "--porcelain", "--untracked-files=no"):
+            raise InputError("some files are changed and not committed; commit them first")
+        dvc("push", "--quiet")
+        return f"{publish(at, git('rev-parse', 'HEAD'))} is deployed"
+    known = {tag(number): commit for number, commit in promoted().items()}
+    if name not in known:
+        raise InputError(f"no promotion '{name}'; known: {', '.join(known) or 'none'}")
+    deploy(at, known[name])
+    return f"{name} is deployed again"
+
+
+def roll_back() -> str:
+    """Deploy what was promoted before the deployed commit.
+
+    Raises:
+        InputError: nothing is deployed, or nothing was promoted before it.
+    """
+    at = upstream()
+    fetch(at)
+    current = revision(at.branch_ref(DEPLOYED))
+    if current is None:
+        raise InputError("nothing is deployed yet")
+    numbers = [number for number, commit in promoted().items() if commit == current]
+    earlier = [number for number in promoted() if numbers and number < numbers[0]]
+    if not earlier:
+        raise InputError("nothing was promoted before what is deployed now")
+    return promote(tag(earlier[-1]))

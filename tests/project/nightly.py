@@ -1,0 +1,161 @@
+"""A project with a git remote and a DVC remote, to be retrained; its pipeline takes no time."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import PreTrainedTokenizerFast
+
+from batchwright.retrievers import ModelInfo
+from tests.helpers import REPO, project_environment
+
+STAGE = """
+import csv, json, pathlib, shutil
+from batchwright.formats.query_scores import write_query_scores
+from stages.scoring.collection import held_out
+from stages.scoring.params import HeldOutParams
+from tests.helpers import write_rows
+
+QUALITY = {"good": 1.0, "bad": 0.1}
+quality, by_domain = "good", {}
+for file in sorted(pathlib.Path("raw/pairs").glob("*.csv")):
+    for query, document, split in csv.reader(file.open()):
+        if query == "break":
+            raise SystemExit("the stage broke")
+        quality = query if query in QUALITY else quality
+        by_domain.setdefault(file.stem, []).append((query, document, split))
+for domain, rows in by_domain.items():
+    write_rows(domain, rows)
+counts = {domain: {split: sum(row[2] == split for row in rows) for split in ("train", "dev", "test")}
+          for domain, rows in by_domain.items()}
+pathlib.Path("results/ingest.json").write_text(json.dumps({"domains": counts}))
+shutil.copytree("made", "models/m")
+queries = held_out(pathlib.Path("data/pairs"), HeldOutParams(queries=100, documents=100)).queries
+scores = dict.fromkeys(("ndcg@10", "mrr@10", "recall@100"), QUALITY[quality])
+write_query_scores(pathlib.Path("data/scores/runs/m.parquet"), [
+    {"collection": "held_out", "system": "m", "domain": query.domain, "query": query.id, **scores}
+    for query in queries
+])
+"""
+PIPELINE = {
+    "stages": {
+        "all": {
+            "cmd": "python stage.py",
+            "deps": ["raw/pairs"],
+            "outs": ["data/pairs", "data/scores", "models/m"],
+            "metrics": [{"results/ingest.json": {"cache": False}}],
+        }
+    }
+}
+PARAMS = {
+    "runs": {"m": {"variant": "biencoder", "batches": "contextual", "start": "models/start/minilm"}},
+    "evaluate": {"held_out": {"queries": 100, "documents": 100}, "beir": []},
+    "retrain": {"floor": 0.2},
+}
+WORDS = [f"w{number}" for number in range(40)]
+
+
+class Nightly:
+    """A project below ``folder``, published once, in ``folder/project``; files of pairs lie in ``folder``, too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.folder = folder, folder / "project"
+        for name in ("storage", "project/raw/pairs", "project/results"):
+            (folder / name).mkdir(parents=True)
+        self.run(
+            "git init --quiet --bare --initial-branch main ../origin.git; "
+            "git init --quiet --initial-branch main; dvc init --quiet"
+        )
+        self.run(
+            "git config user.name me; git config user.email me@here; dvc remote add --quiet --default s ../storage"
+        )
+        (self.folder / "dvc.yaml").write_text(yaml.safe_dump(PIPELINE))
+        (self.folder / "params.yaml").write_text(yaml.safe_dump(PARAMS))
+        (self.folder / "stage.py").write_text(STAGE)
+        (self.folder / ".gitignore").write_text("/data/\n/models/\n.scratch/\n/bin/\n")
+        (self.folder / ".dvcignore").write_text("bin\n.scratch\n")
+        save_model(self.folder / "made")
+        self.write("birds")
+        self.run(
+            "git add .; git commit --quiet -m start; "
+            "git remote add origin ../origin.git; git push --quiet -u origin main"
+        )
+
+    @classmethod
+    def at(cls, folder: Path) -> "Nightly":
+        """The project below ``folder``, a copy of one."""
+        found = cls.__new__(cls)
+        found.home, found.folder = folder, folder / "project"
+        return found
+
+    def kill_at(self, program: str, command: str) -> None:
+        """Let ``program`` kill who started it when it is asked for ``command``."""
+        file = self.folder / "bin" / program
+        file.parent.mkdir()
+        real = shutil.which(program, path=environment()["PATH"].partition(os.pathsep)[2])
+        file.write_text(f'#!/bin/sh\n[ "$1" = {command} ] && kill -9 $PPID && exit 1\nexec {real} "$@"\n')
+        file.chmod(0o755)
+
+    def run(self, command: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        """Run a line of shell in the project."""
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def retrain(self, outcome: str) -> str:
+        """Retrain, check how that ends, and return what is told."""
+        done = self.run("python -m batchwright retrain", check=False)
+        codes = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
+        assert done.returncode == codes[outcome], done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        told: dict[str, Any] = json.loads((self.folder / ".scratch/retrain/message.json").read_text())
+        assert (told["outcome"], told["exit_code"]) == (outcome, codes[outcome])
+        assert told["text"].startswith(f"{outcome}: ")
+        return str(told["text"])
+
+    def write(self, domain: str, *extra: str, pairs: int = 30) -> Path:
+        """Write pairs of a domain; ``extra`` are queries that tell the pipeline something."""
+        lines = [
+            f"{word} of {domain},{word} in {domain},{'test' if n % 3 else 'train'}" for n, word in enumerate(WORDS)
+        ]
+        file = self.folder / "raw/pairs" / f"{domain}.csv"
+        if file.exists():
+            file.unlink()  # it may be DVC's, and read-only
+        file.write_text("\n".join([*lines[:pairs], *(f"{query},x,train" for query in extra)]) + "\n")
+        return file
+
+    def refs(self) -> dict[str, str]:
+        """The remote's branches and tags, and the commits that they point to."""
+        lines = self.run("git ls-remote origin").stdout.splitlines()
+        return {name.rpartition("/")[2]: commit for commit, name in map(str.split, lines)}
+
+
+def environment() -> dict[str, str]:
+    """Programs in the project's folder ``bin`` go before all others."""
+    paths = ["bin", str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {**project_environment(), "PATH": os.pathsep.join(paths), "PYTHONPATH": str(REPO)}
+
+
+def save_model(folder: Path) -> None:
+    """A retriever that finds every document: each word of a pair has a direction of its own."""
+    vocabulary = {word: number for number, word in enumerate(["[UNK]", *WORDS, "birds", "fish"])}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[UNK]")
+    embedding = StaticEmbedding(fast, embedding_dim=len(vocabulary))
+    embedding.embedding.weight.data = torch.eye(len(vocabulary))
+    SentenceTransformer(modules=[embedding], device="cpu").save(str(folder), create_model_card=False)
+    ModelInfo(variant="biencoder", max_length=16).write(folder)

@@ -1,0 +1,102 @@
+"""The gate of retraining, on scores that are made up."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from project.retrain.describe import describe
+from project.retrain.gate import ALL, Scored, Verdict, judge
+from project.retrain.params import RetrainParams
+
+LIMITS = RetrainParams(most_loss=0.02, significance=0.05, floor=0.3)
+DOMAINS = {f"{domain}{number}": domain for domain, count in (("big", 200), ("small", 4)) for number in range(count)}
+
+
+def scored(
+    changes: Mapping[str, float], noise: float = 0.001, collection: str = "held_out", start: float = 0.7
+) -> Scored:
+    """A model that scores ``start`` in every query, and differs by ``changes`` in each domain."""
+    rng = np.random.default_rng(0)
+    deployed = dict.fromkeys(DOMAINS, start)
+    new = {query: start + changes.get(domain, 0.0) + rng.normal(scale=noise) for query, domain in DOMAINS.items()}
+    return Scored("m", collection, DOMAINS, new, deployed)
+
+
+def failures(verdicts: Sequence[Verdict]) -> set[tuple[str, str]]:
+    return {(verdict.collection, verdict.domain) for verdict in verdicts if verdict.failed}
+
+
+def test_better_everywhere_passes() -> None:
+    assert not failures(judge([scored({"big": 0.01, "small": 0.01})], [], LIMITS))
+
+
+def test_the_same_passes() -> None:
+    assert not failures(judge([scored({}, noise=0.0)], [], LIMITS))
+
+
+def test_a_little_worse_over_all_queries_fails_however_small() -> None:
+    assert failures(judge([scored({"big": -0.0001}, noise=0.0)], [], LIMITS)) == {(ALL, ALL)}
+
+
+def test_a_domain_that_loses_much_fails_although_the_mean_gains() -> None:
+    assert failures(judge([scored({"big": 0.01, "small": -0.1})], [], LIMITS)) == {("held_out", "small")}
+
+
+def test_a_domain_may_lose_a_little() -> None:
+    assert not failures(judge([scored({"big": 0.01, "small": -0.015})], [], LIMITS))
+
+
+def test_a_loss_that_may_be_chance_passes() -> None:
+    new = dict.fromkeys(DOMAINS, 0.71) | {"small0": 0.2}  # one query of four
+    verdicts = judge([Scored("m", "held_out", DOMAINS, new, dict.fromkeys(DOMAINS, 0.7))], [], LIMITS)
+    [small] = [verdict for verdict in verdicts if verdict.domain == "small"]
+    assert small.change and small.change.mean < -0.1 and small.change.p > 0.05
+    assert not failures(verdicts)
+
+
+def test_a_collection_that_loses_much_fails_although_another_gains_more() -> None:
+    other = dict.fromkeys(DOMAINS, "beir")
+    lost = Scored("m", "beir", other, dict.fromkeys(other, 0.6), dict.fromkeys(other, 0.7))
+    lost = lost._replace(new={query: 0.6 + number / 1e6 for number, query in enumerate(other)})
+    verdicts = judge([scored({"big": 0.2, "small": 0.2}), lost], [], LIMITS)
+    assert failures(verdicts) == {("beir", ALL)}
+    assert len([verdict for verdict in verdicts if verdict.collection == "beir"]) == 1, "one domain is the collection"
+
+
+def test_what_was_not_deployed_need_only_reach_the_floor() -> None:
+    first = scored({})._replace(deployed=None)
+    assert not failures(judge([first], [], LIMITS))
+    low = scored({}, start=0.2)._replace(deployed=None)
+    assert failures(judge([low], [], LIMITS)) == {("held_out", ALL)}
+
+
+def test_a_domain_that_is_gone_fails() -> None:
+    verdicts = judge([scored({"big": 0.1})], ["shop"], LIMITS)
+    assert [verdict.domain for verdict in verdicts if verdict.failed] == ["shop"]
+    assert describe(verdicts).splitlines()[0] == "domain shop: FAILED: it has no pairs any more"
+
+
+def test_each_model_must_pass() -> None:
+    verdicts = judge([scored({"big": 0.1}), scored({"big": -0.1})._replace(model="n")], [], LIMITS)
+    assert {verdict.model for verdict in verdicts if verdict.failed} == {"n"}
+
+
+@given(st.floats(-0.2, 0.2), st.floats(-0.2, 0.2))
+def test_what_passes_never_loses_over_all_queries(big: float, small: float) -> None:
+    verdicts = judge([scored({"big": big, "small": small})], [], LIMITS)
+    gain = (200 * big + 4 * small) / 204
+    if not failures(verdicts):
+        assert gain > -0.001
+    if gain < -0.001:
+        assert (ALL, ALL) in failures(verdicts)
+
+
+def test_failures_come_first_in_the_text() -> None:
+    text = describe(judge([scored({"big": 0.01, "small": -0.1})], [], LIMITS))
+    assert text.splitlines()[0] == (
+        "m on held_out small: nDCG@10 0.5995, -0.1005 ± 0.0005 over what is deployed, 4 queries "
+        "FAILED: loses more than 0.02"
+    )
+    assert "m on all collections: nDCG@10 0.7" in text

@@ -1,0 +1,299 @@
+"""Every night: new data, none, worse data, crashes and two at once, against a git remote and a DVC remote."""
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.project.nightly import Nightly, environment
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Nightly:
+    """A project after its first night."""
+    project = Nightly(tmp_path_factory.mktemp("nightly"))
+    assert "promoted-1 is deployed" in project.retrain("promoted")
+    return project
+
+
+@pytest.fixture
+def project(begun: Nightly, tmp_path: Path) -> Nightly:
+    """A copy of that project, with remotes of its own."""
+    subprocess.run(["cp", "-a", f"{begun.home}/.", tmp_path], check=True)
+    return begun.at(tmp_path)
+
+
+def published(project: Nightly) -> tuple[str, str]:
+    """What whoever follows the branch ``deployed`` gets: the pairs and the files of the model."""
+    project.run("rm -rf ../got; git clone --quiet --branch deployed ../origin.git ../got; cd ../got; dvc pull --quiet")
+    shown = project.run("cd ../got; cat raw/pairs/*.csv; ls models/m; git log -1 --format=%B").stdout
+    state = project.run("cd ../got; dvc status; git status --porcelain").stdout
+    return shown, state
+
+
+def test_the_first_night_publishes_everything(project: Nightly) -> None:
+    refs = project.refs()
+    assert refs["main"] == refs["deployed"] == refs["promoted-1"]
+    shown, state = published(project)
+    assert "w0 of birds" in shown and "model.safetensors" in shown
+    assert "Retrained on 30 pairs\n\nm on all collections: nDCG@10 1.0000, not deployed before, 20 queries" in shown
+    assert state == "Data and pipelines are up to date.\n"
+    assert project.run("git status --porcelain").stdout == ""
+
+
+def test_three_nights(project: Nightly) -> None:
+    before = project.refs()
+    project.retrain("nothing new")
+    assert project.refs() == before
+
+    project.write("fish")
+    text = project.retrain("promoted")
+    assert "m on all collections: nDCG@10 1.0000, +0.0000 ± 0.0000 over what is deployed, 40 queries" in text
+    assert project.refs().keys() - before.keys() == {"promoted-2"}
+    assert "w0 of fish" in published(project)[0]
+
+    before = project.refs()
+    project.write("fish", "bad")
+    text = project.retrain("rejected")
+    assert text.splitlines()[1].endswith("40 queries FAILED: worse than what is deployed")
+    assert (
+        "m on held_out fish: nDCG@10 0.1000, -0.9000 ± 0.0000 over what is deployed, 20 queries FAILED: loses" in text
+    )
+    assert project.refs() == before
+    assert project.retrain("rejected") == text, "the same night again ends the same"
+
+    project.write("fish", "some", "more")
+    project.retrain("promoted")
+    assert project.refs()["deployed"] == project.refs()["promoted-3"]
+
+
+@pytest.mark.slow
+def test_a_domain_that_vanishes_is_rejected(project: Nightly) -> None:
+    project.write("fish")
+    project.retrain("promoted")
+    project.run("dvc remove raw/pairs/fish.csv.dvc; rm -f raw/pairs/fish.csv")
+    assert "domain fish: FAILED: it has no pairs any more" in project.retrain("rejected")
+
+
+def test_one_command_rolls_back_and_the_same_is_not_promoted_again(project: Nightly) -> None:
+    project.write("fish")
+    project.retrain("promoted")
+    assert project.run("python -m batchwright rollback").stdout == "promoted-1 is deployed again\n"
+    refs = project.refs()
+    assert refs["deployed"] == refs["promoted-1"] and refs["main"] == refs["promoted-2"]
+    assert "fish" not in published(project)[0]
+    project.retrain("nothing new")
+    failed = project.run("python -m batchwright rollback", check=False)
+    assert (failed.returncode, failed.stderr) == (
+        1,
+        "batchwright rollback: error: nothing was promoted before what is deployed now\n",
+    )
+    project.run("python -m batchwright promote promoted-2")
+    assert project.refs()["deployed"] == refs["promoted-2"]
+
+
+CRASHES = {
+    "the data come in": ("dvc", "add"),
+    "the pipeline begins": ("dvc", "repro"),
+    "the deployed model is fetched": ("dvc", "get"),
+    "data goes to the remote": ("dvc", "push"),
+    "before the commit": ("git", "commit-tree"),
+    "before the push": ("git", "push"),
+    "after the push": ("git", "reset"),
+}
+
+
+QUICK = ("before the push",)
+
+
+@pytest.mark.parametrize(
+    "crash", [pytest.param(crash, marks=() if crash in QUICK else pytest.mark.slow) for crash in CRASHES]
+)
+def test_after_a_crash_the_next_night_goes_on(project: Nightly, crash: str) -> None:
+    project.write("fish")
+    program, command = CRASHES[crash]
+    project.kill_at(program, command)
+    killed = project.run("python -m batchwright retrain", check=False)
+    assert killed.returncode == -9 or killed.returncode == 137, killed.stdout + killed.stderr
+    project.run("rm -r bin")
+    project.retrain("nothing new" if crash == "after the push" else "promoted")
+    refs = project.refs()
+    assert refs.keys() == {"HEAD", "main", "deployed", "promoted-1", "promoted-2"}
+    assert refs["main"] == refs["deployed"] == refs["promoted-2"]
+    shown, state = published(project)
+    assert "w0 of fish" in shown and state == "Data and pipelines are up to date.\n"
+    assert project.run("git status --porcelain").stdout == ""
+    assert project.run("git rev-parse HEAD").stdout.strip() == refs["main"]
+
+
+@pytest.mark.slow
+def test_a_stage_that_fails_is_told_and_publishes_nothing(project: Nightly) -> None:
+    before = project.refs()
+    project.write("fish", "break")
+    text = project.retrain("failed")
+    assert "the stage broke" in text and "dvc repro failed" in text
+    project.write("fish")
+    project.retrain("promoted")
+    assert project.refs().keys() - before.keys() == {"promoted-2"}
+
+
+def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
+    project.write("fish")
+    (project.folder / "bin").mkdir()
+    (project.folder / "bin/dvc").write_text(
+        f'#!/bin/sh\n[ "$1" = repro ] && sleep 8\nexec {sys.executable} -m dvc "$@"\n'
+    )
+    (project.folder / "bin/dvc").chmod(0o755)
+    first = subprocess.Popen(
+        [sys.executable, "-m", "batchwright", "retrain"],
+        cwd=project.folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdout
+    while "taking in" not in first.stdout.readline():
+        assert first.poll() is None
+    second = project.run("python -m batchwright retrain", check=False)
+    assert second.returncode == 1 and "wait until it ends" in second.stderr
+    assert first.wait(60) == 0
+    assert project.refs()["deployed"] == project.refs()["promoted-2"]
+
+
+def test_terminating_it_ends_the_stage_as_well(project: Nightly) -> None:
+    project.write("fish")
+    (project.folder / "bin").mkdir()
+    (project.folder / "bin/dvc").write_text(
+        f'#!/bin/sh\n[ "$1" = repro ] && sh -c "echo \\$\\$ > pid; sleep 60"\nexec {sys.executable} -m dvc "$@"\n'
+    )
+    (project.folder / "bin/dvc").chmod(0o755)
+    process = subprocess.Popen([sys.executable, "-m", "batchwright", "retrain"], cwd=project.folder, env=environment())
+    while not (project.folder / "pid").exists():
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(20) == 143
+    own = (project.folder / "pid").read_text().strip()
+    assert not Path(f"/proc/{own}").exists() or "sleep" not in Path(f"/proc/{own}/cmdline").read_text()
+    told = json.loads((project.folder / ".scratch/retrain/message.json").read_text())
+    assert told["outcome"] == "failed"
+
+
+@pytest.mark.slow
+def test_what_others_pushed_comes_in_first(project: Nightly) -> None:
+    other = project.home / "other"
+    project.run(
+        f"git clone --quiet ../origin.git {other}; cd {other}; git config user.name you; git config user.email y@y"
+    )
+    project.run(
+        f"cd {other}; dvc pull --quiet; rm -f raw/pairs/*.csv; echo 'w1 of them,w1 in them,test' > raw/pairs/birds.csv"
+    )
+    project.run(f"cd {other}; echo '# note' >> params.yaml; dvc add --quiet raw/pairs/birds.csv; dvc push --quiet")
+    project.run(f"cd {other}; git commit --quiet --all -m theirs; git push --quiet")
+    project.write("fish")
+    project.retrain("promoted")
+    shown, _ = published(project)
+    assert "w1 of them" in shown and "w0 of fish" in shown and "w0 of birds" not in shown
+    assert "# note" in (project.folder / "params.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_a_linked_source_is_imported_and_followed(project: Nightly) -> None:
+    outside = project.home / "fish.csv"
+    project.write("fish").rename(outside)
+    (project.folder / "raw/pairs/fish.csv").symlink_to(outside)
+    project.retrain("promoted")
+    assert "w0 of fish" in published(project)[0]
+    project.retrain("nothing new")
+    outside.write_text(outside.read_text() + "w5 of late fish,w5 in fish,train\n")
+    project.retrain("promoted")
+    assert "w5 of late fish" in published(project)[0]
+
+
+@pytest.mark.slow
+def test_a_person_may_review_first(project: Nightly) -> None:
+    file = project.folder / "params.yaml"
+    file.write_text(file.read_text().replace("floor: 0.2", "review: true"))
+    project.run("git commit --quiet --all -m review; git push --quiet")
+    before = project.refs()
+    project.write("fish")
+    assert "branch candidate is ready for review" in project.retrain("promoted")
+    refs = project.refs()
+    assert refs == before | {"candidate": refs["candidate"]}
+    assert "over what is deployed" in project.run("git log -1 --format=%B origin/candidate").stdout
+    project.retrain("nothing new")
+    project.run("git reset --quiet --hard origin/candidate")
+    assert project.run("python -m batchwright promote").stdout.endswith("promoted-2 is deployed\n")
+    assert project.refs()["deployed"] == refs["candidate"]
+    project.retrain("nothing new")
+
+
+def spoil_remote(project: Nightly) -> None:
+    (project.home / "storage").rename(project.home / "away")
+
+
+def spoil_link(project: Nightly) -> None:
+    (project.folder / "raw/pairs/fish.csv").symlink_to("/nowhere/fish.csv")
+
+
+def spoil_params(project: Nightly) -> None:
+    file = project.folder / "params.yaml"
+    file.write_text(file.read_text() + "# half a change\n")
+
+
+def spoil_git_remote(project: Nightly) -> None:
+    (project.home / "origin.git").rename(project.home / "away.git")
+
+
+def spoil_models(project: Nightly) -> None:
+    file = project.folder / "params.yaml"
+    file.write_text(file.read_text().replace("floor: 0.2", "models: [n]"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (spoil_remote, "DVC's remote s: no folder"),
+        (spoil_git_remote, "git fetch failed"),
+        (spoil_link, "raw/pairs/fish.csv: the file that it links to, /nowhere/fish.csv, is not there"),
+        (spoil_params, "params.yaml: is changed and not committed; commit it and push, or undo it"),
+        (spoil_models, "retrain.models names 'n', which is not in runs: m"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_runs(project: Nightly, spoil: Any, said: str) -> None:
+    spoil(project)
+    assert said in project.retrain("failed")
+
+
+@pytest.fixture
+def hook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A web server on this machine, and what was posted to it."""
+    received: list[dict[str, Any]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/hook", received
+    server.shutdown()
+
+
+def test_a_webhook_is_told(project: Nightly, hook: tuple[str, list[dict[str, Any]]]) -> None:
+    url, received = hook
+    project.run(f"BATCHWRIGHT_WEBHOOK={url} python -m batchwright retrain", check=False)
+    assert [message["outcome"] for message in received] == ["nothing new"]
+    done = project.run("BATCHWRIGHT_WEBHOOK=http://127.0.0.1:9/ python -m batchwright retrain", check=False)
+    assert done.returncode == 3 and "the message could not be sent" in done.stderr
