@@ -24,7 +24,7 @@ def main(folder: Path) -> str:
         raise InputError(f"{folder}: is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / ".git").exists():
-        _run("git", "init", "--quiet", cwd=folder)
+        _run("git", "init", "--quiet", "--initial-branch", "main", cwd=folder)
     _run("dvc", "init", "--quiet", cwd=folder)
     for name in _FROM_REPOSITORY:
         copy(code_root() / name, folder / name)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from project.retrain.params import RetrainParams
-from stages.scoring.paired import Estimate, difference
+from stages.scoring.paired import Estimate, difference, unpaired
 
 ALL = "all"
 
@@ -24,6 +24,8 @@ class Scored(NamedTuple):
     new: ByQuery
     deployed: ByQuery | None
     """None if no such model is deployed."""
+    today: bool = True
+    """Whether this is a collection of today, rather than one of the night when the deployed model was promoted."""
 
 
 class Verdict(NamedTuple):
@@ -42,21 +44,23 @@ class Verdict(NamedTuple):
 def judge(scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams) -> list[Verdict]:
     """Compare each model with the deployed one: over all queries, in each collection, and in each of its domains.
 
-    Over all queries the mean must not fall. In a collection or a domain it may fall by ``limits.most_loss``, and by
-    more if that is not significant. ``gone`` are the domains on which deployed models were evaluated and that have no
-    queries any more.
+    Over all queries of today the mean must not fall. In a collection or a domain it may fall by ``limits.most_loss``,
+    and by more if that is not significant. The deployed model itself must not find today's data much harder than those
+    of its own night. ``gone`` are the domains that had pairs then and have none today.
     """
     verdicts = []
     for model in dict.fromkeys(each.model for each in scored):
         own = [each for each in scored if each.model == model]
         verdicts += [_overall(model, own), *(verdict for each in own for verdict in _parts(each, limits))]
+        verdicts += _drifted(own, limits)
     verdicts += [Verdict("", "", domain, 0, 0.0, None, None, "it has no pairs any more") for domain in gone]
     return verdicts
 
 
 def _overall(model: str, scored: Sequence[Scored]) -> Verdict:
     """Compare the means over the queries of all collections that the deployed model was scored on."""
-    compared = [each for each in scored if each.deployed is not None] or scored
+    today = [each for each in scored if each.today]
+    compared = [each for each in today if each.deployed is not None] or today
     new = [each.new[query] for each in compared for query in each.domains]
     old = [each.deployed[query] for each in compared if each.deployed is not None for query in each.domains]
     verdict = _compare(model, ALL, ALL, new, old)
@@ -71,6 +75,28 @@ def _parts(scored: Scored, limits: RetrainParams) -> Iterator[Verdict]:
         old = [] if scored.deployed is None else [scored.deployed[query] for query in queries]
         verdict = _compare(scored.model, scored.collection, domain, [scored.new[query] for query in queries], old)
         yield verdict._replace(failed=_loss(verdict, limits) or _too_low(verdict, limits))
+
+
+def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
+    """Compare the deployed model on the held-out pairs of today with itself on those of its own night."""
+    before = next((each for each in own if not each.today), None)
+    for domain in sorted(set(before.domains.values())) if before else []:
+        now, then = _of_domain(own[0], domain), _of_domain(before, domain)
+        if not now or not then:
+            continue
+        change = unpaired(now, then)
+        if -change.mean > limits.most_drift and change.p < limits.significance:
+            why = (
+                f"the deployed model had {np.mean(then):.4f} on the pairs of its own night, {np.mean(now):.4f} today; "
+            )
+            yield _compare(own[0].model, own[0].collection, domain, now, [])._replace(failed=why + "look at the data")
+
+
+def _of_domain(scored: Scored | None, domain: str) -> list[float]:
+    """The deployed model's scores of a domain's queries."""
+    if scored is None or scored.deployed is None:
+        return []
+    return [scored.deployed[query] for query, own in scored.domains.items() if own == domain]
 
 
 def _compare(model: str, collection: str, domain: str, new: Sequence[float], old: Sequence[float]) -> Verdict:

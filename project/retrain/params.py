@@ -16,6 +16,9 @@ class RetrainParams(Params):
     Over all queries together it may lose nothing."""
     significance: float = Field(default=0.05, gt=0, le=1)
     """A larger loss in a collection or a domain counts if its paired p value is below this."""
+    most_drift: float = Field(default=0.1, ge=0)
+    """nDCG@10 by which the deployed model may be worse on a domain's held-out pairs of today than on those of the night
+    when it was promoted. A larger, significant drop means that the data are broken, and scores on them say nothing."""
     floor: float = Field(default=0.0, ge=0, le=1)
     """Least nDCG@10 of each model in each collection."""
     review: bool = False

@@ -2,7 +2,10 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+
+import yaml
 
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES
@@ -12,31 +15,52 @@ from batchwright.formats.query_scores import MEASURES, read_query_scores
 from project.retrain.gate import ByQuery, Scored
 from project.retrain.repository import locked
 from project.retrain.tools import dvc, git
-from stages.scoring.collection import Collection
+from stages.scoring.collection import Collection, has_split, held_out
 from stages.scoring.measures import score_queries
 from stages.scoring.params import EvaluateParams
 from stages.scoring.read import read_collections
 from stages.scoring.retrieval import model_system
 
 INGESTED = RESULTS / "ingest.json"
+BEFORE = "held_out_before"
+"""The collection of held-out pairs on which the deployed model was evaluated."""
 
 
 def score(models: list[str], deployed: str | None) -> list[Scored]:
     """Return the scores of ``models``, and of those with the same names in the commit ``deployed``.
 
-    The deployed ones are scored again: queries and documents are those of today, the same for both.
+    The deployed ones are scored again, on the queries and documents of today. Both are scored on the held-out pairs of
+    the deployed commit as well: if today's data are broken, so are the queries made of them, and only those of before
+    tell.
     """
-    collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
-    there = [] if deployed is None else _models(deployed)
+    params = load_params("evaluate", EvaluateParams)
+    collections = read_collections(PAIRS, params)
+    there = set() if deployed is None else _outputs(deployed)
+    before = _held_out_before(deployed, params, collections[0]) if deployed and str(PAIRS) in there else None
     found = []
     for model in models:
         new = read_query_scores(SCORES / "runs" / f"{model}.parquet", made_by="evaluate")
-        old = _fetch(model, deployed) if deployed and model in there else None
+        old = _fetch(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
         for collection in collections:
-            domains = {query.id: query.domain for query in collection.queries}
-            before = _scores(old, collection) if old else None
-            found.append(Scored(model, collection.name, domains, new[collection.name, model], before))
+            scores = _scores(old, collection) if old else None
+            found.append(Scored(model, collection.name, _domains(collection), new[collection.name, model], scores))
+        if old and before:
+            again = Scored(model, before.name, _domains(before), _scores(MODELS / model, before), _scores(old, before))
+            found.append(again._replace(today=False))
     return found
+
+
+def _held_out_before(commit: str, params: EvaluateParams, today: Collection) -> Collection | None:
+    """Return the held-out pairs of a commit, or None if there were none, or just those of today."""
+    pairs = _fetch(PAIRS, commit)
+    if not has_split(pairs, "test"):
+        return None
+    found = replace(held_out(pairs, params.held_out), name=BEFORE)
+    return None if replace(found, name=today.name) == today else found
+
+
+def _domains(collection: Collection) -> dict[str, str]:
+    return {query.id: query.domain for query in collection.queries}
 
 
 def gone(deployed: str | None) -> list[str]:
@@ -47,20 +71,20 @@ def gone(deployed: str | None) -> list[str]:
     return sorted(before.keys() - read_json(INGESTED, made_by="ingest")["domains"].keys())
 
 
-def _models(commit: str) -> set[str]:
-    """Return the names of a commit's trained models."""
-    lines = (locked(commit) or "").splitlines()
-    return {line.rpartition("/")[2] for line in lines if line.strip().startswith(f"- path: {MODELS}/")}
+def _outputs(commit: str) -> set[str]:
+    """Return the paths of what a commit's stages wrote."""
+    stages = yaml.safe_load(locked(commit) or "{}").get("stages", {})
+    return {out["path"] for stage in stages.values() for out in stage.get("outs", [])}
 
 
-def _fetch(model: str, commit: str) -> Path:
-    """Return the folder of a commit's model, out of DVC's cache or remote."""
-    folder = scratch("retrain") / "deployed"
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir()
-    dvc("get", "--quiet", ".", f"{MODELS}/{model}", "--rev", commit, "--out", str(folder / model))
-    return folder / model
+def _fetch(artifact: Path, commit: str) -> Path:
+    """Return a copy of a commit's artifact, out of DVC's cache or remote."""
+    copy = scratch("retrain") / "deployed" / artifact
+    if copy.exists():
+        shutil.rmtree(copy)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    dvc("get", "--quiet", ".", str(artifact), "--rev", commit, "--out", str(copy))
+    return copy
 
 
 def _scores(folder: Path, collection: Collection) -> ByQuery:

@@ -13,6 +13,8 @@ from scipy import stats
 
 from batchwright.core.errors import InputError
 
+_TINY = 1e-12
+
 
 class Estimate(NamedTuple):
     """A mean with its standard error, and the two-sided p value of the hypothesis that the true mean is 0.
@@ -47,6 +49,18 @@ def estimate(values: ArrayLike) -> Estimate:
         return Estimate(float(flat.mean()), math.nan, math.nan)
     error = float(stats.sem(flat))
     return Estimate(float(flat.mean()), error, _p(float(flat.mean()), error, len(flat) - 1))
+
+
+def unpaired(ours: ArrayLike, theirs: ArrayLike) -> Estimate:
+    """Estimate the difference of the means of two systems on different queries, as Welch's t test does."""
+    left, right = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    mean = float(left.mean() - right.mean())
+    if min(len(left), len(right)) < 2:
+        return Estimate(mean, math.nan, math.nan)
+    error = math.hypot(float(stats.sem(left)), float(stats.sem(right)))
+    if error < _TINY:  # values that are all the same, but for rounding
+        return Estimate(mean, error, _p(mean, 0.0, 1))
+    return Estimate(mean, error, float(stats.ttest_ind(left, right, equal_var=False).pvalue))
 
 
 def by_query(several: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:

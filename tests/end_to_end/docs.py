@@ -6,15 +6,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DVC_PAGE = ROOT / "docs" / "dvc.md"
-OWN_PAGE = ROOT / "docs" / "own-project.md"
+REPRODUCE_PAGE = ROOT / "docs" / "reproduce.md"
+REBUILD_PAGE = ROOT / "docs" / "rebuild.md"
+RETRAIN_PAGE = ROOT / "docs" / "retrain.md"
+WALKS = (DVC_PAGE, REPRODUCE_PAGE, REBUILD_PAGE, RETRAIN_PAGE)
+"""Pages whose lines of shell are steps, one after the other."""
 
 
 def commands(language: str) -> set[str]:
     """Fenced code of one language: whole blocks of Python, or single lines of shell without comments.
 
-    The pages on DVC and on one's own project are left out: their lines are steps, for ``steps``.
+    Pages whose lines are steps are left out; they are for ``steps``.
     """
-    blocks = [block for page in PAGES if page not in (DVC_PAGE, OWN_PAGE) for block in _blocks(page, language)]
+    blocks = [block for page in PAGES if page not in WALKS for block in _blocks(page, language)]
     if language == "python":
         return set(blocks)
     return {line for block in blocks for line in _lines(block)}

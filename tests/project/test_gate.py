@@ -65,6 +65,33 @@ def test_a_collection_that_loses_much_fails_although_another_gains_more() -> Non
     assert len([verdict for verdict in verdicts if verdict.collection == "beir"]) == 1, "one domain is the collection"
 
 
+def before(value: float, domains: Mapping[str, str] = DOMAINS) -> Scored:
+    """The same model on the pairs of the night when it was deployed, on which the new one is as good."""
+    rng = np.random.default_rng(1)
+    scores = {query: value + rng.normal(scale=0.01) for query in domains}
+    return Scored("m", "held_out_before", domains, scores, scores, today=False)
+
+
+def test_broken_data_are_told_by_the_deployed_model() -> None:
+    verdicts = judge([scored({}, start=0.4), before(0.9)], [], LIMITS)
+    failed = [verdict for verdict in verdicts if verdict.failed.endswith("look at the data")]
+    assert [verdict.domain for verdict in failed] == ["big", "small"]
+    assert "the deployed model had 0.90" in describe(verdicts)
+    assert not failures(judge([scored({}, noise=0.0, start=0.7), before(0.75)], [], LIMITS))
+
+
+def test_another_domain_of_today_is_no_drift() -> None:
+    assert not failures(judge([scored({}, noise=0.0), before(0.9, {"q": "other", "r": "other"})], [], LIMITS))
+
+
+def test_losing_on_the_pairs_of_before_fails() -> None:
+    old = before(0.7)
+    old = old._replace(new={query: score - 0.1 for query, score in old.new.items()})
+    assert failures(judge([scored({"big": 0.1}), old], [], LIMITS)) == {
+        ("held_out_before", domain) for domain in (ALL, "big", "small")
+    }
+
+
 def test_what_was_not_deployed_need_only_reach_the_floor() -> None:
     first = scored({})._replace(deployed=None)
     assert not failures(judge([first], [], LIMITS))

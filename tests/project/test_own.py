@@ -1,10 +1,9 @@
 """A project of one's own, on an installed package: made, filled, run and brought up to date."""
 
-import os
+import csv
+import json
 import subprocess
-import sys
-import sysconfig
-import venv
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +11,11 @@ import pytest
 import yaml
 
 from project.pipeline import project_pipeline
-from tests.end_to_end.docs import OWN_PAGE, steps
+from tests.end_to_end.docs import REBUILD_PAGE, steps
 from tests.helpers import REPO
+from tests.project.installed import run
 
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel of this package, and all other packages of this one; return its ``bin``."""
-    pytest.importorskip("hatchling", reason="builds the wheel; installed by make")
-    folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", folder, REPO]
-    subprocess.run(build, check=True)
-    venv.create(folder / "venv", with_pip=False)
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
-    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
-    [wheel] = folder.glob("*.whl")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        folder / "venv/bin/python",
-        "install",
-        "--quiet",
-        "--no-deps",
-        wheel,
-    ]
-    subprocess.run(command, check=True)
-    added = {each.name for each in site.iterdir() if not each.name.endswith((".pth", ".dist-info"))}
-    assert added == {"batchwright"}, "other names may be those of other packages"
-    return folder / "venv/bin"
-
-
-def run(*command: str, cwd: Path, installed: Path) -> "subprocess.CompletedProcess[str]":
-    paths = [str(installed), str(Path(sys.executable).parent), os.environ["PATH"]]
-    environment = {**os.environ, "PATH": os.pathsep.join(paths)}
-    environment.pop("PYTHONPATH", None)
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+FIRST, LOOK, MORE, QUEUE, UPGRADE = steps(REBUILD_PAGE)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +26,8 @@ def project(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"how does thing {n} work with part {n % 7}?,part {n % 7} of thing {n} works like this" for n in range(300)
     ]
     (folder / "faq.csv").write_text("question,answer\n" + "\n".join(lines) + "\n")
-    first, _ = steps(OWN_PAGE)
-    assert len(first) == 3
-    done = run("sh", "-ec", "\n".join(first), cwd=folder, installed=installed)
+    assert len(FIRST) == 3
+    done = run("sh", "-ec", "\n".join(FIRST), cwd=folder, installed=installed)
     assert done.returncode == 0, done.stderr
     return folder / "mine"
 
@@ -136,6 +102,54 @@ def test_a_project_is_made_in_a_new_folder_only(project: Path, installed: Path) 
 def test_an_unknown_stage_is_explained(project: Path, installed: Path) -> None:
     done = run("batchwright", "stage", "clusters", cwd=project, installed=installed)
     assert done.stderr == "batchwright stage: error: unknown stage 'clusters'; did you mean 'cluster'?\n"
+
+
+@pytest.mark.slow
+def test_the_rest_of_the_page_leads_on(project: Path, installed: Path) -> None:
+    """Another domain, files of DVC's and of another repository, and a queue of experiments."""
+
+    def shell(*lines: str) -> str:
+        done = run("sh", "-ec", "\n".join(lines), cwd=project, installed=installed)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    shell("git config user.name me; git config user.email me@here")
+    pairs = [{"query": f"where is chapter {n}?", "document": f"chapter {n} is on page {3 * n}"} for n in range(150)]
+    (project.parent / "manual.jsonl").write_text("\n".join(map(json.dumps, pairs)) + "\n")
+    told = shell(*LOOK[:4])
+    assert "manual" in told
+    assert "manual" in shell(*LOOK[4:])
+
+    write_csv(project / "raw/pairs/notes.csv", "note")
+    other = project.parent / "other"
+    other.mkdir()
+    write_csv(other / "pairs.csv", "theirs")
+    theirs = "git config user.name you; git config user.email you@there; dvc add --quiet pairs.csv; git add --all"
+    shell(f"cd {other}; git init --quiet; dvc init --quiet; {theirs}; git commit --quiet --message pairs")
+    shell(*MORE[:-1])
+    ingested = json.loads((project / "results/ingest.json").read_text())["domains"]
+    assert ingested.keys() == {"faq", "manual", "notes", "theirs"}
+    write_csv(other / "pairs.csv", "newer")
+    shell(f"cd {other}; dvc add --quiet pairs.csv; git commit --quiet --all --message newer")
+    shell(MORE[-1])
+    assert "newer" in (project / "raw/pairs/theirs.csv").read_text()
+    assert "raw/pairs" in shell("dvc status ingest")
+    shell("dvc repro pack; git commit --quiet --all --message newer")
+
+    shell(*QUEUE[:2])
+    for _ in range(240):
+        if (shown := shell(QUEUE[2])).count("Success") == 2:
+            break
+        assert "Failed" not in shown, shown
+        time.sleep(1)
+    sizes = {row.get("pack.batch_size") for row in csv.DictReader(shell("dvc exp show --csv").splitlines())}
+    assert {"16", "32"} <= sizes
+
+
+def write_csv(file: Path, word: str) -> None:
+    file.unlink(missing_ok=True)
+    rows = [f"what is {word} {n} about?,{word} {n} is about {n * 7} things" for n in range(150)]
+    file.write_text("\n".join(["question,answer", *rows]) + "\n")
 
 
 def test_the_project_s_pipeline_is_the_repository_s_without_its_code() -> None:

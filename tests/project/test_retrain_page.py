@@ -1,0 +1,99 @@
+"""docs/retrain.md, command by command: the whole pipeline, installed, against remotes on this machine."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.end_to_end.docs import RETRAIN_PAGE, ROOT, steps
+from tests.project.installed import run
+from tests.project.nightly import Nightly
+
+WALK, USE = steps(RETRAIN_PAGE)
+THINGS = ["archive", "branch", "folder", "image", "key", "log", "package", "port", "process", "table", "user", "file"]
+ACTIONS = ["open", "close", "copy", "rename", "delete", "list", "sort", "print", "count", "compress", "move", "merge"]
+SMALL = {
+    "train": {"common": {"epochs": 2, "mini_batch_size": 32, "learning_rate": 1e-2}},
+    "pack": {"batch_size": 32, "epochs": 2},
+    "cluster": {"cluster_size": 32},
+    "start_models": {"minilm": {"max_length": 16, "static_width": 32}},
+    "ingest": {"held_out": 0.3},
+}
+"""A static model from scratch, which learns in seconds."""
+
+
+def write_pairs(file: Path, rows: int, shuffled: bool = False) -> None:
+    pairs = [(f"how do I {action} a {thing}?", f"{action} --{thing} now") for action in ACTIONS for thing in THINGS]
+    pairs = [(f"{query} {n}", f"{document} {n}") for n in range(4) for query, document in pairs][:rows]
+    documents = [document for _, document in pairs]
+    if shuffled:
+        random.Random(0).shuffle(documents)
+    lines = [f"{query},{document}" for (query, _), document in zip(pairs, documents, strict=True)]
+    file.write_text("\n".join(["question,answer", *lines]) + "\n")
+
+
+def make_small(file: Path, **more: object) -> None:
+    params = yaml.safe_load(file.read_text())
+    for group, values in {**SMALL, **more}.items():
+        for key, value in values.items():  # type: ignore[attr-defined]
+            params[group][key] = {**params[group][key], **value} if isinstance(value, dict) else value
+    file.write_text(yaml.safe_dump(params, sort_keys=False))
+
+
+@pytest.mark.slow
+def test_the_page_leads_to_models_that_are_retrained(tmp_path: Path, installed: Path) -> None:
+    def shell(*lines: str, at: str = ".", code: int = 0) -> str:
+        done = run("sh", "-ec", "\n".join(lines), cwd=tmp_path / at, installed=installed)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    write_pairs(tmp_path / "faq.csv", 300)
+    shell("git init --quiet --bare --initial-branch main origin.git; mkdir storage")
+    first, *rest = WALK
+    shell(first.replace(" && cd mine", ""))
+    shell("git config user.name me; git config user.email me@here", at="mine")
+    project = tmp_path / "mine"
+    make_small(project / "params.yaml")
+    assert "promoted-1 is deployed" in shell(*rest, at="mine").splitlines()[-3]
+    assert shell("git status --porcelain", at="mine") == ""
+    assert "nothing new" in shell(WALK[-1], at="mine", code=3)
+
+    write_pairs(tmp_path / "faq.csv", 500)
+    assert "over what is deployed" in shell(WALK[-1], at="mine")
+    got, *others = USE
+    shell(got, at="mine")
+    assert (project / "biencoder/model.safetensors").exists()
+    shell("rm -r biencoder", *others, at="mine")
+
+    write_pairs(tmp_path / "faq.csv", 500, shuffled=True)
+    told = shell(WALK[-1], at="mine", code=4)
+    assert "on the pairs of its own night" in told and "look at the data" in told
+    message = json.loads((project / ".scratch/retrain/message.json").read_text())
+    assert message["outcome"] == "rejected"
+
+
+def test_the_workflow_runs_in_a_fresh_clone(tmp_path: Path) -> None:
+    """As GitHub's checkout makes it, and with its last step; the night after the first promotion."""
+    workflow = yaml.safe_load((ROOT / "docs/schedule/github.yml").read_text())
+    [job] = workflow["jobs"].values()
+    project = Nightly(tmp_path)
+    project.retrain("promoted")
+    project.run("git clone --quiet ../origin.git ../runner; cd ../runner; git checkout --quiet -B main origin/main")
+    for _ in range(2):
+        done = project.run(f"cd ../runner; {job['steps'][-1]['run']}", check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "nothing new" in done.stdout
+    assert job["steps"][0]["with"]["fetch-depth"] == 0, "tags and the branch deployed are needed"
+
+
+def test_the_manifest_is_a_cron_job_of_the_pinned_ray() -> None:
+    manifest = yaml.safe_load((ROOT / "docs/schedule/kuberay.yaml").read_text())
+    assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayCronJob")
+    job = manifest["spec"]["jobTemplate"]
+    assert f"ray=={job['rayClusterSpec']['rayVersion']}" in (ROOT / "requirements.lock").read_text()
+    command = job["entrypoint"].replace("/project", "/").replace("batchwright retrain", "(exit {code})")
+    for code, ended in ((0, 0), (3, 0), (4, 1), (1, 1)):
+        assert subprocess.run(["sh", "-c", command.replace("{code}", str(code))], check=False).returncode == ended
