@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.deduplicate import DUPLICATE
+from pipelines.ingest.screen import REASONS as NEGATIVES
+from pipelines.ingest.screen import of_rows
 
 _SHOWN_REASONS = 3
 
@@ -20,6 +22,8 @@ class Account:
     rows: int = 0
     pairs: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+    negatives: Counter[str] = field(default_factory=Counter)
+    """Hard negatives that were removed from pairs, by reason."""
 
     @property
     def faults(self) -> int:
@@ -28,7 +32,8 @@ class Account:
 
     def as_json(self) -> dict[str, object]:
         """The account as it appears in the results."""
-        return {"in": self.rows, "out": self.pairs, "rejected": dict(self.rejected)}
+        removed = {"negatives_removed": dict(self.negatives)} if self.negatives else {}
+        return {"in": self.rows, "out": self.pairs, "rejected": dict(self.rejected), **removed}
 
 
 def take_account(
@@ -42,7 +47,9 @@ def take_account(
         for count in pc.value_counts(pairs["entry"]).to_pylist():
             accounts[count["values"]].pairs += count["counts"]
     for group in rejected.group_by(["entry", "reason"]).aggregate([([], "count_all")]).to_pylist():
-        accounts[group["entry"]].rejected[group["reason"]] += group["count_all"]
+        account = accounts[group["entry"]]
+        counts = account.negatives if group["reason"] in NEGATIVES else account.rejected
+        counts[group["reason"]] += group["count_all"]
     for account in accounts:
         assert account.rows == account.pairs + account.rejected.total(), "in = out + rejected"
     return accounts
@@ -51,7 +58,7 @@ def take_account(
 def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: pa.Table, most: float) -> None:
     """Raise InputError if more than the share ``most`` of a source's rows is faulty."""
     messages = [
-        _explain(label, account, rejected.filter(pc.equal(rejected["entry"], entry)), most)
+        _explain(label, account, of_rows(rejected.filter(pc.equal(rejected["entry"], entry))), most)
         for entry, (label, account) in enumerate(zip(labels, accounts, strict=True))
         if account.faults > most * account.rows
     ]

@@ -21,11 +21,12 @@ def read_candidates(folder: Path) -> dict[str, pa.Table]:
     return {domain: pa.Table.from_batches(batches, CANDIDATES) for domain, batches in sorted(found.items())}
 
 
-def read_rejected(folder: Path) -> pa.Table:
-    """Read all rejects, sorted by source, row and the remaining columns."""
+def read_rejected(folder: Path, *more: pa.Table) -> pa.Table:
+    """Read all rejects, and put them and ``more`` in the order of source, row and the remaining columns."""
     batches = [batch for file in folder.glob("*.arrow") for batch in _batches(file)]
     keys = ["source", "row", "entry", "part", "reason", "text"]
-    return pa.Table.from_batches(batches, REJECTED).sort_by([(key, "ascending") for key in keys])
+    found = pa.concat_tables([pa.Table.from_batches(batches, REJECTED), *more])
+    return found.sort_by([(key, "ascending") for key in keys])
 
 
 def write_pairs(folder: Path, domain: str, pairs: pa.Table, test_share: float, dev_share: float) -> dict[str, int]:

@@ -49,8 +49,6 @@ def normalise(row: Row) -> Pair:
     negatives = list(dict.fromkeys(_text(negative, "negative") for negative in row.negatives))
     if query == document:
         raise RowError("query equals document")
-    if document in negatives:
-        raise RowError("a negative equals the document")
     if len(file_stem(domain)) > _LONGEST_STEM:
         raise RowError("domain is too long for a name")
     return Pair(query, document, domain, negatives)

@@ -1,35 +1,11 @@
 """Group duplicate texts into classes."""
 
-import re
-import sys
-import unicodedata
-
 import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import text_keys
+from batchwright.core.normal_form import normal_form
 from stages.filter.near import near_classes
-
-_SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
-_MARKS = re.escape(
-    "".join(
-        mark
-        for mark in map(chr, range(sys.maxunicode + 1))
-        if unicodedata.category(mark).startswith("P") and mark not in _SIGNS
-    )
-)
-_RUN = re.compile(f"[{_MARKS}]+")
-
-
-def normal_form(text: str) -> str:
-    """Normalise a text, ignoring case, Unicode form, white space and punctuation attached to words.
-
-    Punctuation that stands alone is kept: ``cd -`` differs from ``cd``, and ``!!!`` from ``???``.
-    """
-    words: list[str] = []
-    for word in unicodedata.normalize("NFKC", text).casefold().split():
-        words += [word] if word.isalnum() else _RUN.sub(" ", word).split() or [word]
-    return " ".join(words)
 
 
 def duplicate_classes(texts: list[str], near_duplicates: float) -> NDArray[np.int32]:

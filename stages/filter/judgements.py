@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
-from stages.filter.classes import normal_form
+from batchwright.core.normal_form import normal_form
 from stages.filter.judgement_files import TEXTS, VALUES, judgement_rows
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import fingerprint, text_keys
+from batchwright.core.normal_form import normal_form
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.formats.vectors import find_keys, key_words
-from stages.filter.classes import normal_form
 from stages.filter.judgement_files import TEXTS
 from stages.filter.judgements import Judgements
 

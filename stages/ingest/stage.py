@@ -15,6 +15,7 @@ from pipelines.ingest.account import check_rejects, take_account
 from pipelines.ingest.assemble import read_candidates, read_rejected, write_pairs
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import Scratch, ingest
+from pipelines.ingest.screen import screen
 
 OUTPUT = RESULTS / "ingest.json"
 
@@ -33,7 +34,9 @@ def main() -> str:
 
 
 def _publish(params: IngestParams, work: Scratch) -> str:
-    domains, rejected = read_candidates(work.pairs), read_rejected(work.rejects)
+    screened = {domain: screen(pairs) for domain, pairs in read_candidates(work.pairs).items()}
+    domains = {domain: pairs for domain, (pairs, _) in screened.items()}
+    rejected = read_rejected(work.rejects, *(removed for _, removed in screened.values()))
     accounts = take_account(len(params.sources), saved(work.rows), domains.values(), rejected)
     labels = [source.label for source in params.sources]
     check_rejects(labels, accounts, rejected, params.max_reject_rate)
@@ -48,4 +51,6 @@ def _publish(params: IngestParams, work: Scratch) -> str:
         write_json(results, {"domains": counts, "sources": sources})
     train, dev, test = (sum(count[split] for count in counts.values()) for split in ("train", "dev", "test"))
     pairs = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
-    return f"{pairs} in {len(counts)} domains, {len(rejected):,} rows rejected"
+    removed = sum(account.negatives.total() for account in accounts)
+    said = f"{pairs} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
+    return f"{said}, {removed:,} hard negatives removed that answer their query" if removed else said

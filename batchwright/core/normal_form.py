@@ -1,0 +1,26 @@
+"""When two texts count as the same."""
+
+import re
+import sys
+import unicodedata
+
+_SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
+_MARKS = re.escape(
+    "".join(
+        mark
+        for mark in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(mark).startswith("P") and mark not in _SIGNS
+    )
+)
+_RUN = re.compile(f"[{_MARKS}]+")
+
+
+def normal_form(text: str) -> str:
+    """Normalise a text, ignoring case, Unicode form, white space and punctuation attached to words.
+
+    Punctuation that stands alone is kept: ``cd -`` differs from ``cd``, and ``!!!`` from ``???``.
+    """
+    words: list[str] = []
+    for word in unicodedata.normalize("NFKC", text).casefold().split():
+        words += [word] if word.isalnum() else _RUN.sub(" ", word).split() or [word]
+    return " ".join(words)
