@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from batchwright.commands import add, diff, export, init, promote, push, retrain, rollback, show, stage, upgrade
+from batchwright.commands import add, diff, export, init, promote, push, retrain, rollback, show, stage, upgrade, verify
 from batchwright.core.command import described, failing
 
 COMMANDS = {
@@ -15,6 +15,7 @@ COMMANDS = {
     "diff": diff,
     "export": export,
     "push": push,
+    "verify": verify,
     "retrain": retrain,
     "promote": promote,
     "rollback": rollback,

@@ -43,6 +43,8 @@ def do_domains(stage: str, package: Path, work: Work, inputs: Mapping[str, objec
         found = kept(ledger, [files])
         if found is None:
             files.mkdir(exist_ok=True)
+            for left in files.rglob(".*"):  # temporary files of a killed run
+                left.unlink()
         metrics = keep(ledger, [files], work(domain, files)) if found is None else found
         done[domain] = Done(files=files, metrics=metrics, new=found is None)
     current = {each.files.parent.name for each in done.values()}

@@ -1,12 +1,19 @@
 """Atomic writes: files and folders appear complete or not at all."""
 
 import glob
+import hashlib
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from batchwright.core.seal import seal
+
+_OLD = ".old"
+_MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
 
 @contextmanager
@@ -16,7 +23,7 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
     With ``durable=False`` the file is not fsynced: faster, but a power failure may lose it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{_writer()}.")
     os.close(descriptor)
     temporary = Path(name)
     try:
@@ -33,10 +40,13 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
 def atomic_dir(path: Path) -> Iterator[Path]:
     """Yield a temporary folder next to ``path`` that replaces the folder ``path`` if the block succeeds.
 
-    Only one writer may use it at a time: it first removes whatever a killed writer left behind.
+    Its files get checksums (``batchwright.core.seal``). Only one writer may use it at a time: it first removes whatever
+    a killed writer left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        if left.suffix == _OLD and not path.exists():
+            left.rename(path)  # the writer was killed between the two renames
         shutil.rmtree(left, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
@@ -47,16 +57,34 @@ def atomic_dir(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files of ``atomic_file`` below ``folder`` whose writers were killed on this machine."""
+    for file in folder.rglob(f".*.{_MACHINE}-*.*"):
+        writer = file.name.split(f".{_MACHINE}-", 1)[1].partition(".")[0]
+        if file.is_file() and writer.isdecimal() and not Path(f"/proc/{writer}").exists() and Path("/proc").is_dir():
+            file.unlink(missing_ok=True)
+
+
+def _writer() -> str:
+    return f"{_MACHINE}-{os.getpid()}"
+
+
 def _publish(finished: Path, path: Path) -> None:
     """Rename the folder ``finished`` to ``path``. What was there is removed last, so that it is never lost."""
+    seal(finished)
     for file in finished.rglob("*"):
         if file.is_file():
             file.chmod(0o644)
             _sync(file)
-    old = Path(f"{finished}.old")
+    old = Path(f"{finished}{_OLD}")
     if path.exists():
         path.rename(old)
-    finished.rename(path)
+    try:
+        finished.rename(path)
+    except OSError:
+        if old.exists():
+            old.rename(path)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 

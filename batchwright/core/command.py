@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from batchwright.core.atomic import remove_leftovers
 from batchwright.core.errors import InputError
 from batchwright.core.lock import alone
+from batchwright.core.paths import RESULTS
 from batchwright.core.times import timed
 
 
@@ -40,8 +42,9 @@ def command(module: str, about: str, example: str, **arguments: str) -> None:
 
 @contextmanager
 def _staged(stage: str) -> Iterator[None]:
-    """Run a stage: one at a time, and record its time."""
+    """Run a stage: one at a time, without what killed ones left, and record its time."""
     with alone(stage), timed(stage):
+        remove_leftovers(RESULTS)
         yield
 
 

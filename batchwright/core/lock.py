@@ -20,5 +20,5 @@ def alone(stage: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError("another process is running this stage here; wait until it ends, or stop it") from None
+            raise InputError("another process is running this here; wait until it ends, or stop it") from None
         yield

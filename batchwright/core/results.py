@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
+from batchwright.core.seal import check
 
 
 def write_json(file: Path, values: Mapping[str, Any], *, durable: bool = True) -> None:
@@ -22,6 +23,7 @@ def read_json(file: Path, made_by: str) -> dict[str, Any]:
     Raises:
         InputError: the file is missing or damaged; the message says to run the stage ``made_by``.
     """
+    check(file)
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

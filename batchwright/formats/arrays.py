@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.core.seal import check
 
 
 def read_array(
@@ -19,6 +20,7 @@ def read_array(
     Raises:
         InputError: the file is missing or damaged, or has another dtype or shape.
     """
+    check(file)
     try:
         array: NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None)
     except FileNotFoundError:

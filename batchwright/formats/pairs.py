@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
+from batchwright.core.seal import check
 
 Split = Literal["train", "dev", "test"]
 
@@ -98,6 +99,7 @@ def read_rejects(file: Path) -> pa.Table:
 
 
 def _read(file: Path, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
+    check(file)
     try:
         with pq.ParquetFile(file) as handle:  # read_table would import pandas, which takes a second
             table = handle.read(columns)

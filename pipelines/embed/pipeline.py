@@ -10,7 +10,6 @@ import pyarrow as pa
 from apache_beam.ml.inference.base import RunInference
 from numpy.typing import NDArray
 
-from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
@@ -18,6 +17,7 @@ from batchwright.formats.models import locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, read_pairs
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam import guarded, pipeline, progress, raise_errors
+from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code
 from pipelines.embed.params import EncoderParams
@@ -38,7 +38,7 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
         domain: {
             file.name: len(chunk.texts)
             for chunk in _chunks(pairs, domain, encoder)
-            if not (file := _file(parts, chunk)).exists()
+            if not sound(file := _file(parts, chunk))
         }
         for domain in domains(pairs)
     }
@@ -60,7 +60,7 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
 
     def read(domain: str) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks(pairs, domain, encoder):
-            if not _file(parts, chunk).exists():
+            if _file(parts, chunk).name in missing[domain]:
                 schema = pa.schema([("text", pa.string())], metadata={"chunk": chunk.name, "domain": domain})
                 yield pa.record_batch([chunk.texts], schema=schema)
 
@@ -93,17 +93,16 @@ def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:
     metadata = {key.decode(): value.decode() for key, value in batch.schema.metadata.items()}
     if not np.isfinite(vectors).all():
         raise InputError(f"domain '{metadata['domain']}': the encoder returned NaN or infinity; check its weights")
-    with atomic_file(parts / f"{metadata['chunk']}.npy") as temporary, temporary.open("wb") as handle:
-        np.save(handle, vectors)
+    save_chunk(parts / f"{metadata['chunk']}{SUFFIX}", vectors)
 
 
 def _assemble(pairs: Path, domain: str, encoder: EncoderParams, parts: Path, output: Path) -> int:
     chunks = _chunks(pairs, domain, encoder)
-    vectors = np.concatenate([np.load(_file(parts, chunk)) for chunk in chunks])
+    vectors = np.concatenate([load_chunk(_file(parts, chunk)) for chunk in chunks])
     keys = np.concatenate([chunk.keys for chunk in chunks])
     write_domain_vectors(output / file_stem(domain), keys, vectors)
     return len(keys)
 
 
 def _file(parts: Path, chunk: Chunk) -> Path:
-    return parts / f"{chunk.name}.npy"
+    return parts / f"{chunk.name}{SUFFIX}"

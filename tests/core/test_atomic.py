@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.atomic import atomic_dir, atomic_file
+from batchwright.core.atomic import atomic_dir, atomic_file, remove_leftovers
+from batchwright.core.seal import FILE as CHECKSUMS
 from tests.helpers import project_environment
 
 
@@ -47,7 +48,8 @@ def test_a_failing_block_leaves_the_old_folder_and_nothing_else(tmp_path: Path) 
                     raise KeyError
         except KeyError:
             pass
-    assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("folder"), Path("folder/fails-False")]
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    assert left == {"folder", "folder/fails-False", f"folder/{CHECKSUMS}"}
 
 
 def test_a_folder_is_replaced_whole_not_merged(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ def test_a_folder_is_replaced_whole_not_merged(tmp_path: Path) -> None:
     for name in ("first", "second"):
         with atomic_dir(folder) as temporary:
             (temporary / name).touch()
-    assert [file.name for file in folder.iterdir()] == ["second"]
+    assert {file.name for file in folder.iterdir()} == {"second", CHECKSUMS}
 
 
 def test_published_files_and_folders_are_readable_by_others(tmp_path: Path) -> None:
@@ -75,6 +77,34 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"folder", ".folder-b.other"}
 
 
+def test_a_writer_killed_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
+    with atomic_dir(tmp_path / "folder") as temporary:
+        (temporary / "first").touch()
+    (tmp_path / "folder").rename(tmp_path / ".folder.killed1.old")
+    with pytest.raises(KeyError), atomic_dir(tmp_path / "folder"):
+        raise KeyError
+    assert (tmp_path / "folder/first").exists()
+
+
+def test_temporary_files_of_killed_writers_are_removed_and_no_others(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from pathlib import Path
+from batchwright.core.atomic import atomic_file
+with atomic_file(Path(sys.argv[1])) as temporary:
+    os.kill(os.getpid(), 9)
+"""
+    subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "deep/killed.tsv")], env=project_environment(), check=False
+    )
+    assert len(list(tmp_path.rglob(".killed.tsv.*"))) == 1
+    (tmp_path / ".mine.tsv").touch()
+    with atomic_file(tmp_path / "running.tsv"):
+        remove_leftovers(tmp_path)
+        assert len(list(tmp_path.rglob(".*"))) == 2
+    assert {file.name for file in tmp_path.rglob("*")} == {"deep", ".mine.tsv", "running.tsv"}
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_an_artifact_is_replaced_on_a_mount_but_never_half(tmp_path: Path, own: bool) -> None:
     """A container may mount ``data``, or even ``data/pairs``."""
@@ -89,7 +119,7 @@ from batchwright.core.atomic import atomic_dir
 with atomic_dir(Path('inside/pairs')) as folder:
     (folder / '$content').touch()"
         done
-        find inside -type f
+        find inside -type f ! -name {CHECKSUMS}
     """
     environment = project_environment()
     ended = subprocess.run(

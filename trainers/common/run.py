@@ -12,12 +12,13 @@ from batchwright.core.results import write_tsv
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
-from trainers.common.checkpoint import Row
+from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import planned_batches
 from trainers.common.recorder import recording
-from trainers.common.step_loop import checkpoint_file, run_steps
+from trainers.common.step_loop import run_steps
+from trainers.common.tokenizer_file import settle_tokenizer
 from trainers.common.train_job import TrainJob
 
 
@@ -76,9 +77,10 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         watch.write(job.dev_curve)
         with atomic_dir(job.model) as folder:
             _save(job, learner, shards.manifest, steps, folder)
-        checkpoint_file(job).unlink(missing_ok=True)
+        remove_checkpoints(job.scratch)
 
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
     learner.save(folder, manifest, steps)
+    settle_tokenizer(folder)
     job.info.model_copy(update={"variant": job.variant}).write(folder)

@@ -4,7 +4,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from torch import nn
 from tqdm import tqdm
@@ -49,7 +48,7 @@ def run_steps(
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
     """
     optimiser, schedule = build_optimiser(model.train(), params, steps, fresh)
-    curve = load_checkpoint(checkpoint_file(job), model, optimiser, schedule)
+    curve = load_checkpoint(job.scratch, model, optimiser, schedule)
     saved = time.monotonic()
     progress = tqdm(
         total=steps,
@@ -81,12 +80,7 @@ def run_steps(
             progress.set_postfix(loss=f"{row['loss']:.4f}", refresh=False)
             progress.update()
             if rank() == 0 and time.monotonic() - saved >= SAVE_EVERY_SECONDS:
-                save_checkpoint(checkpoint_file(job), model, optimiser, schedule, curve)
+                save_checkpoint(job.scratch, model, optimiser, schedule, curve)
                 saved = time.monotonic()
             watch(len(curve))
     return curve
-
-
-def checkpoint_file(job: Job) -> Path:
-    """Path of an unfinished run's checkpoint."""
-    return job.scratch / "checkpoint.pt"

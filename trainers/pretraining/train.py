@@ -6,11 +6,12 @@ import torch
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.results import write_tsv
-from trainers.common.checkpoint import Row
+from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.distributed import own_rows, rank, sum_ranks
 from trainers.common.randomness import seed_start
 from trainers.common.recorder import recording
-from trainers.common.step_loop import checkpoint_file, run_steps
+from trainers.common.step_loop import run_steps
+from trainers.common.tokenizer_file import settle_tokenizer
 from trainers.pretraining.corpus import TOKENIZER, load_tokenizer
 from trainers.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
 from trainers.pretraining.folder import build_model, save_pretrained
@@ -59,7 +60,8 @@ def pretrain(job: PretrainJob) -> None:
     run.write_diagnostics()
     with atomic_dir(job.model) as folder:
         save_pretrained(run.model, run.tokenizer, job.params, run.steps_before + job.params.steps, folder)
-    checkpoint_file(job).unlink(missing_ok=True)
+        settle_tokenizer(folder)
+    remove_checkpoints(job.scratch)
 
 
 class Pretraining:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
+from batchwright.core.seal import check
 from batchwright.formats.shards.manifest import Manifest, Shard
 
 SHARD_SCHEMA = pa.schema(
@@ -126,6 +127,7 @@ class ShardSet:
     def _open(self, shard: Shard, names: Sequence[str]) -> Iterator[pa.RecordBatchFileReader]:
         """Open a shard to read some of its columns."""
         file, schema = self.folder / shard.name, SCHEMAS[self.manifest.format]
+        check(file)
         wanted = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
         try:
             with pa.memory_map(str(file)) as source:

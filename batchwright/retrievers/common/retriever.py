@@ -8,6 +8,8 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.seal import check
 from batchwright.retrievers.common.info import ModelInfo
 
 Ranking = tuple[NDArray[np.int64], NDArray[np.float32]]
@@ -37,5 +39,8 @@ def load_retriever(folder: Path | str, info: ModelInfo | None = None) -> Retriev
         InputError: the folder does not contain such a model, or the model is damaged.
     """
     info = info or ModelInfo.read(Path(folder))
+    for file in Path(folder).rglob("*"):
+        if file.is_file() and file.name != CHECKSUMS and file.suffix != ".md":  # cards may be edited
+            check(file, most_bytes=None)
     package = importlib.import_module(f"batchwright.retrievers.{info.variant}")
     return cast(Retriever, package.load(Path(folder), info))

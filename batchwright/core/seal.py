@@ -1,0 +1,102 @@
+"""Checksums of an artifact, written beside its files when it is made: damage on disk does not go unseen."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import file_sha256
+
+FILE = "checksums.sha256"
+"""Lines as ``sha256sum`` writes and checks them (``sha256sum --check checksums.sha256``)."""
+_DEEPEST = 3
+_REMEDY = "batchwright verify --mend removes it, dvc repro --pull makes it again"
+
+
+def seal(folder: Path) -> None:
+    """Write the checksums of all files in ``folder``."""
+    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in sorted(_names(folder))]
+    (folder / FILE).write_text("".join(lines), encoding="utf-8")
+
+
+def check(file: Path, most_bytes: int | None = 64 << 20) -> None:
+    """Compare a file with the checksums of the artifact that it belongs to, if there are any.
+
+    Files larger than ``most_bytes`` only have to be named there: hashing them takes time.
+
+    Raises:
+        InputError: the file has changed since, or was not there.
+    """
+    if (root := _root(file)) is None or not file.exists():
+        return
+    sums = _read(root)
+    expected = sums.get(file.relative_to(root).as_posix())
+    if expected is None:
+        raise InputError(f"{file}: is not one of the files in {root / FILE}; {_REMEDY}")
+    if (most_bytes is None or file.stat().st_size <= most_bytes) and _sha256(file) != expected:
+        raise InputError(f"{file}: damaged, its content is not what {FILE} says; {_REMEDY}")
+
+
+def faults(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a sealed folder that are not what they were, and why.
+
+    A folder without checksums has one fault.
+    """
+    if not (folder / FILE).exists():
+        yield folder, f"has no {FILE}; it was made by an older version, or not by Batchwright"
+        return
+    try:
+        sums = _read(folder)
+    except InputError:
+        yield folder / FILE, "damaged, its lines are not checksums"
+        return
+    there = set(_names(folder))
+    for name in sorted(there | sums.keys()):
+        if name not in there:
+            yield folder / name, "missing"
+        elif name not in sums:
+            yield folder / name, f"is not one of the files in {FILE}"
+        elif file_sha256(folder / name) != sums[name]:
+            yield folder / name, f"damaged, its content is not what {FILE} says"
+
+
+def _names(folder: Path) -> Iterator[str]:
+    for file in folder.rglob("*"):
+        if file.is_file() and file.name != FILE:
+            yield file.relative_to(folder).as_posix()
+
+
+def _root(file: Path) -> Path | None:
+    """Return the sealed folder that a file lies in."""
+    return next((parent for parent in list(file.parents)[:_DEEPEST] if (parent / FILE).exists()), None)
+
+
+def _sha256(file: Path) -> str:
+    """Hash a file once, however often it is opened."""
+    return _hashed(file.resolve(), *_state(file))
+
+
+@lru_cache(maxsize=4096)
+def _hashed(file: Path, *state: int) -> str:  # noqa: ARG001
+    return file_sha256(file)
+
+
+def _read(root: Path) -> Mapping[str, str]:
+    return _parse(root.resolve() / FILE, *_state(root / FILE))
+
+
+def _state(file: Path) -> tuple[int, int, int]:
+    """Return what is different once another file lies there."""
+    found = file.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@lru_cache(maxsize=64)
+def _parse(file: Path, *state: int) -> Mapping[str, str]:  # noqa: ARG001
+    sums = {}
+    for line in file.read_bytes().decode("utf-8", errors="replace").splitlines():
+        digest, space, name = line.partition("  ")
+        if not space or len(digest) != 64 or not name:
+            raise InputError(f"{file}: damaged, its lines are not checksums; {_REMEDY}")
+        sums[name] = digest
+    return sums

@@ -1,0 +1,1 @@
+"""Are artifacts what they were when they were made?"""

@@ -1,0 +1,93 @@
+"""``batchwright verify``: damage in what DVC's stages wrote is named, removed, and made anew."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.errors import InputError
+from batchwright.integrity.verify import verify
+from tests.helpers import project_environment
+
+STAGE = """
+from pathlib import Path
+from batchwright.core.atomic import atomic_dir, atomic_file
+with atomic_dir(Path("data/sealed")) as folder:
+    (folder / "a.npy").write_bytes(bytes(range(200)))
+    (folder / "b.json").write_text("{}")
+with atomic_file(Path("data/alone.parquet")) as file:
+    file.write_bytes(bytes(300))
+Path("results/plots").mkdir(parents=True, exist_ok=True)
+for name in ("one.tsv", "plots/two.tsv", "plots/three.tsv"):
+    Path("results", name).write_text(name * 9)
+"""
+PIPELINE = """
+stages:
+  make:
+    cmd: python stage.py
+    deps: [stage.py]
+    outs: [data/sealed, data/alone.parquet, {results/plots: {cache: false}}]
+    metrics: [{results/one.tsv: {cache: false}}]
+"""
+FILES = ["data/sealed/a.npy", "data/sealed/b.json", "data/sealed/checksums.sha256", "data/alone.parquet"]
+FILES += ["results/one.tsv", "results/plots/two.tsv"]
+
+
+@pytest.fixture(params=["hardlink", "copy"])
+def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished pipeline, with either link of DVC's cache."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stage.py").write_text(STAGE)
+    (tmp_path / "dvc.yaml").write_text(PIPELINE)
+    dvc("init --quiet --no-scm", f"config cache.type {request.param}", "repro --quiet")
+    return tmp_path
+
+
+def dvc(*commands: str) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for command in commands:
+        subprocess.run(["dvc", *command.split()], env={**project_environment(), "PATH": path}, check=True)
+
+
+def flip(file: Path) -> None:
+    """Flip a bit as a failing disk does: nobody sees that the file was written."""
+    before = file.stat()
+    file.chmod(0o644)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 4
+    with file.open("r+b") as handle:
+        handle.write(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    file.chmod(before.st_mode)
+
+
+def test_what_is_sound_is_said_to_be(project: Path) -> None:
+    assert verify() == "4 artifacts are as they were made"
+    assert verify(Path("data/sealed")) == "1 artifacts are as they were made"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_named_and_mended(project: Path, name: str) -> None:
+    flip(project / name)
+    artifact = name if "plots" not in name else "results/plots"
+    with pytest.raises(
+        InputError, match=f"{artifact}: (damaged|is not what)" if "checksums" not in name else "b.json|a.npy|damaged"
+    ):
+        verify()
+    assert verify(mend=True).startswith("removed ")
+    dvc("repro --quiet")
+    assert verify() == "4 artifacts are as they were made"
+
+
+def test_a_missing_file_of_a_folder_is_named(project: Path) -> None:
+    (project / "data/sealed/b.json").unlink()
+    with pytest.raises(InputError, match=r"data/sealed/b.json: missing"):
+        verify(Path("data"))
+
+
+def test_nothing_to_verify_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="nothing to verify here"):
+        verify()
