@@ -10,6 +10,7 @@ from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
+from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
 from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
@@ -34,7 +35,9 @@ def main() -> str:
     store = VectorStore.open(VECTORS / params.vectors)
     files = [Path(file) for file in params.judgements]
     check_watched(files, RAW / "judgements")
+    check_unchanged = watching(lambda: files)
     judgements = read_judgements(files, params.judged_positive)
+    check_unchanged()
     matched, unmatched = match_all(judgements, PAIRS) if files else ({}, 0)
 
     def work(domain: str, folder: Path) -> Metrics:

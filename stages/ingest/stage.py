@@ -9,6 +9,7 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched
 from batchwright.core.results import write_json
 from batchwright.core.runtime import scratch
+from batchwright.core.unchanged import watching
 from batchwright.formats.pairs import REJECTS_SCHEMA, write_table
 from pipelines.beam import saved
 from pipelines.ingest.account import check_rejects, take_account
@@ -23,14 +24,22 @@ OUTPUT = RESULTS / "ingest.json"
 def main() -> str:
     """Write ``data/pairs``, ``data/rejects.parquet`` and ``results/ingest.json``."""
     params = load_params("ingest", IngestParams)
-    check_watched([file for source in params.sources for file in source.files()], RAW_PAIRS)
+    check_watched(_files(params), RAW_PAIRS)
+    check_unchanged = watching(lambda: _files(params))
     work = Scratch(scratch("ingest", fingerprint(params.model_dump())).resolve())
     shutil.rmtree(work.folder)  # leftovers of a killed run
     try:
         ingest(params, work)
-        return _publish(params, work)
+        check_unchanged()
+        summary = _publish(params, work)
+        check_unchanged()
+        return summary
     finally:
         shutil.rmtree(work.folder, ignore_errors=True)
+
+
+def _files(params: IngestParams) -> list[str]:
+    return [file for source in params.sources for file in source.files()]
 
 
 def _publish(params: IngestParams, work: Scratch) -> str:

@@ -9,6 +9,7 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, RAW, RESULTS, START_MODELS, check_watched
 from batchwright.core.results import read_tsv, write_json
 from batchwright.core.runtime import scratch
+from batchwright.core.unchanged import watching
 from pipelines.ingest.sources import AnySource
 from pipelines.texts import read_texts
 from trainers.launch import launch
@@ -38,7 +39,9 @@ def main(name: str) -> str:
         _check_start(f"pretrain.{name}.encoder.model", Path(params.encoder.model))
     work = scratch("texts", fingerprint(name))
     try:
+        check_unchanged = watching(lambda: [file for source in params.texts for file in source.files()])
         added, without = write_texts(work / "texts.parquet", read_texts(params.texts))
+        check_unchanged()
         job = plan_pretraining(
             name=name,
             seed=load_params("base", Base).seed,

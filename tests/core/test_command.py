@@ -4,6 +4,9 @@ import errno
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.times import read_times, timed
-from tests.helpers import REPO, run_python
+from tests.helpers import REPO, project_environment, run_python
 
 
 def fail_with(error: Exception) -> Callable[[], str]:
@@ -52,6 +55,35 @@ def test_an_error_is_one_message_and_exit_status_1(
     assert out == ""
     assert err.startswith(message)
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("sent", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_a_signal_ends_a_command_with_one_line_and_its_code(tmp_path: Path, sent: signal.Signals, said: str) -> None:
+    """What the command had begun is cleaned up."""
+    script = """
+import time
+from pathlib import Path
+from batchwright.core.atomic import atomic_dir
+from batchwright.core.command import run
+def main():
+    with atomic_dir(Path("data/pairs")) as folder:
+        print("begun", flush=True)
+        time.sleep(30)
+run("pack", main)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=project_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout and process.stdout.readline() == "begun\n"
+    process.send_signal(sent)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (128 + sent, f"pack: {said}; run it again to go on\n")
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_the_last_time_of_a_finished_stage_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ MOST_LINES, MOST_LOCK_LINES = 440, 2800
 NEEDLESS = {
     "any": {
         "batchwright/core/normal_form.py",
+        "batchwright/core/unchanged.py",
         "batchwright/core/fingerprint.py",  # listing core as one folder is worth a rare needless rerun
     },
     "mine": {

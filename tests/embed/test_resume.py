@@ -23,7 +23,7 @@ runpy.run_module("stages.embed", run_name="__main__")
 
 
 def chunk_files(scratch: str) -> dict[str, int]:
-    files = Path(scratch).rglob("*.npy")
+    files = Path(scratch).rglob("*.chunk")
     return {file.name: file.stat().st_mtime_ns for file in files if not file.name.startswith(".")}
 
 
@@ -49,3 +49,19 @@ def test_a_killed_run_is_resumed_and_produces_the_same_bytes(
     run_embed()
     assert tree(Path("data/vectors")) == vectors
     assert set(chunk_files("fresh")) == set(resumed)
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty"])
+def test_a_damaged_chunk_is_set_aside_and_encoded_again(
+    corpus: Path, run_embed: RunEmbed, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    run_embed()
+    vectors = tree(Path("data/vectors"))
+    chunk = max(Path(".scratch").rglob("*.chunk"))
+    content = bytearray(chunk.read_bytes())
+    content[len(content) // 2] ^= 1
+    chunk.write_bytes({"flip": bytes(content), "truncate": bytes(content[:-40]), "empty": b""}[damage])
+    run_embed()
+    assert f"warning: {chunk}: damaged, and set aside; its texts are encoded again" in capsys.readouterr().err
+    assert chunk.with_suffix(".damaged").exists()
+    assert tree(Path("data/vectors")) == vectors

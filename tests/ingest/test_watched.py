@@ -1,11 +1,15 @@
 """Sources that DVC does not watch are refused, since it would go on with stale pairs."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.paths import check_watched, unwatched
+from stages.ingest import stage
 from tests.helpers import run_stage
 from tests.ingest.running import configure
 from tests.ingest.tables import COLUMNS, ROWS, write
@@ -45,3 +49,35 @@ def test_the_stage_refuses_a_file_elsewhere(workspace: Path) -> None:
     )
     with pytest.raises(InputError, match="lies outside raw/vectors"):
         check_watched(["v.parquet"], Path("raw/vectors"))
+
+
+@pytest.mark.parametrize("change", ["grows", "is replaced", "comes", "goes"])
+def test_a_source_that_changes_while_it_is_read_is_refused(workspace: Path, change: str, monkeypatch) -> None:
+    """DVC would take the new content for what was read."""
+    folder = workspace / "raw/pairs/many"
+    folder.mkdir(parents=True)
+    for name in ("a.jsonl", "b.jsonl"):
+        (folder / name).write_text(json.dumps({"query": "q", "document": name}) + "\n")
+    source = {"kind": "jsonl", "path": "raw/pairs/many/*.jsonl", "domain": "d"}
+    params = {"ingest": {"sources": [source], "held_out": 0.1, "max_reject_rate": 0.5}}
+    (workspace / "params.yaml").write_text(yaml.safe_dump(params))
+    real = stage.ingest
+
+    def slow(*arguments: Any) -> None:
+        real(*arguments)
+        file = folder / "b.jsonl"
+        if change == "grows":
+            with file.open("a") as handle:
+                handle.write('{"query": "r", "document": "s"}\n')
+        elif change == "is replaced":
+            (folder / "new").write_text(file.read_text())
+            (folder / "new").replace(file)
+        elif change == "comes":
+            (folder / "c.jsonl").write_text(file.read_text())
+        else:
+            file.unlink()
+
+    monkeypatch.setattr(stage, "ingest", slow)
+    with pytest.raises(InputError, match=r"raw/pairs/many/[bc].jsonl: changed while it was read; run the stage again"):
+        stage.main()
+    assert not (workspace / "data/pairs").exists()

@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
-from trainers.common import step_loop
+from trainers.common import run, step_loop
 from trainers.common.sentence_learner import SentenceLearner
 from trainers.variants import train
 
@@ -183,3 +183,59 @@ def test_a_static_model_can_be_trained_and_reads_as_many_tokens_as_others(tmp_pa
     assert any((before[key] != after[key]).any() for key in before)
     found, _ = retrieve(tmp_path / "out" / "model", ["w1 w2 w3"], ["w3 w1 w2", "w1 w2 w4"], 1)
     assert found.tolist() == [[1]]  # of the same first two tokens
+
+
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_is_used(
+    tmp_path: Path,
+    start: Path,
+    shards: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damaged: int,
+) -> None:
+    """With both damaged, training begins anew."""
+    whole, killed = (toy_job(tmp_path / name, start, shards, steps=8) for name in ("whole", "killed"))
+    train(whole)
+    monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
+    backward = SentenceLearner.backward
+    calls = []
+
+    def die_at_the_sixth(learner: SentenceLearner, batch: object) -> object:
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return backward(learner, batch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SentenceLearner, "backward", die_at_the_sixth)
+    with pytest.raises(KeyboardInterrupt):
+        train(killed)
+    kept = sorted(killed.scratch.glob("checkpoint-*.pt"))
+    assert [int(file.name.split("-")[1]) for file in kept] == [4, 5]
+    for file in kept[-damaged:]:
+        changed = bytearray(file.read_bytes())
+        changed[len(changed) // 2] ^= 1
+        file.write_bytes(bytes(changed))
+    train(killed)
+    assert len(calls) == 6 + {1: 4, 2: 8}[damaged]
+    assert capsys.readouterr().err.count("damaged, and set aside") == damaged
+    assert content(tmp_path / "whole") == content(tmp_path / "killed")
+    assert not [file for file in killed.scratch.rglob("*") if file.is_file()]
+
+
+def test_a_run_resumed_after_its_last_step_writes_the_same_bytes(
+    tmp_path: Path, start: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, killed = (toy_job(tmp_path / name, start, shards, steps=4) for name in ("whole", "killed"))
+    train(whole)
+    monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(run, "settle_tokenizer", interrupted)
+        train(killed)
+    train(killed)
+    assert content(tmp_path / "whole") == content(tmp_path / "killed")
+
+
+def interrupted(folder: Path) -> None:
+    raise KeyboardInterrupt
