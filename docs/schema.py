@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from batchwright.core.names import Name
 from batchwright.core.params import Base, Params
 from batchwright.formats.runs import Run
 from pipelines.embed.params import EmbedParams
@@ -55,19 +56,19 @@ class AllParams(Params):
     """Groups pairs that are hard for each other."""
     pack: PackParams
     """Packs clusters into training batches."""
-    start_models: dict[str, StartModel]
+    start_models: dict[Name, StartModel]
     """Models to start training from, fetched to ``models/start/NAME``."""
-    pretrain: dict[str, Pretrain]
+    pretrain: dict[Name, Pretrain]
     """Encoders to pre-train on the texts of all training pairs and more, written to ``models/start/NAME``."""
     train: TrainParams
     """How models are trained, by variant."""
-    runs: dict[str, Run]
+    runs: dict[Name, Run]
     """What to train: each run produces ``models/NAME`` and its results."""
-    mine: dict[str, Mining]
+    mine: dict[Name, Mining]
     """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
-    tokens: list[str]
+    tokens: list[Name]
     """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
-    index: dict[str, IndexParams]
+    index: dict[Name, IndexParams]
     """Indexes of all documents, made by a run of the variant ``xtr`` in ``data/indexes/NAME``."""
     evaluate: EvaluateParams
     """What trained models and baselines are evaluated on."""

@@ -16,6 +16,7 @@ import yaml
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import content_id, text_keys
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.pairs import PAIRS_SCHEMA, domains, file_stem, pairs_file, read_pairs, write_table
 from batchwright.formats.prefixes import Prefixes
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
@@ -106,8 +107,9 @@ def plant_vectors(name: str = "planted") -> None:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """All files below a folder with their bytes."""
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    """All files below a folder with their bytes, but for checksums, which follow from the others."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != CHECKSUMS]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
 def run_python(*arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -164,13 +166,13 @@ def run_on_full_disk(
     """
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("mounting a small disk needs user namespaces, which are not allowed here")
-    used = sum(-(-len(content) // 4096) for content in tree(cwd).values())
+    used = sum(-(-file.stat().st_size // 4096) for file in cwd.rglob("*") if file.is_file())
     disk, listing = outside / "disk", outside / "listing"
     disk.mkdir()
     command = shlex.join([sys.executable, "-m", f"stages.{stage}", *arguments])
     script = f"""
         mount -t tmpfs -o size={(used + pages) * 4}k tmpfs {disk} && cp -r {cwd}/. {disk} && cd {disk} || exit 99
-        {command}; status=$?; find . -type f -printf '%P\\n' > {listing}; exit $status
+        {command}; status=$?; find . -type f ! -name {CHECKSUMS} -printf '%P\\n' > {listing}; exit $status
     """
     ended = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script],

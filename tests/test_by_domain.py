@@ -162,7 +162,5 @@ def test_two_runs_of_a_stage_at_once_are_refused(corpus: Path) -> None:
         second = run_stage("filter", cwd=corpus)
         process.kill()
     assert (second.returncode, second.stdout) == (1, "")
-    assert second.stderr == (
-        "filter: error: another process is running this stage here; wait until it ends, or stop it\n"
-    )
+    assert second.stderr == ("filter: error: another process is running this here; wait until it ends, or stop it\n")
     assert run_stage("filter", cwd=corpus).returncode == 0, "a lock must end with its process"

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -40,14 +41,21 @@ def launch(job: J, work: Callable[[J], None]) -> None:
     shutil.rmtree(job.scratch, ignore_errors=True)
 
 
+_LOOPBACK = {"_node_ip_address": "127.0.0.1", "include_dashboard": False}
+"""A cluster of our own is for this machine. Some of Ray's parts listen on all addresses nevertheless, so that it asks
+for a token, which only its own processes know."""
+
+
 def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:
     address = os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     ours = not ray.is_initialized()
     try:
         if ours:
-            ray.init(address=address, logging_level="ERROR")
+            ray.init(address=address, logging_level="ERROR", **(_LOOPBACK if address == "local" else {}))
         _check_resources(job, workers)
         _message_file(job).unlink(missing_ok=True)
         _fit(job, work, workers)

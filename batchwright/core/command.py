@@ -15,6 +15,9 @@ from typing import Any
 from batchwright.core.atomic import remove_leftovers
 from batchwright.core.errors import InputError
 from batchwright.core.lock import alone
+from batchwright.core.message import safe, short
+from batchwright.core.names import check_names
+from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import RESULTS
 from batchwright.core.times import timed
 
@@ -43,6 +46,7 @@ def command(module: str, about: str, example: str, **arguments: str) -> None:
 @contextmanager
 def _staged(stage: str) -> Iterator[None]:
     """Run a stage: one at a time, without what killed ones left, and record its time."""
+    check_names(PARAMS_FILE)
     with alone(stage), timed(stage):
         remove_leftovers(RESULTS)
         yield
@@ -79,7 +83,7 @@ def run(stage: str, main: Callable[[], str]) -> None:
     """Call ``main`` and print the summary it returns; if it fails, print the reason and exit with status 1."""
     with failing(stage):
         summary = main()
-    print(f"{stage}: {summary}")
+    print(f"{stage}: {safe(summary)}")
 
 
 @contextmanager
@@ -118,7 +122,7 @@ def _stop(program: str, how: str, number: int) -> None:
 
 
 def _fail(stage: str, message: str) -> None:
-    print(f"{stage}: error: {message}", file=sys.stderr)
+    print(f"{stage}: error: {short(message, stage)}", file=sys.stderr)
     sys.exit(1)
 
 

@@ -37,18 +37,32 @@ def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
     values = _group(_read(file), group, file)
     try:
         return model.model_validate(values)
+    except RecursionError:
+        raise InputError(f"{file}: '{group}' contains itself; write it out without & and *") from None
     except ValidationError as error:
         lines = [_explain(detail, group, model) for detail in error.errors()]
         raise InputError(f"{file}: " + f"\n{file}: ".join(lines)) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice, of which YAML takes the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := [name for name in names if names.count(name) > 1 and name != "<<"]:
+            raise yaml.constructor.ConstructorError(None, None, f"key '{twice[0]}' is there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def _read(file: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise InputError(f"{file}: no such file in {Path.cwd()}; run from the project folder") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise InputError(f"{file}: not valid YAML: {error}") from None
+    except RecursionError:
+        raise InputError(f"{file}: is nested too deeply") from None
     if not isinstance(values, dict):
         raise InputError(f"{file}: expected groups of parameters, found {type(values).__name__}")
     return values

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from batchwright.core.errors import InputError
+from batchwright.core.message import shown
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,20 @@ class BeirFolder:
 
     def _records(self, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Ids, and the texts of ``fields`` joined; one of them at least must be there."""
-        file = self.folder / name
+        file, seen = self.folder / name, set[str]()
         with self._open(file) as handle:
             for number, line in enumerate(handle, start=1):
                 try:
                     record = json.loads(line)
                     texts = [record[field] for field in fields if record.get(field) is not None]
-                    yield str(record["_id"]), _joined(texts)
-                except (json.JSONDecodeError, AttributeError, TypeError, KeyError):
+                    key, text = str(record["_id"]), _joined(texts)
+                except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
                     wanted = " or ".join(f"'{field}'" for field in reversed(fields))
                     raise InputError(f"{file}, line {number}: expected a JSON object with '_id' and {wanted}") from None
+                if key in seen:
+                    raise InputError(f"{file}, line {number}: the id {shown(key)} is there twice; ids must be unique")
+                seen.add(key)
+                yield key, text
 
     @contextmanager
     def _open(self, file: Path) -> Iterator[TextIO]:
@@ -65,6 +70,8 @@ class BeirFolder:
             raise InputError(f"{file}: no such file; a BEIR folder holds corpus.jsonl, queries.jsonl, qrels/") from None
         except UnicodeDecodeError as error:
             raise InputError(f"{file}: not UTF-8 ({error.reason} at byte {error.start}); convert it") from None
+        except csv.Error as error:
+            raise InputError(f"{file}: not tab-separated values ({error})") from None
 
 
 def _joined(texts: Sequence[object]) -> str:

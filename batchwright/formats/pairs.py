@@ -36,8 +36,11 @@ REJECTS_SCHEMA = pa.schema(
 
 
 def file_stem(domain: str) -> str:
-    """Encode a domain's name as a file name; ``domain_of`` decodes it."""
-    return quote(domain, safe=" ")
+    """Encode a domain's name as a file name; ``domain_of`` decodes it.
+
+    It has no dot and no slash, so that it is no file or folder of ours and lies in the folder where it is put.
+    """
+    return quote(domain, safe=" ").replace(".", "%2E")
 
 
 def domain_of(stem: str) -> str:

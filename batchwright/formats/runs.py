@@ -2,17 +2,18 @@
 
 from pydantic import Field, RootModel
 
+from batchwright.core.names import Name, NamedPath
 from batchwright.core.params import Params
 
 
 class Run(Params):
     """One training run; its key in ``runs`` is the NAME of ``models/NAME`` and of its results."""
 
-    variant: str
+    variant: Name
     """A folder in ``trainers/``: biencoder, cde, seed_encoder or xtr."""
-    batches: str
+    batches: Name
     """A folder in ``data/shards``: a packing policy, or an entry of ``mine``."""
-    start: str
+    start: NamedPath
     """The model to start from: ``models/start/NAME``, fetched or pre-trained, or another run's ``models/NAME``."""
     epochs: int | None = Field(default=None, ge=1)
     """Overrides ``train.common.epochs``."""
@@ -32,5 +33,5 @@ class Run(Params):
     """Overrides ``train.common.hard_negatives``."""
 
 
-class Runs(RootModel[dict[str, Run]]):
+class Runs(RootModel[dict[Name, Run]]):
     """Group ``runs``."""

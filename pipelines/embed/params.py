@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from batchwright.core.names import Name
 from batchwright.core.params import Params
 from batchwright.formats.prefixes import Prefixes
 
@@ -71,5 +72,5 @@ AnyVectors = Annotated[
 class EmbedParams(Params):
     """Group ``embed``."""
 
-    models: dict[str, AnyVectors] = Field(min_length=1)
+    models: dict[Name, AnyVectors] = Field(min_length=1)
     """The vectors to compute, under the names that ``filter.vectors`` and ``cluster.vectors`` refer to."""

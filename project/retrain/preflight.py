@@ -6,6 +6,8 @@ from pathlib import Path
 import yaml
 
 from batchwright.core.errors import InputError
+from batchwright.core.names import check_names
+from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
 from project.retrain.repository import LOCK, Upstream, fetch, foreign_changes, upstream
@@ -20,6 +22,7 @@ def preflight() -> Upstream:
     """
     if not Path(PIPELINE).exists():
         raise InputError(f"{PIPELINE}: no such file in {Path.cwd()}; run this in the project folder")
+    check_names(PARAMS_FILE)
     git("var", "GIT_COMMITTER_IDENT")  # a commit needs a name
     at = upstream()
     if changed := foreign_changes():

@@ -59,7 +59,7 @@ def _json_lines(file: Path) -> Iterator[Row]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{file}: row {number}: not valid JSON ({error}); correct this line") from None
             if not isinstance(row, dict):
                 raise InputError(f"{file}: row {number}: not a JSON object; write one object per line")

@@ -2,13 +2,14 @@
 
 from pydantic import Field, model_validator
 
+from batchwright.core.names import NamedPath
 from batchwright.core.params import Params
 
 
 class Mining(Params):
     """Group ``mine.NAME``."""
 
-    model: str
+    model: NamedPath
     """The folder of a trained model, such as ``models/biencoder``."""
     count: int = Field(gt=0)
     """Hard negatives per query."""

@@ -9,6 +9,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.clusters import NONE, Clusters, read_draws
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.provenance import Provenance
@@ -138,6 +139,7 @@ def test_a_full_disk_gives_one_message_and_no_partial_output(corpus: Path, tmp_p
 
 
 def test_pairs_that_the_filter_dropped_are_in_no_cluster(corpus: Path) -> None:
+    Path("data/negatives", CHECKSUMS).unlink()
     negatives = Negatives.read(Path("data/negatives"), "birds", 70)
     kept = np.arange(70) % 7 != 0
     replace(negatives, kept=kept).write(Path("data/negatives"), "birds")

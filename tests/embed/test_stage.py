@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
 from batchwright.core.results import read_json
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.vectors import VectorStore
 from pipelines.embed import handler
@@ -141,9 +142,9 @@ def test_another_prefix_length_or_batch_size_reuses_no_vectors(
 
 
 def test_every_encoder_has_its_own_vectors(corpus: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:
-    write_params(corpus, {"embed.models": {"tiny": encoder, "a/b": {**encoder, "max_length": 8}}})
+    write_params(corpus, {"embed.models": {"tiny": encoder, "a.b": {**encoder, "max_length": 8}}})
     run_embed()
-    assert {folder.name for folder in DATA.iterdir()} == {"tiny", "a%2Fb"}
+    assert {folder.name for folder in DATA.iterdir()} == {"tiny", "a.b", CHECKSUMS}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_a_full_disk_gives_one_message_and_no_partial_files(corpus: Path, tmp_pa
     assert not [name for name in left if name.startswith(("data/vectors", "data/."))]
     chunks = [name for name in left if name.startswith(".scratch/embed")]
     assert len(chunks) <= 1
-    assert all(name.endswith(".npy") and "/." not in name for name in chunks)
+    assert all(name.endswith(".chunk") and "/." not in name for name in chunks)
 
 
 def test_vectors_that_are_not_finite_are_refused(

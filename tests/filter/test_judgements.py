@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.positives import KnownPositives, judged
@@ -201,6 +202,7 @@ def test_without_judgements_nothing_is_said_of_them(workspace: Path) -> None:
 def test_a_damaged_class_is_refused(workspace: Path) -> None:
     prepare(workspace, [])
     main()
+    Path("data/negatives", CHECKSUMS).unlink()
     file = Path("data/negatives/birds/judged.npy")
     for cell in ([21, 0], [0, -1]):
         np.save(file, np.array([cell], np.int32))

@@ -12,6 +12,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import ShardSet
 from stages.pack import batches
@@ -98,7 +99,7 @@ def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack
     assert [shard.batches for shard in manifest.shards] == [3] * 10
     assert manifest.rows == sum(shard.rows for shard in manifest.shards) == 240
     published = {file.name for file in OURS.iterdir()}
-    assert published == {"README.md", "manifest.json", *(shard.name for shard in manifest.shards)}
+    assert published == {"README.md", "manifest.json", CHECKSUMS, *(shard.name for shard in manifest.shards)}
 
 
 @pytest.mark.parametrize("workers", ["1", "3"])

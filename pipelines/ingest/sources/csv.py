@@ -10,7 +10,7 @@ from batchwright.core.errors import InputError
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.csv_shape import delimiter_of, dialect, quote_of
-from pipelines.ingest.sources.files import not_empty, open_text
+from pipelines.ingest.sources.files import check_row, not_empty, open_text
 
 csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
 
@@ -44,7 +44,7 @@ class CsvSource(FileSource):
     def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, str]]:
         """Yield first line number, fields (None if malformed) and raw text of each record that is not blank."""
         raw: list[str] = []
-        records = csv.reader(_remembered(text, raw), **self._dialect(file))
+        records = csv.reader(_remembered(file, text, raw), **self._dialect(file))
         while True:
             first = records.line_num + 1
             raw.clear()
@@ -69,7 +69,11 @@ class CsvSource(FileSource):
         return dialect(delimiter, quote)
 
 
-def _remembered(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
-    for line in lines:
+def _remembered(file: str, lines: Iterable[str], seen: list[str]) -> Iterator[str]:
+    """Yield the lines; ``seen`` gets those of the record that is being read."""
+    length = 0
+    for number, line in enumerate(lines, start=1):
+        length = len(line) + (length if seen else 0)
+        check_row(file, number - len(seen), length)
         seen.append(line)
         yield line

@@ -4,7 +4,8 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO, TypeVar
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
 
 import pyarrow as pa
 
@@ -12,8 +13,65 @@ from batchwright.core.errors import InputError
 from pipelines.files import readable
 
 T = TypeVar("T")
+_BUFFER = 1 << 20
 
 _UTF8_MARK = b"\xef\xbb\xbf"
+
+MOST_CHARACTERS = 64 << 20
+"""Of a line, and of a row of CSV with its line ends: what one row may take of the memory."""
+MOST_BYTES, MOST_TIMES = 1 << 30, 250
+"""A compressed file may become so many bytes, or so many times its size, whichever is more."""
+
+
+class _Lines(io.TextIOWrapper):
+    """Text whose lines are not longer than ``MOST_CHARACTERS``."""
+
+    def __init__(self, file: str, buffer: "io.BufferedReader[Any]") -> None:
+        super().__init__(buffer, encoding="utf-8", errors="surrogateescape", newline="")
+        self._file, self._number = file, 0
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        line = super().readline(MOST_CHARACTERS + 1 if size < 0 else size)
+        self._number += 1
+        check_row(self._file, self._number, len(line))
+        return line
+
+    def __next__(self) -> str:  # type: ignore[override]
+        if line := self.readline():
+            return line
+        raise StopIteration
+
+
+class _Counted(io.RawIOBase):
+    """Bytes out of a compressed file, up to a limit."""
+
+    def __init__(self, file: str, stream: pa.NativeFile) -> None:
+        self._file, self._stream, self._read = file, stream, 0
+        self._most = max(MOST_BYTES, MOST_TIMES * Path(file).stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        content = self._stream.read(len(buffer))
+        self._read += len(content)
+        if self._read > self._most:
+            raise InputError(
+                f"{self._file}: is more than {self._most:,} bytes when decompressed, {MOST_TIMES} times its size, "
+                "which looks like harm; decompress it yourself if it is meant"
+            )
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def check_row(file: str, number: int, characters: int) -> None:
+    """Check the length of the row that begins on line ``number``.
+
+    Raises:
+        InputError: it is longer than ``MOST_CHARACTERS``.
+    """
+    if characters > MOST_CHARACTERS:
+        raise InputError(f"{file}: line {number}: the row is longer than {MOST_CHARACTERS:,} characters; cut its texts")
 
 
 @contextmanager
@@ -26,13 +84,13 @@ def open_text(file: str) -> Iterator[TextIO]:
         InputError: the file is damaged or is not UTF-8 text.
     """
     with readable(file), pa.input_stream(file, compression="detect") as stream:
-        buffered = io.BufferedReader(stream)
+        buffered = io.BufferedReader(_Counted(file, stream), _BUFFER)
         start = buffered.peek(1024)[:1024]
         if b"\0" in start or start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{file}: not UTF-8 text (UTF-16 or binary?); convert it to UTF-8")
         if start.startswith(_UTF8_MARK):
             buffered.read(len(_UTF8_MARK))
-        with io.TextIOWrapper(buffered, encoding="utf-8", errors="surrogateescape", newline="") as text:
+        with _Lines(file, buffered) as text:
             yield text
 
 

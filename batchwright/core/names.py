@@ -1,0 +1,87 @@
+"""Names in ``params.yaml`` that become names of folders and words of commands."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator
+
+from batchwright.core.errors import InputError
+from batchwright.core.message import shown
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
+"""What lies where a group's entries would: ``models/start``, and the shards of both policies."""
+_RULE = "use letters, digits and . _ -, at most 100, the first a letter or digit"
+_GROUPS = ("runs", "start_models", "pretrain", "mine", "index", "tokens")
+
+
+def check_name(name: str) -> str:
+    """Return the name of a run, a model or a set of shards, if it can be that of a folder and a word of a command.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{shown(name)} cannot be a name; {_RULE}")
+    return name
+
+
+def check_path(path: str) -> str:
+    """Return a path, if it is relative and all of its parts are names.
+
+    Raises:
+        ValueError: it is not.
+    """
+    for part in path.split("/"):
+        check_name(part)
+    return path
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+NamedPath = Annotated[str, AfterValidator(check_path)]
+
+
+def check_names(file: Path) -> None:
+    """Check the names that DVC puts into commands and paths, before any of them is run.
+
+    Raises:
+        InputError: a name is none, or is taken.
+    """
+    if not file.exists():
+        return
+    try:
+        groups = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return  # whoever reads the parameters says what is wrong
+    for group, name in _names(groups if isinstance(groups, dict) else {}):
+        try:
+            check_name(name)
+        except ValueError as error:
+            raise InputError(f"{file}: {group}: {error}") from None
+        if name in RESERVED.get(group, ()):
+            raise InputError(f"{file}: {group}: '{name}' is taken; choose another name")
+
+
+def _names(groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for group in _GROUPS:
+        entries = groups.get(group) or {}
+        yield from ((group, str(name)) for name in entries)
+        if isinstance(entries, dict):
+            runs = (entry for entry in entries.values() if isinstance(entry, dict))
+            yield from (
+                (f"{group}.{key}", str(entry[key]))
+                for entry in runs
+                for key in ("variant", "batches", "run")
+                if key in entry
+            )
+
+
+if __name__ == "__main__":  # make repro, before DVC puts names into commands
+    try:
+        check_names(Path("params.yaml"))
+    except InputError as error:
+        sys.exit(f"error: {error}")

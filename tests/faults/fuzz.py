@@ -1,0 +1,137 @@
+"""Spoil valid inputs, and read them in processes that may crash: ``python -m tests.faults.fuzz SECONDS``.
+
+A reader may accept a spoiled file, or refuse it with an ``InputError``. Anything else is a fault.
+"""
+
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from batchwright.core.errors import InputError
+from tests.faults.seeds import seeds
+
+BATCH, SLOW, MEMORY = 200, 20, 6 << 30
+TOKENS = [
+    b"\x00",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"[" * 3000,
+    b"{" * 3000,
+    b"9" * 6000,
+    b"1e999",
+    b"NaN",
+    b'"',
+    b"\n",
+]
+TOKENS += [
+    b"\xed\xa0\x80",
+    b"\xc3",
+    b"\r",
+    b"\t",
+    b"&a [*a, *a]",
+    b"!!python/object:os.system",
+    b"\x1b[2J",
+    b"0x",
+    b"-1",
+    b"null",
+]
+
+
+def spoil(content: bytes, rng: random.Random) -> bytes:
+    """Return the content with one or a few small changes."""
+    data = bytearray(content)
+    for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
+        place = rng.randrange(len(data) + 1)
+        kind = rng.randrange(6)
+        if kind == 0 and data:
+            data[place % len(data)] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[place:place] = rng.choice(TOKENS)
+        elif kind == 2:
+            del data[place : place + rng.choice([1, 4, 50])]
+        elif kind == 3:
+            data[place : place + 4] = rng.randrange(2**32).to_bytes(4, "little")
+        elif kind == 4:
+            other = rng.randrange(len(data) + 1)
+            data[place:place] = data[other : other + 40]
+        elif len(data) > 8:
+            del data[rng.randrange(8, len(data)) :]
+    return bytes(data)
+
+
+def work(name: str, seed: int, folder: str, pipe: "multiprocessing.connection.Connection") -> None:
+    """Read ``BATCH`` spoiled copies of one input; send each number before it is read, and each fault."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    found = {each: (file, read) for each, file, read in seeds(Path(folder))}
+    file, read = found[name]
+    content = file.read_bytes()
+    for number in range(seed, seed + BATCH):
+        pipe.send(("begun", number))
+        file.write_bytes(spoil(content, random.Random(number)))
+        try:
+            read(file)
+        except InputError:
+            pass
+        except BaseException:
+            pipe.send(("traceback", (number, traceback.format_exc()[-1500:])))
+    pipe.send(("done", 0))
+
+
+def batch(name: str, seed: int) -> Counter[str]:
+    """Run one process to its end, or until it hangs; print and count its faults."""
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = multiprocessing.Pipe(duplex=False)
+        process = multiprocessing.get_context("fork").Process(target=work, args=(name, seed, folder, theirs))
+        process.start()
+        theirs.close()
+        at = seed
+        while True:
+            try:
+                if not ours.poll(SLOW):
+                    process.kill()
+                    counts["hang"] += 1
+                    print(f"{name}, {at}: hang", flush=True)
+                    break
+                kind, value = ours.recv()
+            except EOFError:
+                process.join()
+                counts["crash"] += 1
+                print(f"{name}, {at}: {signal.Signals(-(process.exitcode or -1)).name}", flush=True)
+                break
+            if kind == "begun":
+                at, counts["inputs"] = value, counts["inputs"] + 1
+            elif kind == "done":
+                break
+            else:
+                counts[kind] += 1
+                print(f"{name}, {value[0]}: {kind}\n{value[1]}", flush=True)
+        process.join()
+    return counts
+
+
+def main(seconds: float, seed: int = 0) -> Counter[str]:
+    """Go through all inputs again and again for ``seconds``."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = [name for name, _, _ in seeds(Path(folder))]
+    counts: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    while True:
+        for name in names:
+            counts += batch(name, seed)
+            if time.monotonic() > end:
+                return counts
+        seed += BATCH
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print(dict(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)))
