@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help repro test test-all format docs lock
+.PHONY: help repro retrain test test-all faults format docs lock
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +14,9 @@ repro: $(BIN)/.installed  ## from raw files to evaluated models; only what chang
 	  "  dvc plots show                pictures, contextual over random batches" \
 	  "  batchwright show              batches with their texts, and what is masked"
 
+retrain: $(BIN)/.installed  ## what came since, behind a gate: docs/retrain.md
+	@batchwright retrain
+
 test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
 	ruff format --check --quiet . && ruff check --quiet .
 	mypy
@@ -23,6 +26,12 @@ test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
 test-all: $(BIN)/.installed  ## all tests
 	pytest -n 2 --dist loadscope
 	@echo "All tests pass"
+
+faults: $(BIN)/.installed  ## spoiled files, flipped bits and kills, against the default run; some twenty minutes
+	python -m tests.faults.fuzz 600
+	python -m tests.faults.flips .
+	python -m tests.faults.kills 30
+	@echo "Next: docs/reliability.md has the figures"
 
 format: $(BIN)/.installed  ## put the code into its style
 	ruff format --quiet . && ruff check --quiet --fix .

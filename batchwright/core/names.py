@@ -67,17 +67,13 @@ def check_names(file: Path) -> None:
 
 
 def _names(groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each name with the place where it stands."""
     for group in _GROUPS:
         entries = groups.get(group) or {}
         yield from ((group, str(name)) for name in entries)
-        if isinstance(entries, dict):
-            runs = (entry for entry in entries.values() if isinstance(entry, dict))
-            yield from (
-                (f"{group}.{key}", str(entry[key]))
-                for entry in runs
-                for key in ("variant", "batches", "run")
-                if key in entry
-            )
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            named = entry if isinstance(entry, dict) else {}
+            yield from ((f"{group}.{name}", str(named[key])) for key in ("variant", "batches", "run") if key in named)
 
 
 if __name__ == "__main__":  # make repro, before DVC puts names into commands

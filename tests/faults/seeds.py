@@ -10,14 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
-from batchwright.core.params import load_params
-from docs.schema import AllParams
+from batchwright.core.params import Base, load_params
+from batchwright.formats.runs import Runs
+from pipelines.embed.params import EmbedParams
 from pipelines.ingest.candidates import sift
-from pipelines.ingest.params import AnySource
+from pipelines.ingest.params import AnySource, IngestParams
+from stages.cluster.params import ClusterParams
 from stages.filter.judgements import read_judgements
+from stages.filter.params import FilterParams
+from stages.pack.params import PackParams
 from stages.scoring.beir import beir
+from stages.scoring.params import EvaluateParams
 from tests.helpers import REPO
 
 Reader = Callable[[Path], object]
@@ -26,6 +31,16 @@ PAIRS = [
 ]
 LINES = "\n".join(map(json.dumps, PAIRS)) + "\n"
 CSV = "query,document,topic\n" + "".join(f'"q {n}","d, {n}",t\n' for n in range(20))
+GROUPS: dict[str, type[BaseModel]] = {
+    "base": Base,
+    "ingest": IngestParams,
+    "embed": EmbedParams,
+    "filter": FilterParams,
+    "cluster": ClusterParams,
+    "pack": PackParams,
+    "runs": Runs,
+    "evaluate": EvaluateParams,
+}
 _SOURCES: TypeAdapter[Any] = TypeAdapter(AnySource)
 
 
@@ -61,7 +76,7 @@ def beir_folder(file: Path) -> object:
 
 def params(file: Path) -> object:
     """Read every group of parameters."""
-    return [load_params(group, model.annotation, file) for group, model in AllParams.model_fields.items()]
+    return [load_params(group, model, file) for group, model in GROUPS.items()]
 
 
 def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
@@ -92,5 +107,5 @@ def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
     (corpus / "qrels/test.tsv").write_text("q\td\ts\n" + "".join(f"{n}\t{n}\t1\n" for n in ids))
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
         yield f"beir {name}", corpus / name, beir_folder
-    (folder / "params.yaml").write_text((REPO / "project/template/params.yaml").read_text())
+    (folder / "params.yaml").write_text((REPO / "profiles/paper.yaml").read_text())
     yield "params.yaml", folder / "params.yaml", params

@@ -1,0 +1,56 @@
+"""A small part of the harness; ``make faults`` runs the whole."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.errors import InputError
+from tests.faults import fuzz, kills
+from tests.faults.seeds import beir_folder, seeds
+
+
+def test_every_seed_is_read(tmp_path: Path) -> None:
+    for name, file, read in seeds(tmp_path):
+        read(file)
+        assert file.stat().st_size, name
+
+
+def test_spoiled_inputs_end_in_no_traceback_crash_or_hang() -> None:
+    counts = fuzz.main(seconds=8, seed=random.Random(os.urandom(8)).randrange(2**40))
+    assert counts["inputs"] > 500
+    assert set(counts) == {"inputs"}, counts
+
+
+def test_the_fuzzer_would_see_a_reader_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback and a crash, both in the middle of a batch."""
+
+    def fail(file: Path) -> object:
+        raise KeyError(file.name)
+
+    def crash(file: Path) -> object:
+        os.kill(os.getpid(), 9)
+
+    for read, fault in ((fail, "traceback"), (crash, "crash")):
+        made = lambda folder, read=read: [(name, file, read) for name, file, _ in seeds(folder)]  # noqa: E731
+        monkeypatch.setattr(fuzz, "seeds", made)
+        assert fuzz.batch("jsonl", 0)[fault]
+
+
+def test_keys_and_ids_that_are_there_twice_are_refused(tmp_path: Path) -> None:
+    read = {name: (file, read) for name, file, read in seeds(tmp_path)}
+    file, params = read["params.yaml"]
+    file.write_text("base:\n  seed: 1\n  seed: 2\n")
+    with pytest.raises(InputError, match="key 'seed' is there twice"):
+        params(file)
+    file, _ = read["beir corpus.jsonl"]
+    file.write_text(file.read_text() + '{"_id": "3", "text": "again"}\n')
+    with pytest.raises(InputError, match=r"corpus.jsonl, line 11: the id '3' is there twice"):
+        beir_folder(file)
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_change_no_byte_and_leave_nothing() -> None:
+    done, different, left = kills.main(6)
+    assert (done >= 6, different, left) == (True, 0, 0)
