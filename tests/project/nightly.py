@@ -99,12 +99,12 @@ class Nightly:
         found.home, found.folder = folder, folder / "project"
         return found
 
-    def kill_at(self, program: str, command: str) -> None:
-        """Let ``program`` kill who started it when it is asked for ``command``."""
+    def before(self, program: str, command: str, action: str) -> None:
+        """Let ``program`` run a line of shell first when it is asked for ``command``."""
         file = self.folder / "bin" / program
         file.parent.mkdir()
         real = shutil.which(program, path=environment()["PATH"].partition(os.pathsep)[2])
-        file.write_text(f'#!/bin/sh\n[ "$1" = {command} ] && kill -9 $PPID && exit 1\nexec {real} "$@"\n')
+        file.write_text(f'#!/bin/sh\n[ "$1" = {command} ] && {action}\nexec {real} "$@"\n')
         file.chmod(0o755)
 
     def run(self, command: str, check: bool = True) -> "subprocess.CompletedProcess[str]":

@@ -119,7 +119,7 @@ QUICK = ("before the push",)
 def test_after_a_crash_the_next_night_goes_on(project: Nightly, crash: str) -> None:
     project.write("fish")
     program, command = CRASHES[crash]
-    project.kill_at(program, command)
+    project.before(program, command, "kill -9 $PPID && exit 1")
     killed = project.run("python -m batchwright retrain", check=False)
     assert killed.returncode == -9 or killed.returncode == 137, killed.stdout + killed.stderr
     project.run("rm -r bin")
@@ -146,11 +146,7 @@ def test_a_stage_that_fails_is_told_and_publishes_nothing(project: Nightly) -> N
 
 def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
     project.write("fish")
-    (project.folder / "bin").mkdir()
-    (project.folder / "bin/dvc").write_text(
-        f'#!/bin/sh\n[ "$1" = repro ] && sleep 8\nexec {sys.executable} -m dvc "$@"\n'
-    )
-    (project.folder / "bin/dvc").chmod(0o755)
+    project.before("dvc", "repro", "sleep 8")
     first = subprocess.Popen(
         [sys.executable, "-m", "batchwright", "retrain"],
         cwd=project.folder,
@@ -169,11 +165,7 @@ def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
 
 def test_terminating_it_ends_the_stage_as_well(project: Nightly) -> None:
     project.write("fish")
-    (project.folder / "bin").mkdir()
-    (project.folder / "bin/dvc").write_text(
-        f'#!/bin/sh\n[ "$1" = repro ] && sh -c "echo \\$\\$ > pid; sleep 60"\nexec {sys.executable} -m dvc "$@"\n'
-    )
-    (project.folder / "bin/dvc").chmod(0o755)
+    project.before("dvc", "repro", 'sh -c "echo \\$\\$ > pid; sleep 60"')
     process = subprocess.Popen([sys.executable, "-m", "batchwright", "retrain"], cwd=project.folder, env=environment())
     while not (project.folder / "pid").exists():
         time.sleep(0.1)

@@ -65,6 +65,21 @@ def test_a_learners_own_measures_are_columns_of_the_curve(
     assert [row["own"] for row in read_tsv(tmp_path / "curve.tsv", made_by="train")] == ["0.25", "0.5"]
 
 
+def die_at_the_sixth_step(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Save a checkpoint after each step, and end the sixth with an interruption; return what grows with each step."""
+    monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
+    backward, calls = SentenceLearner.backward, list[int]()
+
+    def die(learner: SentenceLearner, batch: object) -> object:
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return backward(learner, batch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SentenceLearner, "backward", die)
+    return calls
+
+
 def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     tmp_path: Path, start: Path, shards: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,17 +87,7 @@ def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(
     train(jobs[0])
     train(jobs[1])
 
-    monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
-    backward = SentenceLearner.backward
-    calls = []
-
-    def die_at_the_sixth(learner: SentenceLearner, batch: object) -> object:
-        calls.append(1)
-        if len(calls) == 6:
-            raise KeyboardInterrupt
-        return backward(learner, batch)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(SentenceLearner, "backward", die_at_the_sixth)
+    calls = die_at_the_sixth_step(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         train(jobs[2])
     assert not jobs[2].model.exists()
@@ -198,17 +203,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_is_used(
     """With both damaged, training begins anew."""
     whole, killed = (toy_job(tmp_path / name, start, shards, steps=8) for name in ("whole", "killed"))
     train(whole)
-    monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
-    backward = SentenceLearner.backward
-    calls = []
-
-    def die_at_the_sixth(learner: SentenceLearner, batch: object) -> object:
-        calls.append(1)
-        if len(calls) == 6:
-            raise KeyboardInterrupt
-        return backward(learner, batch)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(SentenceLearner, "backward", die_at_the_sixth)
+    calls = die_at_the_sixth_step(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         train(killed)
     kept = sorted(killed.scratch.glob("checkpoint-*.pt"))
