@@ -4,7 +4,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW, VECTORS, check_watched
 from batchwright.core.unchanged import watching
-from pipelines.embed.kinds import KINDS
+from pipelines.embed.kinds import embed
 from pipelines.embed.params import EmbedParams, FileParams
 
 
@@ -17,7 +17,7 @@ def main() -> str:
     counts = []
     with atomic_dir(VECTORS) as folder:
         for name, made in params.models.items():
-            total, encoded = KINDS[made.kind](PAIRS, made, folder / name)
+            total, encoded = embed(PAIRS, made, folder / name)
             counts.append(f"{total:,} vectors of '{name}' ({encoded:,} encoded now)")
         check_unchanged()
     return ", ".join(counts)
