@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from batchwright.core.command import command
-from docs.schema import schema
 from docs.schema_tables import tables
 
 SCHEMA = Path(__file__).with_name("params.schema.json")
@@ -20,6 +19,8 @@ with which editors complete and check it. Parameters that are not listed here ar
 
 def contents() -> dict[Path, str]:
     """The content of each generated file."""
+    from docs.schema import schema  # all stages and trainers, and PyTorch with them
+
     found = schema()
     return {SCHEMA: json.dumps(found, indent=2) + "\n", REFERENCE: _INTRODUCTION + tables(found)}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from docs.rows import Lines, Row, read_files
-from experiments.rivals.summary import BASELINE
+from experiments.rivals import BASELINE
 from stages.report.table import NONE, share
 
 OURS = "ours"

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from batchwright.core.command import command
 from batchwright.core.errors import InputError
 from batchwright.core.results import write_tsv
+from experiments.rivals import BASELINE
 from experiments.rivals.reach import share_to_reach
 from experiments.rivals.runs import Row, Run, Runs
 from stages.report.table import signed
 from stages.scoring.paired import difference
 
-BASELINE = "random"
 COSTS = ("hardness", "masked", "batches_s")
 EXAMPLE = "python -m experiments.rivals.summary experiments/rivals/static"
 Scores = dict[int, NDArray[np.float16]]
