@@ -16,6 +16,7 @@ repro: $(BIN)/.installed  ## from raw files to evaluated models; only what chang
 
 retrain: $(BIN)/.installed  ## what came since, behind a gate: docs/retrain.md
 	@batchwright retrain
+	@echo "Next: dvc get URL models/biencoder --rev deployed, or batchwright rollback"
 
 test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
 	ruff format --check --quiet . && ruff check --quiet .

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from batchwright.__main__ import main
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.pairs import REJECTS_SCHEMA, read_pairs, write_table
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
@@ -42,6 +43,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_table(Path("data/rejects.parquet"), pa.Table.from_pylist([REJECTED]), REJECTS_SCHEMA)
         plant_vectors()
         judge.main()
+        Path("data/negatives", CHECKSUMS).unlink()
         kept = np.load("data/negatives/fish/kept.npy")
         kept[2] = False
         np.save("data/negatives/fish/kept.npy", kept)

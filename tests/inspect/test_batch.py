@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, ShardSet, read_reasons
@@ -146,5 +147,6 @@ def test_outside_of_a_project_the_message_says_what_to_do(refuse: Ask, tmp_path:
 
 def test_shards_of_an_older_version_are_refused(refuse: Ask) -> None:
     file = Path("data/shards/random/manifest.json")
+    (file.parent / CHECKSUMS).unlink()
     file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
     assert "data/shards/random: made by an older version" in refuse("show", 1, "--shards", "random")

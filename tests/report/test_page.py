@@ -79,8 +79,8 @@ def test_the_same_artifacts_give_the_same_bytes_in_another_process(tmp_path: Pat
 
 
 def test_user_text_is_escaped(tmp_path: Path, make_report: Report):
-    write_artifacts(tmp_path, ("<i>scifact",), ("biencoder", "<i>cde"), ("<i>cde",), ("<i>mined",), ("<i>cde",))
-    write_tokens(tmp_path, "<i>cde")
+    write_artifacts(tmp_path, ("<i>scifact",), ("biencoder", "cde"), ("cde",), ("mined",), ("cde",))
+    write_tokens(tmp_path, "cde")
     make_report()
     reader = Reader(page_in(tmp_path))
     assert not reader.tags.keys() & {"i", "b"}
