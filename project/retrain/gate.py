@@ -36,7 +36,6 @@ class Verdict(NamedTuple):
     domain: str
     queries: int
     new: float
-    deployed: float | None
     change: Estimate | None
     failed: str
 
@@ -53,7 +52,7 @@ def judge(scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams) 
         own = [each for each in scored if each.model == model]
         verdicts += [_overall(model, own), *(verdict for each in own for verdict in _parts(each, limits))]
         verdicts += _drifted(own, limits)
-    verdicts += [Verdict("", "", domain, 0, 0.0, None, None, "it has no pairs any more") for domain in gone]
+    verdicts += [Verdict("", "", domain, 0, 0.0, None, "it has no pairs any more") for domain in gone]
     return verdicts
 
 
@@ -80,7 +79,9 @@ def _parts(scored: Scored, limits: RetrainParams) -> Iterator[Verdict]:
 def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
     """Compare the deployed model on the held-out pairs of today with itself on those of its own night."""
     before = next((each for each in own if not each.today), None)
-    for domain in sorted(set(before.domains.values())) if before else []:
+    if before is None:
+        return
+    for domain in sorted(set(before.domains.values())):
         now, then = _of_domain(own[0], domain), _of_domain(before, domain)
         if not now or not then:
             continue
@@ -92,18 +93,16 @@ def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
             yield _compare(own[0].model, own[0].collection, domain, now, [])._replace(failed=why + "look at the data")
 
 
-def _of_domain(scored: Scored | None, domain: str) -> list[float]:
+def _of_domain(scored: Scored, domain: str) -> list[float]:
     """The deployed model's scores of a domain's queries."""
-    if scored is None or scored.deployed is None:
+    if scored.deployed is None:
         return []
     return [scored.deployed[query] for query, own in scored.domains.items() if own == domain]
 
 
 def _compare(model: str, collection: str, domain: str, new: Sequence[float], old: Sequence[float]) -> Verdict:
-    mean = float(np.mean(new))
-    if not old:
-        return Verdict(model, collection, domain, len(new), mean, None, None, "")
-    return Verdict(model, collection, domain, len(new), mean, float(np.mean(old)), difference(new, old), "")
+    change = difference(new, old) if old else None
+    return Verdict(model, collection, domain, len(new), float(np.mean(new)), change, "")
 
 
 def _loss(verdict: Verdict, limits: RetrainParams) -> str:

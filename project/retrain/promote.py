@@ -37,8 +37,10 @@ def roll_back() -> str:
     current = revision(at.branch_ref(DEPLOYED))
     if current is None:
         raise InputError("nothing is deployed yet")
-    numbers = [number for number, commit in promoted().items() if commit == current]
-    earlier = [number for number in promoted() if numbers and number < numbers[0]]
+    known = promoted()
+    numbers = [number for number, commit in known.items() if commit == current]
+    earlier = [number for number in known if numbers and number < numbers[0]]
     if not earlier:
         raise InputError("nothing was promoted before what is deployed now")
-    return promote(tag(earlier[-1]))
+    deploy(at, known[earlier[-1]])
+    return f"{tag(earlier[-1])} is deployed again"

@@ -11,9 +11,9 @@ from project.retrain.tools import git
 DEPLOYED = "deployed"
 CANDIDATE = "candidate"
 _TAG = "promoted-"
-_OWN = ("dvc.lock", "results/", "raw/")
-"""What retraining changes and commits."""
 LOCK = "dvc.lock"
+_OWN = (LOCK, "results/", "raw/")
+"""What retraining changes and commits."""
 
 
 class Upstream(NamedTuple):
