@@ -100,8 +100,19 @@ def write_batches(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int, 
         rows=len(batches) * size,
         batches=len(batches),
         seed=SEED,
+        documents={name: len(texts) for name, texts in _documents(batches).items()},
+        cluster_shares={name: [0.5 * (epoch % 2) for epoch in range(epochs)] for name in _documents(batches)},
         parameters={},
         models={},
         epochs=summaries,
         shards=[write_shard(folder / shard_name(number, len(parts)), part) for number, part in enumerate(parts)],
     ).write(folder)
+
+
+def _documents(batches: Sequence[pa.RecordBatch]) -> dict[str, set[str]]:
+    """The different documents of each domain."""
+    found: dict[str, set[str]] = {}
+    for batch in batches:
+        for domain, document in zip(batch["domain"].to_pylist(), batch["document"].to_pylist(), strict=True):
+            found.setdefault(domain, set()).add(document)
+    return found

@@ -1,15 +1,13 @@
 """When two texts count as the same."""
 
 import re
-import sys
 import unicodedata
 
 _SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
+_LAST = 0x1FFFF  # the planes after it hold ideographs and code points for private use, but no punctuation
 _MARKS = re.escape(
     "".join(
-        mark
-        for mark in map(chr, range(sys.maxunicode + 1))
-        if unicodedata.category(mark).startswith("P") and mark not in _SIGNS
+        mark for mark in map(chr, range(_LAST + 1)) if unicodedata.category(mark).startswith("P") and mark not in _SIGNS
     )
 )
 _RUN = re.compile(f"[{_MARKS}]+")

@@ -1,5 +1,6 @@
 """Pairs: one Parquet file per domain, sorted by unique id. Rejects: the rows that did not become pairs."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, unquote
@@ -35,6 +36,7 @@ REJECTS_SCHEMA = pa.schema(
 )
 
 
+@lru_cache(maxsize=4096)
 def file_stem(domain: str) -> str:
     """Encode a domain's name as a file name; ``domain_of`` decodes it.
 

@@ -19,6 +19,8 @@ class TrainBatch:
     their hard negatives row after row. ``masked`` and ``negative_counts`` cover the whole batch on every rank:
     ``masked`` ``(B, B)`` bool excludes document ``j`` from query ``i``'s negatives, ``negative_counts`` ``(B,)`` int64
     is the number of hard negatives of each row. ``index`` is the batch's number among all packed batches.
+    ``stands_for`` ``(B, B)`` float32 is how many of the domain's documents document ``j`` stands for as a negative of
+    query ``i``; None: each for itself.
     """
 
     index: int
@@ -28,6 +30,7 @@ class TrainBatch:
     negatives: list[str]
     negative_counts: NDArray[np.int64]
     masked: NDArray[np.bool_]
+    stands_for: NDArray[np.float32] | None
 
     @property
     def size(self) -> int:
@@ -37,11 +40,15 @@ class TrainBatch:
 
 @dataclass(frozen=True)
 class BatchReader:
-    """Reads training batches from memory-mapped shards, with at most ``hard_negatives`` hard negatives per row."""
+    """Reads training batches from memory-mapped shards, with at most ``hard_negatives`` hard negatives per row.
+
+    With ``whole_domain``, a batch's documents stand for all of their domain, otherwise for themselves.
+    """
 
     shards: ShardSet
     prefixes: Prefixes
     hard_negatives: int
+    whole_domain: bool = False
 
     def read(self, index: int, rows: slice) -> TrainBatch:
         """Read training batch ``index`` for the rank that holds ``rows``.
@@ -73,6 +80,7 @@ class BatchReader:
             negatives=self._prefixed(owners, [text for texts in negatives for text in texts], "document"),
             negative_counts=np.minimum(batch["negatives"].value_lengths().to_numpy(), self.hard_negatives),
             masked=unpack_mask(batch["mask"].to_pylist(), size),
+            stands_for=self.shards.stands_for(index, batch) if self.whole_domain else None,
         )
 
     def _prefixed(self, domains: list[str], texts: list[str], side: Side) -> list[str]:

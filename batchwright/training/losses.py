@@ -19,27 +19,32 @@ class Outcome(NamedTuple):
     measures: Mapping[str, float] = {}
 
 
-Objective = Callable[[Tensor, Tensor, Tensor], Outcome]
-"""A loss as a function of three tensors.
+Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None], Outcome]
+"""A loss as a function of four tensors.
 
 ``scores`` ``(B, B)`` has the positives on its diagonal. ``masked`` ``(B, B)`` bool is True for false negatives; its
-diagonal is ignored. ``negative_scores`` ``(B, K)`` are the scores of each row's own hard negatives, -inf if absent."""
+diagonal is ignored. ``negative_scores`` ``(B, K)`` are the scores of each row's own hard negatives, -inf if absent.
+``stands_for`` ``(B, B)`` is how many documents document j stands for as a negative of query i; None: itself alone."""
 
 
-def info_nce(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Outcome:
+def info_nce(scores: Tensor, masked: Tensor, negative_scores: Tensor, stands_for: Tensor | None = None) -> Outcome:
     """InfoNCE: cross-entropy of each row's positive among the unmasked documents and the row's own hard negatives.
 
-    *Contextual Document Embeddings* (arXiv 2410.02525), equation 4.
+    *Contextual Document Embeddings* (arXiv 2410.02525), equation 4. With ``stands_for`` it estimates the cross-entropy
+    over a whole collection from the few documents in the batch: the logarithm is added to their scores (sampled
+    softmax, Bengio and Senecal, 2008).
     """
-    scores = _compared(scores, masked, negative_scores)
-    loss = functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
-    return Outcome(loss, _accuracy(scores))
+    compared = _compared(scores, masked, negative_scores)
+    counted = compared if stands_for is None else _compared(scores + stands_for.log(), masked, negative_scores)
+    loss = functional.cross_entropy(counted, torch.arange(len(scores), device=scores.device))
+    return Outcome(loss, _accuracy(compared))
 
 
-def hinge(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Outcome:
+def hinge(scores: Tensor, masked: Tensor, negative_scores: Tensor, stands_for: Tensor | None = None) -> Outcome:  # noqa: ARG001
     """Hinge loss: max(0, 1 - (s+ - s-)), averaged over each query's negatives, then over queries.
 
-    *Less is More* (arXiv 2102.09206), section 3. A query whose negatives are all masked counts as 0.
+    *Less is More* (arXiv 2102.09206), section 3. A query whose negatives are all masked counts as 0. Every negative
+    counts once, whatever it stands for.
     """
     scores = _compared(scores, masked, negative_scores)
     positive = scores.diagonal()
@@ -56,6 +61,7 @@ def compare(
     absent: Tensor,
     temperature: float,
     objective: Objective = info_nce,
+    stands_for: Tensor | None = None,
 ) -> Outcome:
     """Compute ``objective`` on the inner products of unit vectors, divided by ``temperature``.
 
@@ -67,10 +73,12 @@ def compare(
         absent: ``(B, K)`` bool, True where a query has no hard negative.
         temperature: Divides all inner products.
         objective: The loss.
+        stands_for: ``(B, B)``, how many documents document ``j`` stands for as a negative of query ``i``, 1 on the
+            diagonal; None: each for itself.
     """
     scores = queries @ documents.T / temperature
     own = torch.einsum("bd,bkd->bk", queries, negatives) / temperature
-    return objective(scores, masked, own.masked_fill(absent, -torch.inf))
+    return objective(scores, masked, own.masked_fill(absent, -torch.inf), stands_for)
 
 
 def _compared(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Tensor:

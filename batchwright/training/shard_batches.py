@@ -13,8 +13,8 @@ class ShardBatches(Dataset[TrainBatch]):
     """The training batches of some packed epochs in their order; one item is one whole batch.
 
     ``epochs`` count from 0; without them, all. Load it with ``DataLoader(dataset, batch_size=None)``, and leave
-    ``shuffle`` off: the order of the batches is part of what was packed. ``hard_negatives`` and ``prefixes`` as in
-    ``BatchReader``.
+    ``shuffle`` off: the order of the batches is part of what was packed. ``hard_negatives``, ``prefixes`` and
+    ``whole_domain`` as in ``BatchReader``.
 
     Raises:
         InputError: there is no such epoch.
@@ -26,10 +26,11 @@ class ShardBatches(Dataset[TrainBatch]):
         epochs: Sequence[int] | None = None,
         hard_negatives: int = 0,
         prefixes: Prefixes | None = None,
+        whole_domain: bool = False,
     ) -> None:
         chosen = range(len(shards.manifest.epochs)) if epochs is None else epochs
         self._numbers = [number for epoch in chosen for number in shards.manifest.batches_of(epoch)]
-        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives)
+        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain)
 
     def __len__(self) -> int:
         """Return the number of batches."""

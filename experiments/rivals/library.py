@@ -37,8 +37,8 @@ def ranking_loss(_: Training) -> Loss:
     """MultipleNegativesRankingLoss at our temperature."""
     library = MultipleNegativesRankingLoss(start_model("minilm", 0), scale=1 / TEMPERATURE)
 
-    def loss(queries: Tensor, documents: Tensor, rows: NDArray[np.int64]) -> Tensor:
-        columns = list(torch.split(documents, len(rows)))
+    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+        columns = list(torch.split(documents, len(batch.rows)))
         return library.compute_loss_from_embeddings([queries, *columns], torch.empty(0))
 
     return loss
@@ -49,8 +49,8 @@ def guided_loss(training: Training) -> Loss:
     surrogate = start_model("minilm", 0)
     library = Guided(surrogate, surrogate, temperature=TEMPERATURE, mini_batch_size=BATCH)
 
-    def loss(queries: Tensor, documents: Tensor, rows: NDArray[np.int64]) -> Tensor:
-        guide = [torch.from_numpy(side(rows)) for side in (training.vectors.queries, training.vectors.documents)]
+    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+        guide = [torch.from_numpy(side(batch.rows)) for side in (training.vectors.queries, training.vectors.documents)]
         return library.calculate_loss([[queries], [documents]], [[side] for side in guide])
 
     return loss

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments.rivals.library import TEMPERATURE
@@ -24,7 +23,8 @@ def all_documents_loss(training: Training) -> Loss:
     """InfoNCE over the own document and all others that are not known to answer the query."""
     _, first = np.unique(np.array(training.documents), return_index=True)
 
-    def loss(queries: Tensor, documents: Tensor, rows: NDArray[np.int64]) -> Tensor:
+    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+        rows = batch.rows
         own, others = documents[: len(rows)], documents[len(rows) :]
         scores = torch.cat([(queries * own).sum(1, keepdim=True), queries @ others.T], dim=1) / TEMPERATURE
         answers = torch.from_numpy(known_cells(training, rows, first))

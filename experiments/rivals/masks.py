@@ -60,6 +60,12 @@ def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool
     return found
 
 
+def document_counts(training: Training) -> dict[str, int]:
+    """The number of different documents of each domain."""
+    documents = _classes(training)[1]
+    return {name: len(np.unique(documents[rows])) for name, rows in training.by_domain().items()}
+
+
 @lru_cache(maxsize=4)
 def _classes(training: Training) -> tuple[Rows, Rows, int, Rows]:
     """Classes of duplicates on both sides, the number of classes of documents, and all pairs of classes, sorted."""

@@ -6,14 +6,13 @@ from benchmarks.methods import faiss_balanced, gcbs, reference, reference_shuffl
 from experiments.rivals.ours import after_random, ours, over_all
 from experiments.rivals.published import b3, merrick, once
 from experiments.rivals.streams import Order
+from stages.pack.recipe import HARD
 
 ORDERS: dict[str, Order] = {
     "random": partial(ours, [0.0]),
-    "ours": partial(ours, [0.0, 1.0]),
-    "ours, one clustering": partial(ours, [0.0, 1.0], clusterings=1),
-    "ours from the start": partial(ours, [1.0]),
-    "ours from a quarter on": partial(ours, [0.0, 1.0, 1.0, 1.0]),
-    "ours, half of a batch": partial(ours, [0.0, 0.5]),
+    "random over all": partial(over_all, partial(ours, [0.0])),
+    "ours": partial(ours, [0.0, HARD]),
+    "ours, a cluster a batch": partial(ours, [0.0, 1.0]),
     "reference": partial(once, reference),
     "reference, shuffled": partial(once, reference_shuffled),
     "faiss balanced": partial(once, faiss_balanced),
@@ -21,7 +20,6 @@ ORDERS: dict[str, Order] = {
     "merrick": merrick,
     "b3": b3,
 }
-ORDERS |= {f"{name} over all": partial(over_all, ORDERS[name]) for name in ("random", "ours")}
 ORDERS |= {
     f"random, then {name}": partial(after_random, ORDERS[name]) for name in ("reference", "faiss balanced", "b3")
 }

@@ -9,39 +9,51 @@ from batchwright.formats.clusters import Clusters
 from experiments.common.small_models import BASE, stretch
 from experiments.rivals.pairs import Training
 from experiments.rivals.streams import BATCH, Order, Rows, steps
+from experiments.rivals.training import Batch
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
+from stages.pack.recipe import HARD
 
 
 def ours(
     shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
 ) -> Iterator[Rows]:
+    """The rows of ``grouped`` batches."""
+    return (batch.rows for batch in grouped(shares, training, epochs, seed, clusterings))
+
+
+def grouped(
+    shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
+) -> Iterator[Batch]:
     """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random.
 
-    Each hard epoch has a clustering of its own, or they take turns with so many ``clusterings``.
+    A cluster is as large as the largest share of a batch. Each hard epoch has a clustering of its own, or they take
+    turns with so many ``clusterings``.
     """
     schedule = stretch(shares, epochs)
     hard = clusterings or max(1, sum(share > 0 for share in schedule))
     by_domain = training.by_domain()
+    size = round(max(shares) * BATCH)
     clusters = {
-        name: [_clusters(training, rows, seed + draw, any(schedule)) for draw in range(hard)]
-        for name, rows in by_domain.items()
+        name: [_clusters(training, rows, seed + draw, size) for draw in range(hard)] for name, rows in by_domain.items()
     }
     params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
     for batch in plan_batches(clusters, "contextual", params, seed):
-        yield by_domain[batch.domain][batch.rows]
+        found = clusters[batch.domain][batch.draw].assignment[batch.rows]
+        groups = found if schedule[batch.epoch] > 0 else np.arange(BATCH)
+        yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
 
 
-def reclustered(training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+def reclustered(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
     """Our schedule, but each hard epoch is clustered by the vectors of the model in training."""
     hard = epochs // 2
-    yield from ours([0.0], training, epochs - hard, seed)
+    yield from grouped([0.0], training, epochs - hard, seed)
     for epoch in range(hard):
         vectors = training.current() if training.current else training.vectors
-        yield from ours([1.0], replace(training, vectors=vectors), 1, seed + epoch)
+        yield from grouped([HARD], replace(training, vectors=vectors), 1, seed + epoch)
 
 
 def after_random(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
@@ -54,13 +66,18 @@ def after_random(order: Order, training: Training, epochs: int, seed: int) -> It
 
 def over_all(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
     """Another order that takes all domains for one, so that domains meet in a batch."""
-    return order(replace(training, domains=np.full(len(training), "all")), epochs, seed)
+    return order(as_one(training), epochs, seed)
 
 
-def _clusters(training: Training, rows: Rows, seed: int, needed: bool) -> Clusters:
-    if not needed:  # random batches only count the pairs
+def as_one(training: Training) -> Training:
+    """The same pairs in one domain."""
+    return replace(training, domains=np.full(len(training), "all"))
+
+
+def _clusters(training: Training, rows: Rows, seed: int, size: int) -> Clusters:
+    if not size:  # random batches only count the pairs
         return Clusters(assignment=np.zeros(len(rows), np.int32), centroids=np.zeros((1, 2, 1), np.float32))
     vectors = training.vectors.take(rows)
-    params = ClusterParams(vectors="surrogate", cluster_size=BATCH, iterations=BASE["cluster"]["iterations"])
+    params = ClusterParams(vectors="surrogate", cluster_size=size, iterations=BASE["cluster"]["iterations"])
     assignment = METHODS["balanced"](vectors, params, seed)
     return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -17,17 +17,22 @@ from trainers.common.params import Optimisation
 POINTS = 16
 """How often the held-out queries are scored."""
 
-Loss = Callable[[Tensor, Tensor, NDArray[np.int64]], Tensor]
-"""Takes unit vectors of a batch's queries ``(B, d)`` and documents ``(B + n, d)``, the positives first, and the rows
-of its pairs ``(B,)``."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Rows of pairs ``(B,)``, and the rows of the pairs whose documents are further negatives ``(n,)``."""
+    """Rows of pairs ``(B,)``, and the rows of the pairs whose documents are further negatives ``(n,)``.
+
+    ``groups`` ``(B,)`` are the same for pairs that were put together because they are alike.
+    """
 
     rows: NDArray[np.int64]
-    negatives: NDArray[np.int64]
+    negatives: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    groups: NDArray[np.integer] | None = None
+
+
+Loss = Callable[[Tensor, Tensor, Batch], Tensor]
+"""Takes unit vectors of a batch's queries ``(B, d)`` and documents ``(B + n, d)``, the positives first, and the
+batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +67,7 @@ def train(
     for step, batch in enumerate(batches, start=1):
         started = time.perf_counter()
         documents = np.concatenate([batch.rows, batch.negatives])
-        found = loss(model(places[0][batch.rows]), model(places[1][documents]), batch.rows)
+        found = loss(model(places[0][batch.rows]), model(places[1][documents]), batch)
         optimiser.zero_grad()
         found.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm)
@@ -93,5 +98,4 @@ def embed(model: nn.Module, rows: NDArray[np.int64], block: int = 512) -> NDArra
 
 def pairs_only(batches: Iterable[NDArray[np.int64]]) -> Iterator[Batch]:
     """Batches without further negatives."""
-    none = np.empty(0, dtype=np.int64)
-    return (Batch(rows=rows, negatives=none) for rows in batches)
+    return (Batch(rows=rows) for rows in batches)

@@ -17,7 +17,7 @@ from batchwright.inspect.meetings import met_before
 from stages.pack.domain import Domain
 from stages.pack.inputs import Inputs
 from stages.pack.params import PackParams
-from stages.pack.plan import Batch, plan_domain
+from stages.pack.plan import Batch, plan_domain, shares_of
 from stages.pack.recipe import choose_recipe
 
 Row = dict[str, Any]
@@ -27,7 +27,8 @@ def make_batches(inputs: Inputs, policy: str, params: PackParams, seed: int, nam
     """Write all batches of a domain into ``folder``, as many to a file as to a shard.
 
     Returns:
-        ``recipe`` if the domain has one, the measures of each batch as ``rows``, and for each epoch how many pairs are
+        ``recipe`` if the domain has one, the measures of each batch as ``rows``, the number of different ``documents``
+        to train on, and for each epoch the share of a batch that comes from one cluster, how many pairs are
         ``left_over`` and how many times a pair was ``repeated``.
     """
     domain, draws = inputs.open(name)
@@ -43,6 +44,8 @@ def make_batches(inputs: Inputs, policy: str, params: PackParams, seed: int, nam
     return {
         "recipe": {"cluster_share": recipe.shares, "because": recipe.reason} if recipe else {},
         "rows": rows,
+        "shares": shares_of(policy, params, recipe),
+        "documents": len(np.unique(domain.negatives.document_class[domain.negatives.kept])),
         "left_over": [int((domain.negatives.kept & (own == 0)).sum()) for own in times],
         "repeated": [int(np.maximum(own - 1, 0).sum()) for own in times],
     }

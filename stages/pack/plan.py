@@ -52,17 +52,21 @@ def plan_domain(
     The shares of ``recipe`` hold, or else ``params.cluster_share``; ``auto`` without a recipe is random. Random draws
     are seeded by domain and epoch, so that no domain changes the batches of another.
     """
-    given = [0.0] if params.cluster_share == "auto" else params.cluster_share
-    shares = recipe.shares if recipe else given
+    shares = shares_of(policy, params, recipe)
     if not pairs_of(draws):
         return []
     return [
         Batch(epoch=epoch, domain=domain, draw=draw, rows=rows)
         for epoch in range(params.epochs)
-        for draw, rows in _batches_of_epoch(
-            draws, policy, params, (seed, domain, epoch), shares[min(epoch, len(shares) - 1)]
-        )
+        for draw, rows in _batches_of_epoch(draws, policy, params, (seed, domain, epoch), shares[epoch])
     ]
+
+
+def shares_of(policy: str, params: PackParams, recipe: Recipe | None) -> list[float]:
+    """Return the share of a batch that comes from one cluster, for each epoch; 0 if the policy knows no clusters."""
+    given = [0.0] if params.cluster_share == "auto" or policy != "contextual" else params.cluster_share
+    shares = recipe.shares if recipe else given
+    return [shares[min(epoch, len(shares) - 1)] for epoch in range(params.epochs)]
 
 
 def training_order(epochs: Mapping[str, Sequence[int]], policy: str, seed: int) -> list[tuple[str, int]]:

@@ -14,6 +14,8 @@ from stages.pack.policies import POLICIES
 
 FEWEST_BATCHES = 50
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
+HARD = 0.5
+"""Share of a hard batch that comes from one cluster. The other half keeps what is far from it in sight."""
 MOST_LOST = 0.05
 """Share of rows that may have more than half of their negatives masked in a hard batch."""
 SAMPLE = 64
@@ -53,7 +55,7 @@ def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, r
     batches = int(clusters.sizes.sum()) // batch_size
     if batches < FEWEST_BATCHES:
         return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}")
-    order = POLICIES["contextual"](clusters, batch_size, 1.0, rng)
+    order = POLICIES["contextual"](clusters, batch_size, HARD, rng)
     drawn = np.sort(rng.permutation(batches)[:SAMPLE])
     found = [measure(order[place * batch_size : (place + 1) * batch_size]) for place in drawn]
     lost = sum(each["rows_mostly_masked"] for each in found) / (len(found) * batch_size)
@@ -63,6 +65,6 @@ def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, r
     if not hard:
         return Recipe(shares=random, reason="a single epoch, and training begins with random batches")
     return Recipe(
-        shares=random[hard:] + [1.0] * hard,
+        shares=random[hard:] + [HARD] * hard,
         reason=f"{batches} batches an epoch, and {lost:.1%} of the rows of hard batches are mostly masked",
     )

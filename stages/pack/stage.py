@@ -54,6 +54,8 @@ def main(policy: str) -> str:
             rows=len(order) * params.batch_size,
             batches=len(order),
             seed=seed,
+            documents={name: domain["documents"] for name, domain in domains.items()},
+            cluster_shares={name: domain["shares"] for name, domain in domains.items()},
             parameters=params.model_dump(),
             models=inputs.models,
             epochs=summarise_epochs(rows, domains, params.epochs),

@@ -50,6 +50,7 @@ def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[
         negatives=[],
         negative_counts=np.zeros(6, np.int64),
         masked=np.zeros((6, 6), bool),
+        stands_for=None,
     )
     shared = SharedContext(
         made, batch, lambda texts: [made.first.preprocess([text]) for text in texts], np.random.default_rng(0)

@@ -95,7 +95,7 @@ def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, traini
 def test_our_schedule_is_random_first_and_hard_then(training: Training) -> None:
     ours, random = (list(ORDERS[name](training, 2, 0)) for name in ("ours", "random"))
     assert _hardness(training, ours[:22]) == pytest.approx(_hardness(training, random), abs=0.01)
-    assert _hardness(training, ours[22:]) > 2 * _hardness(training, random)
+    assert _hardness(training, ours[22:]) > 1.5 * _hardness(training, random)
 
 
 def test_communities_are_all_pairs_and_leave_out_the_nearest() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from batchwright.training.losses import compare, hinge
+from batchwright.training.losses import compare, hinge, info_nce
 
 
 def oracle(
@@ -20,14 +20,16 @@ def oracle(
     n: NDArray[np.float64],
     absent: NDArray[np.bool_],
     temperature: float,
+    stands_for: float,
 ) -> tuple[float, float]:
     total, right = 0.0, 0
     for i in range(len(q)):
         own = float(q[i] @ d[i]) / temperature
         others = [float(q[i] @ d[j]) / temperature for j in range(len(d)) if j != i and not masked[i, j]]
-        others += [float(q[i] @ n[i, k]) / temperature for k in range(n.shape[1]) if not absent[i, k]]
-        total -= own - math.log(sum(math.exp(score) for score in [own, *others]))
-        right += all(own > other for other in others)
+        mine = [float(q[i] @ n[i, k]) / temperature for k in range(n.shape[1]) if not absent[i, k]]
+        counted = stands_for * sum(map(math.exp, others)) + sum(map(math.exp, [own, *mine]))
+        total -= own - math.log(counted)
+        right += all(own > other for other in others + mine)
     return total / len(q), right / len(q)
 
 
@@ -43,13 +45,38 @@ def random_case(seed: int, size: int, negatives: int) -> tuple[Tensor, Tensor, T
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 4), st.floats(0.02, 2.0))
-def test_info_nce_equals_a_double_loop(seed: int, size: int, negatives: int, temperature: float) -> None:
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(0, 4), st.floats(0.02, 2.0), st.floats(1, 1e6))
+def test_info_nce_equals_a_double_loop(
+    seed: int, size: int, negatives: int, temperature: float, stands_for: float
+) -> None:
     q, d, masked, n, absent = random_case(seed, size, negatives)
-    outcome = compare(q, d, masked, n, absent, temperature)
-    loss, accuracy = oracle(q.numpy(), d.numpy(), masked.numpy(), n.numpy(), absent.numpy(), temperature)
+    each = torch.full((size, size), stands_for, dtype=torch.float64).fill_diagonal_(1)
+    outcome = compare(q, d, masked, n, absent, temperature, stands_for=each)
+    case = (each.numpy() for each in (q, d, masked, n, absent))
+    loss, accuracy = oracle(*case, temperature, stands_for)
     assert math.isclose(outcome.loss.item(), loss, rel_tol=1e-9, abs_tol=1e-9)
     assert math.isclose(outcome.accuracy.item(), accuracy, abs_tol=1e-6)
+
+
+def test_random_batches_estimate_the_loss_over_all_documents() -> None:
+    # The mean over batches of a query's summed exponentials is the sum over all documents.
+    generator = torch.Generator().manual_seed(5)
+    documents = functional.normalize(torch.randn(600, 4, generator=generator, dtype=torch.float64), dim=-1)
+    query, own, others = documents[:1] + 0.3, documents[:1], documents[1:]
+    exact = torch.logsumexp(query @ documents.T, dim=1) - query @ own.T
+    masked, nothing = torch.zeros(16, 16, dtype=torch.bool), torch.zeros(16, 0, dtype=torch.bool)
+    found = {}
+    for stands_for in (1.0, 599 / 15):
+        losses = []
+        for _ in range(300):
+            drawn = others[torch.randperm(599, generator=generator)[:15]]
+            scores = (query @ torch.cat([own, drawn]).T).expand(16, 16).clone()
+            scores[1:] = torch.eye(16, dtype=torch.float64)[1:] * 50  # the other rows are as good as solved
+            each = torch.full((16, 16), stands_for, dtype=torch.float64).fill_diagonal_(1)
+            losses.append(16 * float(info_nce(scores, masked, nothing.double(), each).loss))
+        found[stands_for] = float(np.mean(losses))
+    assert math.isclose(found[599 / 15], float(exact), rel_tol=0.01)
+    assert found[1.0] < float(exact) / 2
 
 
 def test_a_document_masked_for_all_other_queries_gets_gradient_only_from_its_own() -> None:

@@ -47,27 +47,33 @@ def trainer(
     folder: Path,
     loss: Build = MaskedMultipleNegativesRankingLoss,
     hard_negatives: int = 0,
+    whole_domain: bool = False,
     **changes: Any,
 ) -> SentenceTransformerTrainer:
     given = {"report_to": "none", "use_cpu": True, "save_strategy": "no", **training_arguments(shards), **changes}
     arguments = SentenceTransformerTrainingArguments(str(folder / "out"), **given)
-    dataset = shard_dataset(shards, hard_negatives)
+    dataset = shard_dataset(shards, hard_negatives, whole_domain)
     return SentenceTransformerTrainer(model, arguments, dataset, loss=loss(model, 1 / TEMPERATURE))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=["plain", "cached"])
-@pytest.mark.parametrize("hard_negatives", [0, 2])
+@pytest.mark.parametrize(("hard_negatives", "whole_domain"), [(0, False), (2, False), (2, True)])
 def test_loss_and_gradient_are_those_of_our_trainer(
-    shards: ShardSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: Build, hard_negatives: int
+    shards: ShardSet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    loss: Build,
+    hard_negatives: int,
+    whole_domain: bool,
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     start = write_toy_model(tmp_path / "start", dropout=0.0)
     job = toy_job(tmp_path, start, shards.folder, temperature=TEMPERATURE, hard_negatives=hard_negatives)
     learner = build_learner(job)
-    reader = BatchReader(shards, job.info.prefixes, hard_negatives)
+    reader = BatchReader(shards, job.info.prefixes, hard_negatives, whole_domain)
     model = SentenceTransformer(str(start), device="cpu")
     model.max_seq_length = job.info.max_length
-    theirs = trainer(shards, model, tmp_path, loss, hard_negatives)
+    theirs = trainer(shards, model, tmp_path, loss, hard_negatives, whole_domain)
     for number, inputs in enumerate(theirs.get_train_dataloader()):
         ours = learner.backward(reader.read(number, slice(None)))
         found = theirs.compute_loss(model, inputs)

@@ -30,11 +30,18 @@ def contrast_batch(
     leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
 
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = compare(leaves[0], leaves[1], masked, leaves[2], ~present, temperature, objective)
+    outcome = compare(
+        leaves[0], leaves[1], masked, leaves[2], ~present, temperature, objective, stands_for(batch, masked.device)
+    )
     gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0])
     documents.backward(torch.cat([gradients[1], gradients[2][own_present]]))
     return Outcome(outcome.loss.detach(), outcome.accuracy)
+
+
+def stands_for(batch: TrainBatch, device: torch.device) -> Tensor | None:
+    """How many documents each document stands for, as a tensor."""
+    return None if batch.stands_for is None else torch.from_numpy(batch.stands_for).to(device)
 
 
 def present_negatives(batch: TrainBatch, device: torch.device) -> Tensor:

@@ -1,5 +1,7 @@
 """Parameters that all variants share."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from batchwright.core.params import Params
@@ -35,6 +37,9 @@ class Common(Optimisation):
     """Trains on the batches of these domains only; null: on all."""
     hard_negatives: int = Field(default=0, ge=0)
     """How many of a pair's own hard negatives to use, at most."""
+    negatives_stand_for: Literal["batch", "domain"] = "batch"
+    """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
+    of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
     mini_batch_size: int = Field(ge=1)
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same."""
 

@@ -49,7 +49,8 @@ def run_training(job: TrainJob, learner: Learner) -> None:
     shards = ShardSet.open(job.shards)
     batches = planned_batches(shards, job.common)
     steps = len(batches)
-    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
+    whole_domain = job.common.negatives_stand_for == "domain"
+    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives, whole_domain)
 
     def backward(step: int) -> Row:
         outcome = learner.backward(reader.read(batches[step], own_rows()))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome, info_nce
-from trainers.common.contrastive import present_negatives, spread
+from trainers.common.contrastive import present_negatives, spread, stands_for
 from trainers.common.distributed import gather_rows, pad_rows
 from trainers.common.gradient_cache import CachedForward
 from trainers.xtr.scores import Scores, Tokens, score
@@ -32,7 +32,7 @@ def contrast_tokens(
     pool = torch.cat([leaves[1], leaves[2][present]])
     scores = score(_tokens(leaves[0]), _tokens(pool), k)
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = info_nce(*_compared(scores.values / temperature, masked, present))
+    outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, masked.device))
     gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]

@@ -48,7 +48,9 @@ class EpochSummary(Params):
 class Manifest(Params):
     """The content of ``manifest.json``.
 
-    Shards of ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read.
+    ``documents`` is the number of different documents of each domain, and ``cluster_shares`` the share of a batch that
+    comes from one cluster in each of its epochs, 0 if batches are random; older manifests lack both. Shards of
+    ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read.
     """
 
     format: Literal[1, 2] = 2
@@ -57,6 +59,8 @@ class Manifest(Params):
     rows: int
     batches: int
     seed: int
+    documents: dict[str, int] = {}
+    cluster_shares: dict[str, list[float]] = {}
     parameters: dict[str, Any]
     models: dict[str, str]
     epochs: list[EpochSummary]

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.seal import check
 from batchwright.formats.shards.manifest import Manifest, Shard
+from batchwright.formats.shards.strata import stands_for
 
 SHARD_SCHEMA = pa.schema(
     [
@@ -111,6 +113,24 @@ class ShardSet:
         first = int(self._ends[shard - 1]) if shard else 0
         with self._open(self.manifest.shards[shard], SCHEMAS[self.manifest.format].names) as reader:
             return reader.get_batch(index - first)
+
+    def stands_for(self, index: int, batch: pa.RecordBatch) -> NDArray[np.float32]:
+        """Return how many of its domain's documents each document of training batch ``index`` stands for, ``(B, B)``.
+
+        See ``strata.stands_for``; ``batch`` is what ``batch(index)`` returned.
+
+        Raises:
+            InputError: the shards were made by a version that did not count documents.
+        """
+        domain = batch["domain"][0].as_py()
+        if domain not in self.manifest.documents:
+            raise InputError(
+                f"{self.folder}: does not say how many documents '{domain}' has; run the stage 'pack' again, or set "
+                "negatives_stand_for to batch"
+            )
+        hard = self.manifest.cluster_shares[domain][self.manifest.epoch_of(index)] > 0
+        groups = batch["cluster"].to_numpy() if hard else np.arange(batch.num_rows)
+        return stands_for(groups, self.manifest.documents[domain])
 
     def columns(self, *names: str) -> Iterator[pa.RecordBatch]:
         """Read some columns of all training batches, in order; the other columns are not decompressed."""

@@ -16,14 +16,15 @@ from batchwright.training.sentence_transformers.labels import encode
 ROW = "row"
 
 
-def shard_dataset(shards: ShardSet, hard_negatives: int = 0) -> Dataset:
+def shard_dataset(shards: ShardSet, hard_negatives: int = 0, whole_domain: bool = False) -> Dataset:
     """Return all rows of all batches, with the columns query, document, negative_1 to ``hard_negatives``, and label.
 
     Texts are read from the shards when a batch is asked for. A row that has fewer hard negatives repeats its document
-    instead, which the masked losses leave out. ``label`` holds what these losses need.
+    instead, which the masked losses leave out. ``label`` holds what these losses need. With ``whole_domain`` they let a
+    batch's documents stand for all of their domain.
     """
     rows = Dataset(pa.table({ROW: np.arange(shards.manifest.rows)}))
-    return rows.with_transform(ShardRows(shards, hard_negatives))
+    return rows.with_transform(ShardRows(shards, hard_negatives, whole_domain))
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,21 @@ class ShardRows:
 
     shards: ShardSet
     hard_negatives: int
+    whole_domain: bool
 
     def __call__(self, asked: Mapping[str, Sequence[int]]) -> dict[str, Any]:
         """Return the columns of the rows in ``asked["row"]``."""
         columns: dict[str, list[str]] = {}
         labels = []
         for batch, rows in self._by_batch(np.asarray(asked[ROW], dtype=np.int64)):
-            found = self.shards.batch(batch).take(pa.array(rows))
+            whole = self.shards.batch(batch)
+            found = whole.take(pa.array(rows))
             for name, texts in self._texts(found).items():
                 columns.setdefault(name, []).extend(texts)
             counts = np.minimum(found["negatives"].value_lengths().to_numpy(), self.hard_negatives)
-            labels.append(encode(batch, rows, self.shards.manifest.batch_size, counts, found["mask"].to_pylist()))
+            masks = found["mask"].to_pylist()
+            stands_for = self.shards.stands_for(batch, whole) if self.whole_domain else None
+            labels.append(encode(batch, rows, self.shards.manifest.batch_size, counts, masks, stands_for))
         return {**columns, "label": torch.cat(labels)}
 
     def _by_batch(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:

@@ -65,8 +65,8 @@ def masked_loss(embeddings: Sequence[Tensor], labels: Tensor | None, scale: floa
     Raises:
         InputError: the rows are not one whole training batch in its order.
     """
-    masked, counts = decode(labels)
+    masked, counts, stands_for = decode(labels)
     queries, documents, *rest = (functional.normalize(each, dim=-1) for each in embeddings)
     negatives = torch.stack(rest, dim=1) if rest else queries.new_empty(len(queries), 0, queries.shape[1])
     absent = torch.arange(len(rest), device=counts.device) >= counts[:, None]
-    return compare(queries, documents, masked, negatives, absent, 1 / scale).loss
+    return compare(queries, documents, masked, negatives, absent, 1 / scale, stands_for=stands_for).loss
