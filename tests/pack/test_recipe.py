@@ -8,7 +8,7 @@ import pytest
 from batchwright.core.results import read_json
 from batchwright.formats.clusters import Clusters
 from stages.pack import recipe
-from stages.pack.recipe import Recipe, choose
+from stages.pack.recipe import HARD, Recipe, choose
 from tests.helpers import topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
 
@@ -38,8 +38,8 @@ def chosen(pairs: int, lost: float, epochs: int = 4) -> Recipe:
 
 
 def test_a_large_domain_is_random_first_and_hard_in_the_second_half() -> None:
-    assert chosen(400, lost=0).shares == [0, 0, 1, 1]
-    assert chosen(400, lost=0, epochs=3).shares == [0, 0, 1]
+    assert chosen(400, lost=0).shares == [0, 0, HARD, HARD]
+    assert chosen(400, lost=0, epochs=3).shares == [0, 0, HARD]
     assert chosen(400, lost=0, epochs=1).shares == [0]
 
 
@@ -64,7 +64,7 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     domains = read_json(Path("results/pack/contextual.json"), made_by="pack")["domains"]
     reasons = {name: found.get("because") for name, found in domains.items()}
     if given == "auto":
-        assert domains["large"]["cluster_share"] == [0, 1]
+        assert domains["large"]["cluster_share"] == [0, HARD]
         assert domains["small"]["cluster_share"] == [0, 0]
         assert reasons["small"] == "2 batches an epoch, fewer than 5"
     else:

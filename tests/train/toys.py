@@ -91,7 +91,7 @@ def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | Non
     reasons = np.full(np.count_nonzero(mask), REASONS.index("score"), np.uint8)
     own = {"mask": pack_mask(mask), "reasons": pack_reasons(reasons, mask), "masked_share": mask.mean(axis=1).tolist()}
     full = [
-        row | {"hardness": 0.0, "cluster": 0} | {name: values[place] for name, values in own.items()}
+        {"cluster": 0} | row | {"hardness": 0.0} | {name: values[place] for name, values in own.items()}
         for place, row in enumerate(rows)
     ]
     return pa.RecordBatch.from_pylist(full, schema=SHARD_SCHEMA)
