@@ -1,5 +1,7 @@
 """Runs: the models to train, listed under ``runs`` in ``params.yaml``."""
 
+from typing import Literal
+
 from pydantic import Field, RootModel
 
 from batchwright.core.names import Name, NamedPath
@@ -31,6 +33,8 @@ class Run(Params):
     """Overrides ``train.common.domains``."""
     hard_negatives: int | None = Field(default=None, ge=0)
     """Overrides ``train.common.hard_negatives``."""
+    negatives_stand_for: Literal["batch", "domain"] | None = None
+    """Overrides ``train.common.negatives_stand_for``."""
 
 
 class Runs(RootModel[dict[Name, Run]]):
