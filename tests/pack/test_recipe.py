@@ -5,8 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from batchwright.core.paths import PAIRS
 from batchwright.core.results import read_json
 from batchwright.formats.clusters import Clusters
+from batchwright.formats.pairs import read_pairs
+from batchwright.formats.shards import Manifest
 from stages.pack import recipe
 from stages.pack.recipe import HARD, Recipe, choose
 from tests.helpers import topic_pairs, write_params
@@ -69,7 +72,16 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
         assert reasons["small"] == "2 batches an epoch, fewer than 5"
     else:
         assert reasons == {"large": None, "small": None}
-    hardness = [
-        float(epoch["hardness"]) for epoch in read_json(Path("data/shards/contextual/manifest.json"), "pack")["epochs"]
-    ]
-    assert hardness[1] > hardness[0] + 0.1
+    manifest = Manifest.read(Path("data/shards/contextual"))
+    assert manifest.epochs[1].hardness > manifest.epochs[0].hardness + 0.1
+    hard = HARD if given == "auto" else 1.0
+    assert manifest.cluster_shares == {"large": [0, hard], "small": [0, 0 if given == "auto" else hard]}
+    texts = {name: set(read_pairs(PAIRS, name, "train")["document"].to_pylist()) for name in ("large", "small")}
+    assert manifest.documents == {name: len(found) for name, found in texts.items()}
+
+
+def test_random_batches_have_no_clusters(workspace: Path, run_pack: RunPack) -> None:
+    write_params(workspace, {"pack.cluster_share": [0.0, 1.0]})
+    prepare(large=topic_pairs(100))
+    run_pack("random")
+    assert Manifest.read(Path("data/shards/random")).cluster_shares == {"large": [0, 0]}
