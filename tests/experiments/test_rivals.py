@@ -27,7 +27,7 @@ from experiments.rivals.scoring import DEPTH as RANKS
 from experiments.rivals.scoring import ndcg
 from experiments.rivals.streams import BATCH, steps
 from experiments.rivals.summary import COSTS, main
-from experiments.rivals.training import Curve
+from experiments.rivals.training import Batch, Curve
 
 SIZES = {"birds": 1700, "fish": 1400}
 
@@ -98,6 +98,18 @@ def test_our_schedule_is_random_first_and_hard_then(training: Training) -> None:
     assert _hardness(training, ours[22:]) > 1.5 * _hardness(training, random)
 
 
+def test_our_loss_counts_the_own_cluster_once_and_the_rest_for_the_domain(training: Training) -> None:
+    batches = list(ARMS["ours"].batches(training, 2, 0))
+    random, hard = batches[0], batches[-1]
+    assert len(np.unique(random.groups)) == BATCH
+    assert sorted(np.unique(hard.groups, return_counts=True)[1]) == [BATCH // 2, BATCH // 2]
+    queries = documents = torch.nn.functional.normalize(torch.ones(BATCH, 4), dim=1)
+    for batch in (random, hard):  # equal scores: the loss is the logarithm of how many documents the domain has
+        own = SIZES[str(training.domains[batch.rows[0]])]
+        assert float(ARMS["ours"].loss(training)(queries, documents, batch)) == pytest.approx(np.log(own), abs=1e-3)
+        assert float(ARMS["ours, InfoNCE"].loss(training)(queries, documents, batch)) == pytest.approx(np.log(BATCH))
+
+
 def test_communities_are_all_pairs_and_leave_out_the_nearest() -> None:
     """20 topics of 20 pairs: the first p = 30 documents hold a query's own topic, so a community mixes topics."""
     vectors = PairVectors(
@@ -127,7 +139,7 @@ def test_losses_agree_where_they_should(name: str, training: Training) -> None:
     rng = torch.Generator().manual_seed(0)
     queries, documents = (torch.nn.functional.normalize(torch.randn(BATCH, 8, generator=rng), dim=1) for _ in "qd")
     expected = torch.nn.functional.cross_entropy(queries @ documents.T / 0.05, torch.arange(BATCH))
-    found = ARMS[name].loss(training)(queries, documents, np.arange(BATCH))
+    found = ARMS[name].loss(training)(queries, documents, Batch(rows=np.arange(BATCH)))
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
@@ -150,7 +162,7 @@ def test_all_documents_are_negatives_but_for_those_known_to_answer(training: Tra
         ]
         own = queries[place] @ documents[place]
         expected.append(torch.logsumexp(torch.stack([own, *wrong]) / 0.05, 0) - own / 0.05)
-    found = arm.loss(doubled)(queries, documents, batch.rows)
+    found = arm.loss(doubled)(queries, documents, batch)
     assert found.item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
