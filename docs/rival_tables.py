@@ -25,13 +25,14 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     random = {row["set"]: row for row in rows if row["arm"] == BASELINE and int(row["epochs"]) == 2 * epochs}
     ways = {arm: [_gain(cells.get((arm, name))) for name in sets] for arm, _ in cells if arm != BASELINE}
     twice = [_longer(random.get(name), cells[BASELINE, name]) for name in sets]
-    reached = [float(cells[OURS, name]["reached"]) for name in sets]
+    reached = {name: float(cells[OURS, name]["reached"]) for name in sets if (OURS, name) in cells}
+    shares = [f"{reached[name]:.2f}" if name in reached else NONE for name in sets]
     return [
         ["", *sets, "mean"],
         ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
         ["random, twice the steps", *twice, _mean(twice)],
         *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=_order),
-        ["ours reach random's end after (and median)", *(f"{each:.2f}" for each in [*reached, median(reached)])],
+        ["ours reach random's end after (and median)", *shares, f"{median(reached.values()):.2f}"],
     ]
 
 
