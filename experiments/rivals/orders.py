@@ -6,13 +6,10 @@ from benchmarks.methods import faiss_balanced, gcbs, reference, reference_shuffl
 from experiments.rivals.ours import after_random, ours, over_all
 from experiments.rivals.published import b3, merrick, once
 from experiments.rivals.streams import Order
-from stages.pack.recipe import HARD
 
 ORDERS: dict[str, Order] = {
     "random": partial(ours, [0.0]),
     "random over all": partial(over_all, partial(ours, [0.0])),
-    "ours": partial(ours, [0.0, HARD]),
-    "ours, a cluster a batch": partial(ours, [0.0, 1.0]),
     "reference": partial(once, reference),
     "reference, shuffled": partial(once, reference_shuffled),
     "faiss balanced": partial(once, faiss_balanced),

@@ -63,8 +63,8 @@ def plan_domain(
 
 
 def shares_of(policy: str, params: PackParams, recipe: Recipe | None) -> list[float]:
-    """Return the share of a batch that comes from one cluster, for each epoch; 0 if the policy knows no clusters."""
-    given = [0.0] if params.cluster_share == "auto" or policy != "contextual" else params.cluster_share
+    """Return the share of a batch that comes from one cluster, for each epoch; 0 if batches are random."""
+    given = [0.0] if params.cluster_share == "auto" or policy == "random" else params.cluster_share
     shares = recipe.shares if recipe else given
     return [shares[min(epoch, len(shares) - 1)] for epoch in range(params.epochs)]
 

@@ -77,25 +77,29 @@ def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
     assert len(found.training) == 1200 - len(relevant)
 
 
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, a cluster a batch"])
 def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, training: Training) -> None:
     epochs = 2
     count = steps(training, epochs)
-    found = list(islice(ORDERS[name](training, epochs, 0), count))
+    found, again, other = (
+        [batch.rows for batch in islice(ARMS[name].batches(training, epochs, seed), count)] for seed in (0, 0, 1)
+    )
     assert len(found) == count == epochs * sum(size // BATCH for size in SIZES.values())
     assert all(len(np.unique(rows)) == BATCH for rows in found)
     if not name.endswith("over all"):
         assert all(len(np.unique(training.domains[rows])) == 1 for rows in found)
-    again = list(islice(ORDERS[name](training, epochs, 0), count))
-    other = list(islice(ORDERS[name](training, epochs, 1), count))
     assert np.array_equal(found, again)
     assert not np.array_equal(found, other)
 
 
 def test_our_schedule_is_random_first_and_hard_then(training: Training) -> None:
-    ours, random = (list(ORDERS[name](training, 2, 0)) for name in ("ours", "random"))
+    ours, whole, random = (
+        [batch.rows for batch in ARMS[name].batches(training, 2, 0)]
+        for name in ("ours", "ours, a cluster a batch", "random")
+    )
     assert _hardness(training, ours[:22]) == pytest.approx(_hardness(training, random), abs=0.01)
-    assert _hardness(training, ours[22:]) > 1.5 * _hardness(training, random)
+    assert _hardness(training, ours[22:]) > 1.5 * _hardness(training, random)  # half of a batch is like random ones
+    assert _hardness(training, whole[22:]) > 2 * _hardness(training, random)
 
 
 def test_our_loss_counts_the_own_cluster_once_and_the_rest_for_the_domain(training: Training) -> None:
