@@ -1,101 +1,95 @@
-"""How the cost of making batches grows with the number of pairs, measured on generated vectors.
+"""Time and peak memory of the data stages, from Parquet to shards, and how they grow with the number of pairs.
 
-``python -m benchmarks.scale [--pairs 10000 100000 1000000] [--batch 128] [--methods ...] [--output FILE]``
+``python -m benchmarks.scale [--pairs 100000 1000000] [--characters 700] [--output FILE]``
 
-Prints the table of ``benchmarks.batches`` for each size, and how many times longer each method took than for the
-previous size.
+Each stage runs as a user runs it, in a process of its own, on generated pairs of one domain whose vectors are given.
+Prints a line for each stage and size, and the bytes that a pair more needs.
 """
 
 import itertools
+import os
+import subprocess
+import sys
 import tempfile
-from dataclasses import asdict
-from functools import partial
+import time
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+import yaml
 
 from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
-from batchwright.formats.negatives import Negatives
-from batchwright.formats.vectors import PairVectors, blocks
-from benchmarks.comparison import Row, compare, show
-from benchmarks.methods import ALL
-from stages.filter.params import FilterParams
-from stages.filter.rules import thresholds
+from benchmarks.planted_pairs import plant_pairs
 
-WIDTH = 384
-PAIRS_A_TOPIC = 100
-TOPICS_A_FIELD = 50
-MARGIN = 0.05
-SEED = 17
+ROOT = Path(__file__).parents[1]
+STAGES = ("ingest", "embed", "filter", "cluster", "pack contextual")
+PARAMS = {
+    "base": {"seed": 17},
+    "ingest": {"sources": [{"kind": "parquet", "path": "raw/pairs/pairs.parquet", "domain": "planted"}], "held_out": 0},
+    "embed": {"models": {"given": {"kind": "file", "path": "raw/vectors/vectors.parquet"}}},
+    "filter": {"vectors": "given", "likeness": "auto"},
+    "cluster": {"vectors": "given", "method": "balanced", "cluster_size": 64, "iterations": 5},
+    "pack": {"batch_size": 128, "epochs": 2, "cluster_share": [0, 0.5], "batches_per_shard": 64},
+}
+Row = dict[str, str | int | float]
 
 
 def main() -> None:
-    """Print the tables, and write them as one TSV file."""
+    """Run the stages on each size, and print and write what they took."""
     parser = new_parser("benchmarks.scale", str(__doc__), "python -m benchmarks.scale --pairs 10000 100000")
-    parser.add_argument("--pairs", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--methods", nargs="+", choices=sorted(ALL), default=["random", "balanced"])
+    parser.add_argument("--pairs", nargs="+", type=int, default=[100_000, 1_000_000])
+    parser.add_argument("--characters", type=int, default=700)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    jobs = [(arguments.batch, method) for method in arguments.methods]
-    sizes: list[list[Row]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for pairs in arguments.pairs:
-            file = Path(folder) / f"{pairs}.npy"
-            generate(file, pairs)
-            sizes.append(compare(f"{pairs:,} pairs", partial(open_generated, file), jobs))
-            show(sizes[-1])
-            file.unlink()
-    for smaller, larger in itertools.pairwise(sizes):
-        for less, more in zip(smaller, larger, strict=False):
-            times = f"{more.seconds / max(less.seconds, 0.01):.1f}"
-            print(f"{more.method}: {more.data} took {times} times as long as {less.data}")
-    if arguments.output:
-        write_tsv(arguments.output, [asdict(row) for rows in sizes for row in rows])
-
-
-def generate(file: Path, pairs: int) -> None:
-    """Write unit vectors in float16, queries first: pairs in topics, topics in fields, and noise."""
-    rng = np.random.default_rng(SEED)
-    topics = max(1, pairs // PAIRS_A_TOPIC)
-    fields = _units(rng, max(1, topics // TOPICS_A_FIELD))
-    centres = fields[rng.integers(len(fields), size=topics)] + 0.8 * _units(rng, topics)
-    vectors = np.lib.format.open_memmap(file, mode="w+", dtype=np.float16, shape=(2 * pairs, WIDTH))
-    for block in blocks(pairs):
-        count = len(range(*block.indices(pairs)))
-        common = centres[rng.integers(topics, size=count)] + 0.8 * _units(rng, count)
-        for start in (0, pairs):
-            found = common + 0.9 * _units(rng, count)
-            vectors[start + block.start : start + block.start + count] = found / np.linalg.norm(
-                found, axis=1, keepdims=True
+    rows: list[Row] = []
+    for pairs in arguments.pairs:
+        with tempfile.TemporaryDirectory() as folder:
+            rows += run_stages(Path(folder), pairs, arguments.characters)
+        if arguments.output:
+            write_tsv(arguments.output, rows)
+    for less, more in itertools.pairwise(arguments.pairs):
+        for stage in STAGES:
+            first, last = (
+                next(row for row in rows if (row["pairs"], row["stage"]) == (n, stage)) for n in (less, more)
             )
-    vectors.flush()
+            growth = (float(last["mib"]) - float(first["mib"])) * 2**20 / (more - less)
+            print(f"{stage}: {growth:,.0f} bytes a pair from {less:,} to {more:,} pairs")
 
 
-def _units(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = rng.standard_normal((count, WIDTH), dtype=np.float32)
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    return found
+def run_stages(folder: Path, pairs: int, characters: int) -> list[Row]:
+    """Make a project in ``folder`` and run its stages."""
+    for name in ("pairs", "vectors"):
+        (folder / "raw" / name).mkdir(parents=True)
+    plant_pairs(folder / "raw", pairs, characters)
+    for name in ("pairs", "vectors"):
+        (folder / f"raw/{name}.parquet").rename(folder / f"raw/{name}/{name}.parquet")
+    (folder / "params.yaml").write_text(yaml.safe_dump(PARAMS), encoding="utf-8")
+    rows: list[Row] = []
+    for stage in STAGES:
+        seconds, processor, mib = run_stage(folder, stage)
+        rows.append({"pairs": pairs, "stage": stage, "seconds": seconds, "processor_s": processor, "mib": mib})
+        print(
+            f"{pairs:,} pairs, {stage}: {seconds:.1f} s, {processor / seconds:.0%} of a core, {mib:,} MiB", flush=True
+        )
+    return rows
 
 
-def open_generated(file: Path) -> tuple[PairVectors, Negatives]:
-    """Pairs of which no two texts are the same, so that only the score makes false negatives."""
-    both = np.load(file, mmap_mode="r")
-    pairs = len(both) // 2
-    vectors = PairVectors(vectors=both, rows=np.arange(2 * pairs).reshape(2, pairs))
-    scores = vectors.scores()
-    classes = np.arange(pairs, dtype=np.int32)
-    negatives = Negatives(
-        scores=scores,
-        thresholds=thresholds(scores, FilterParams(vectors="generated", margin=MARGIN)),
-        query_class=classes,
-        document_class=classes,
-        kept=np.ones(pairs, dtype=bool),
-        mined=np.empty((pairs, 0), dtype=np.int32),
-    )
-    return vectors, negatives
+def run_stage(folder: Path, stage: str) -> tuple[float, float, int]:
+    """Run a stage in ``folder``; return its seconds, its seconds of processor and its peak resident MiB."""
+    name, *arguments = stage.split()
+    start = time.perf_counter()
+    with (folder / "log").open("w+b") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", f"stages.{name}", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=log,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        if status:
+            raise SystemExit(f"{stage} failed:\n{(folder / 'log').read_text(errors='replace')[-2000:]}")
+    return round(seconds, 1), round(used.ru_utime + used.ru_stime, 1), used.ru_maxrss // 1024
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig, Tr
 from ray.train.torch import TorchTrainer
 from torch import distributed as dist
 
-from batchwright.core.errors import InputError
+from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
 from batchwright.core.runtime import train_workers
 from trainers.common.job import Job
 
@@ -63,6 +63,8 @@ def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
     except TrainingFailedError as error:
         _raise_message(job)
+        if disk_is_full(error):
+            raise InputError(DISK_IS_FULL) from None
         raise InputError(f"training failed {RESTARTS + 1} times, the last time with: {error}") from None
     finally:
         if ours:

@@ -1,7 +1,6 @@
 """The frame of every command: arguments and help, then one summary line, or one error message and exit status 1."""
 
 import argparse
-import errno
 import importlib
 import logging
 import os
@@ -13,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from batchwright.core.atomic import remove_leftovers
-from batchwright.core.errors import InputError
+from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
 from batchwright.core.lock import alone
 from batchwright.core.message import safe, short
 from batchwright.core.names import check_names
@@ -102,8 +101,12 @@ def failing(program: str) -> Iterator[None]:
         _stop(program, "terminated", signal.SIGTERM)
     except InputError as error:
         _fail(program, str(error))
-    except OSError as error:
-        _fail(program, _explain(error))
+    except Exception as error:
+        if disk_is_full(error):
+            _fail(program, DISK_IS_FULL)
+        if isinstance(error, OSError):
+            _fail(program, _explain(error))
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -127,8 +130,4 @@ def _fail(stage: str, message: str) -> None:
 
 
 def _explain(error: OSError) -> str:
-    # Match the text, not errno: NumPy says "N requested and M written", and shutil lists many errors in one.
-    signs = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), " requested and ")
-    if any(sign in str(error) for sign in signs):
-        return "the disk is full; free space or point BATCHWRIGHT_SCRATCH to another disk, then run the stage again"
     return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")

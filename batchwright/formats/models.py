@@ -1,29 +1,49 @@
-"""Models: where one is on disk, and a hash of everything that determines its output."""
+"""Models: where one is on disk, what of it may be read, and a hash of everything that determines its output."""
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import StringConstraints
 from safetensors import SafetensorError
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, fingerprint
+from batchwright.core.params import Params
 
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")
+_PICKLED = "*model*.bin"
 
 
-def locate_model(name: str, revision: str | None = None) -> Path:
+class ModelVersion(Params):
+    """Which version of a model is meant, and what of it may be read."""
+
+    revision: str | None = None
+    """Commit, tag or branch on the hub; null means the main branch at the time the model is fetched."""
+    pickled_weights: list[Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]] = []
+    """SHA-256 of weight files that are no safetensors and may be read nevertheless. Others are refused: such files can
+    hold code, which runs when they are read."""
+
+
+def locate_model(name: str, version: ModelVersion | None = None) -> Path:
     """Return the folder of a model named by a folder, by ``package:NAME`` or by its name on the Hugging Face hub.
 
     A package must contain its model in a folder ``model``. A hub model is downloaded, or read from the
     local cache if ``HF_HUB_OFFLINE=1``.
 
     Raises:
-        InputError: there is no such model.
+        InputError: there is no such model, or its weights could run code.
     """
+    version = version or ModelVersion()
+    folder = _find(name, version.revision)
+    _check_pickled(name, folder, version.pickled_weights)
+    return folder
+
+
+def _find(name: str, revision: str | None) -> Path:
     if name.startswith("package:"):
         return _in_package(name.removeprefix("package:"))
     if Path(name).is_dir():
@@ -31,6 +51,17 @@ def locate_model(name: str, revision: str | None = None) -> Path:
     if name.startswith((".", "/")) or name.count("/") > 1:
         raise InputError(f"model '{name}': no such folder")
     return _on_hub(name, revision)
+
+
+def _check_pickled(name: str, folder: Path, trusted: Collection[str]) -> None:
+    """Refuse weights that libraries would unpickle: they read safetensors where these lie beside them."""
+    for file in sorted(folder.rglob(_PICKLED)):
+        if any(file.parent.glob("*.safetensors")) or (digest := file_sha256(file)) in trusted:
+            continue
+        raise InputError(
+            f"model '{name}': {file.relative_to(folder)} is not in safetensors, and can run code when it is read; "
+            f"save the model with save_pretrained, or, if you trust it, add to the model's pickled_weights: {digest}"
+        )
 
 
 def model_hash(folder: Path) -> str:

@@ -52,7 +52,7 @@ class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransfo
 
 def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
     """Load the model so that it reads at most ``max_length`` tokens and adds no prompt of its own."""
-    model = SentenceTransformer(str(locate_model(encoder.name, encoder.revision)))
+    model = SentenceTransformer(str(locate_model(encoder.name, encoder)))
     first = model[0]
     if isinstance(first, StaticEmbedding):  # has no max_seq_length to set
         first.tokenizer.enable_truncation(encoder.max_length)

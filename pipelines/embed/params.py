@@ -6,17 +6,16 @@ from pydantic import BeforeValidator, Field
 
 from batchwright.core.names import Name
 from batchwright.core.params import Params
+from batchwright.formats.models import ModelVersion
 from batchwright.formats.prefixes import Prefixes
 
 
-class EncoderParams(Params):
+class EncoderParams(ModelVersion):
     """Vectors computed by a sentence-transformers model."""
 
     kind: Literal["model"] = "model"
     name: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
-    revision: str | None = None
-    """Commit, tag or branch on the hub; null means the main branch."""
     max_length: int = Field(gt=0)
     """Maximum number of tokens per text; longer texts are cut."""
     batch_size: int = Field(gt=0)

@@ -32,7 +32,7 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
     Raises:
         InputError: there is no such model, or it returned vectors that are not finite.
     """
-    weights = model_hash(locate_model(encoder.name, encoder.revision))
+    weights = model_hash(locate_model(encoder.name, encoder))
     parts = scratch("embed", fingerprint(weights, encoder.max_length, encoder.batch_size, encoding_code()))
     missing = {
         domain: {

@@ -2,17 +2,15 @@
 
 from pydantic import Field
 
-from batchwright.core.params import Params
+from batchwright.formats.models import ModelVersion
 from batchwright.formats.prefixes import Prefixes
 
 
-class StartModel(Params):
+class StartModel(ModelVersion):
     """Group ``start_models.NAME``."""
 
     name: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
-    revision: str | None = None
-    """Commit, tag or branch on the hub; null means the main branch at the time the model is fetched."""
     max_length: int = Field(ge=2)
     """Maximum number of tokens per text in training, evaluation and search; longer texts are truncated."""
     static_width: int | None = Field(default=None, gt=0)

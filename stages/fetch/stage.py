@@ -17,7 +17,7 @@ def main(name: str) -> str:
     """Write ``models/start/NAME``: a copy of the model, plus ``batchwright.json``."""
     params = load_params(f"start_models.{name}", StartModel)
     seed = load_params("base", Base).seed
-    source = locate_model(params.name, params.revision)
+    source = locate_model(params.name, params)
     weights = model_hash(source)
     with atomic_dir(START_MODELS / name) as folder:
         if params.static_width:

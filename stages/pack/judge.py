@@ -29,7 +29,7 @@ class Judge:
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        folder = locate_model(params.model)
+        folder = locate_model(params.model, params)
         self.weights = model_hash(folder)
         self._params, self._lock = params, Lock()
         with loading(f"model '{params.model}'"):

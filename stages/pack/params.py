@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from batchwright.core.params import Params
+from batchwright.formats.models import ModelVersion
 
 
-class JudgeParams(Params):
+class JudgeParams(ModelVersion):
     """Group ``pack.judge``."""
 
     model: str

@@ -25,6 +25,12 @@ def fail_with(error: Exception) -> Callable[[], str]:
     return main
 
 
+def caused(error: Exception, reason: str) -> Exception:
+    """An error that was raised while another one was handled."""
+    error.__context__ = OSError(reason)
+    return error
+
+
 def test_a_stage_that_succeeds_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     run("pack", lambda: "3 batches")
     assert capsys.readouterr() == ("pack: 3 batches\n", "")
@@ -37,6 +43,10 @@ def test_a_stage_that_succeeds_prints_one_line(capsys: pytest.CaptureFixture[str
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x"), "pack: error: the disk is full; free space"),
         (OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), "x"), "pack: error: the disk is full; free space"),
         (shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'")]), "pack: error: the disk is full; free"),
+        (
+            caused(RuntimeError("unexpected pos"), os.strerror(errno.ENOSPC)),
+            "pack: error: the disk is full; free space",
+        ),
         (OSError("8192 requested and 120 written"), "pack: error: the disk is full; free space"),
         (
             PermissionError(errno.EACCES, "Permission denied", "data/pairs"),

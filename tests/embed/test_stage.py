@@ -46,7 +46,16 @@ def test_vectors_equal_those_of_the_encoder_called_chunk_by_chunk(
 def test_the_store_describes_its_encoder_and_nothing_about_the_machine(corpus: Path, run_embed: RunEmbed) -> None:
     run_embed()
     described = read_json(TINY / "encoder.json", made_by="embed")
-    assert set(described) == {"kind", "name", "revision", "max_length", "batch_size", "prefixes", "weights"}
+    assert set(described) == {
+        "kind",
+        "name",
+        "revision",
+        "pickled_weights",
+        "max_length",
+        "batch_size",
+        "prefixes",
+        "weights",
+    }
     assert {file.name for file in TINY.rglob("*") if file.is_file()} == {"encoder.json", "keys.npy", "vectors.npy"}
 
 

@@ -1,6 +1,10 @@
-"""Kill ``dvc repro`` at random moments, run it again, and compare: ``python -m tests.faults.kills KILLS``."""
+"""Kill ``dvc repro`` at random moments, run it again, and compare: ``python -m tests.faults.kills KILLS [WORKERS]``.
 
-import hashlib
+Most kills take all processes at once, as a power failure does; the others one of them, such as a worker or one of
+Ray's parts: then the run must go on, or end with a message. ``WORKERS`` is the number of Ray's workers in training.
+"""
+
+import contextlib
 import os
 import random
 import signal
@@ -8,92 +12,144 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
+import psutil
 import yaml
 
-from project.init import main as init
-from tests.helpers import REPO, project_environment
+from tests.faults.victim import OFTEN, content, copy_code, environment, new_project
 
 SETTINGS = [{"iterations": 3}, {"iterations": 4}]
+ONE, SCRATCH_LOST, PATIENCE = 0.3, 0.1, 300
 
 
-def environment() -> dict[str, str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**project_environment(), "PATH": path, "PYTHONPATH": str(REPO)}
+class Runs:
+    """Runs ``dvc repro`` in ``project``; ``counts`` says what was done to it and what came of it."""
 
+    def __init__(self, project: Path, code: Path, workers: int, counts: Counter[str]) -> None:
+        self.project, self.counts = project, counts
+        self._environment = environment(code, workers)
+        self._log = project.with_suffix(".log")
 
-def new_project(folder: Path) -> Path:
-    """A project of one's own with two domains."""
-    init(folder)
-    sources = []
-    for domain in ("shop", "help"):
-        rows = [f"how does {domain} thing {n} fit part {n % 37}?,part {n % 37} of {n} fits well" for n in range(1500)]
-        (folder / f"raw/pairs/{domain}.csv").write_text("query,document\n" + "\n".join(rows) + "\n")
-        sources.append({"kind": "csv", "path": f"raw/pairs/{domain}.csv", "domain": domain})
-    params = yaml.safe_load((folder / "params.yaml").read_text())
-    params["ingest"]["sources"] = sources
-    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-    return folder
+    def choose(self, setting: dict[str, object]) -> None:
+        """Change parameters of clusters, on which everything that follows depends."""
+        file = self.project / "params.yaml"
+        params = yaml.safe_load(file.read_text())
+        params["cluster"] |= setting
+        file.write_text(yaml.safe_dump(params, sort_keys=False))
 
+    def finish(self) -> float:
+        """Run to the end; return the seconds."""
+        began = time.monotonic()
+        process = self._start()
+        if process.wait(PATIENCE * 4):
+            raise SystemExit(f"dvc repro failed:\n{self._log.read_text()[-3000:]}")
+        return time.monotonic() - began
 
-def choose(project: Path, setting: dict[str, object]) -> None:
-    file = project / "params.yaml"
-    params = yaml.safe_load(file.read_text())
-    params["cluster"] |= setting
-    file.write_text(yaml.safe_dump(params, sort_keys=False))
-
-
-def repro(project: Path, seconds: float | None = None) -> bool:
-    """Run to the end, or kill everything after some seconds; return whether it was killed."""
-    log = (project / "../log").open("a")
-    command = ["dvc", "repro", "pack"]
-    process = subprocess.Popen(command, cwd=project, env=environment(), start_new_session=True, stdout=log, stderr=log)
-    try:
-        code = process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    def kill(self, after: float, one: bool, rng: random.Random) -> bool:
+        """Run, and kill all processes or ``one`` of them after some seconds, if they still run; return whether."""
+        process = self._start()
+        try:
+            process.wait(after)
+        except subprocess.TimeoutExpired:
+            pass
+        else:
+            return False
+        self._kill_one(process, rng) if one else self._kill_all(process)
         return True
-    assert code == 0, (project / "../log").read_text()[-2000:]
-    return False
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with self._log.open("wb") as log:
+            command = ["dvc", "repro"]
+            return subprocess.Popen(
+                command, cwd=self.project, env=self._environment, start_new_session=True, stdout=log, stderr=log
+            )
+
+    def _kill_all(self, process: "subprocess.Popen[bytes]") -> None:
+        self.counts["all killed"] += 1
+        for each in [*_below(process.pid), psutil.Process(process.pid)]:
+            _kill(each)
+        process.wait()
+
+    def _kill_one(self, process: "subprocess.Popen[bytes]", rng: random.Random) -> None:
+        self.counts["one killed"] += 1
+        started = _below(process.pid)
+        if started:
+            _kill(rng.choice(started))
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._fault("hang", process)
+            self._kill_all(process)
+        if process.returncode:
+            said = self._log.read_text()
+            if "Traceback" in said:
+                self._fault("traceback", process)
+        deadline = time.monotonic() + 30
+        while left := [each for each in started if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]:
+            if time.monotonic() > deadline:
+                self.counts["processes left"] += len(left)
+                print(f"left running: {[' '.join(each.cmdline())[:100] for each in left]}", flush=True)
+                for each in left:
+                    _kill(each)
+            time.sleep(0.2)
+
+    def _fault(self, what: str, process: "subprocess.Popen[bytes]") -> None:
+        self.counts[what] += 1
+        print(f"{what}: exit {process.returncode}\n{self._log.read_text()[-3000:]}", flush=True)
 
 
-def content(project: Path) -> dict[str, str]:
-    """Hashes of all that stages wrote, but for unfinished work."""
-    files = [file for name in ("data", "results") for file in (project / name).rglob("*") if file.is_file()]
-    return {str(file.relative_to(project)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+def _below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
-def main(kills: int) -> tuple[int, int, int]:
-    """Return the number of kills, of files unlike those of runs that were not killed, and of files too many."""
-    rng, done, different, left = random.Random(0), 0, 0, 0
+def _kill(process: psutil.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def main(kills: int, workers: int = 0, seed: int = 0) -> Counter[str]:
+    """Return how often what was killed, and the number of faults by kind."""
+    rng, counts = random.Random(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
+        code = copy_code(Path(name, "code"), OFTEN)
         expected = []
-        quiet = new_project(Path(name, "quiet"))
+        quiet = Runs(new_project(Path(name, "quiet"), code), code, workers, counts)
         for setting in SETTINGS:
-            choose(quiet, setting)
-            began = time.monotonic()
-            repro(quiet)
-            length = time.monotonic() - began
-            expected.append(content(quiet))
-        killed, turn = new_project(Path(name, "killed")), 0
-        while done < kills:
-            choose(killed, SETTINGS[turn % 2] | {"cluster_size": 64})
-            while repro(killed, rng.uniform(0.2, 1.1) * length) and done < kills:
-                done += 1
-                if rng.random() < 0.1:
-                    subprocess.run(["rm", "-rf", killed / ".scratch"], check=True)
-            repro(killed)
-            found, wanted = content(killed), expected[turn % 2]
-            different += sum(found.get(file) != digest for file, digest in wanted.items())
-            left += len(found.keys() - wanted.keys())
-            for file in sorted(found.keys() - wanted.keys()):
-                print(f"left over: {file}")
+            quiet.choose(setting)
+            length = quiet.finish()
+            expected.append(content(quiet.project))
+        killed, turn = Runs(new_project(Path(name, "killed"), code), code, workers, counts), 0
+        while counts["all killed"] + counts["one killed"] < kills:
+            killed.choose(SETTINGS[turn % 2])
+            while killed.kill(rng.uniform(0.05, 1.1) * length, rng.random() < ONE, rng):
+                if rng.random() < SCRATCH_LOST:
+                    subprocess.run(["rm", "-rf", killed.project / ".scratch"], check=True)
+                if counts["all killed"] + counts["one killed"] >= kills:
+                    break
+            killed.finish()
+            compare(content(killed.project), expected[turn % 2], counts)
+            print(dict(counts), flush=True)
             turn += 1
-            subprocess.run(["rm", "-rf", killed / "data", killed / ".dvc/cache", killed / "dvc.lock"], check=True)
-    return done, different, left
+            left = [killed.project / name for name in ("data", "models", ".dvc/cache", "dvc.lock")]
+            subprocess.run(["rm", "-rf", *left], check=True)
+    return counts
+
+
+def compare(found: dict[str, str], wanted: dict[str, str], counts: Counter[str]) -> None:
+    """Count files that differ from those of a run that was not killed, and files that it did not have."""
+    for file in sorted(found.keys() | wanted.keys()):
+        if file not in wanted:
+            counts["left over"] += 1
+            print(f"left over: {file}", flush=True)
+        elif found.get(file) != wanted[file]:
+            counts["differ"] += 1
+            print(f"differs: {file}", flush=True)
 
 
 if __name__ == "__main__":
-    print("{} kills, {} files that differ, {} left over".format(*main(int(sys.argv[1]))))
+    print(dict(main(*map(int, sys.argv[1:]))))

@@ -1,5 +1,6 @@
 """Locating models: in a folder, in a package, on the hub."""
 
+import hashlib
 import re
 import sys
 import time
@@ -10,7 +11,7 @@ import torch
 from tqdm import tqdm
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import loading, locate_model, model_hash
+from batchwright.formats.models import ModelVersion, loading, locate_model, model_hash
 
 
 def model(folder: Path, weights: bytes = b"weights") -> Path:
@@ -62,6 +63,24 @@ def test_the_hash_depends_on_weights_and_configuration_but_not_on_location(tmp_p
     assert model_hash(tmp_path / "b") == first
     (tmp_path / "b" / "config.json").write_text('{"layers": 3}')
     assert model_hash(tmp_path / "b") != first
+
+
+def test_weights_that_would_be_unpickled_are_refused_unless_they_are_named(tmp_path: Path) -> None:
+    folder = model(tmp_path / "a")
+    (folder / "pytorch_model.bin").write_bytes(b"not read: model.safetensors lies beside it")
+    (folder / "training_args.bin").write_bytes(b"never read")
+    assert locate_model(str(folder)) == folder
+    (folder / "2_Dense").mkdir()
+    (folder / "2_Dense/pytorch_model.bin").write_bytes(b"pickled")
+    digest = hashlib.sha256(b"pickled").hexdigest()
+    with pytest.raises(
+        InputError, match=rf"2_Dense/pytorch_model.bin is not in safetensors.*pickled_weights: {digest}"
+    ):
+        locate_model(str(folder))
+    assert locate_model(str(folder), ModelVersion(pickled_weights=[digest])) == folder
+    (folder / "2_Dense/pytorch_model.bin").write_bytes(b"something else")
+    with pytest.raises(InputError, match="not in safetensors"):
+        locate_model(str(folder), ModelVersion(pickled_weights=[digest]))
 
 
 def test_a_folder_without_weights_is_not_a_model(tmp_path: Path) -> None:

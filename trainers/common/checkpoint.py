@@ -26,8 +26,8 @@ def save_checkpoint(folder: Path, model: nn.Module, optimiser: Optimizer, schedu
         "curve": curve,
     }
     unnamed = folder / "new"
-    with atomic_file(unnamed) as temporary:
-        torch.save(state, temporary)
+    with atomic_file(unnamed) as temporary, temporary.open("wb") as handle:  # torch's own files hide why they fail
+        torch.save(state, handle)
     unnamed.replace(folder / f"checkpoint-{len(curve):09d}-{file_sha256(unnamed)}.pt")
     for old in _checkpoints(folder)[_KEPT:]:
         old.unlink()

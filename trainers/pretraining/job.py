@@ -49,7 +49,7 @@ def plan_pretraining(
             too small.
     """
     encoder = params.encoder
-    start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder.revision).resolve()
+    start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder).resolve()
     read = files_fingerprint([pairs, texts] if texts else [pairs]), model_hash(start) if start else ""
     content = fingerprint(name, seed, params.model_dump(), read, training_code())
     folder = scratch("pretrain", content).resolve()

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from batchwright.core.params import Params
+from batchwright.formats.models import ModelVersion
 from trainers.common.params import Optimisation
 
 
@@ -20,7 +21,7 @@ class NewEncoder(Params):
     """Maximum number of WordPieces in the vocabulary."""
 
 
-class StartEncoder(Params):
+class StartEncoder(ModelVersion):
     """Starts from a model: any encoder, or one that was pre-trained here.
 
     The latter keeps its decoder and head, and continues with the batches that follow its last one. Any other gets a new
@@ -30,8 +31,6 @@ class StartEncoder(Params):
     kind: Literal["start"]
     model: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
-    revision: str | None = None
-    """Commit, tag or branch on the hub."""
 
 
 class Weak(Params):
