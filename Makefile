@@ -29,7 +29,8 @@ test-all: $(BIN)/.installed  ## all tests
 	@echo "All tests pass"
 
 faults: $(BIN)/.installed  ## spoiled files, flipped bits and kills, against the default run; some twenty minutes
-	python -m tests.faults.fuzz 600
+	python -m tests.faults.fuzz readers 600
+	python -m tests.faults.fuzz models 300
 	python -m tests.faults.flips .
 	python -m tests.faults.kills 30
 	@echo "Next: docs/reliability.md has the figures"

@@ -1,17 +1,20 @@
 """Models: where one is on disk, what of it may be read, and a hash of everything that determines its output."""
 
 import importlib.util
+import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import StringConstraints
-from safetensors import SafetensorError
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
+
+if TYPE_CHECKING:
+    from sentence_transformers.base.model import BaseModel
 
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")
@@ -79,15 +82,45 @@ def model_hash(folder: Path) -> str:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Turn library errors about a missing or damaged folder into an ``InputError`` about ``what``."""
+    """Turn whatever libraries raise about a missing or damaged folder into an ``InputError`` about ``what``.
+
+    They have exceptions of all kinds for it. What a GPU says is not about the folder.
+    """
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise InputError(f"{what}: cannot be loaded ({str(error).splitlines()[0]})") from None
-    except RuntimeError as error:
-        if not _of_shapes(str(error)):
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        text = str(error)
+        if "CUDA" in text:
             raise
-        raise InputError(f"{what}: the shapes of its weights do not match its config.json") from None
+        if _of_shapes(text):
+            raise InputError(f"{what}: the shapes of its weights do not match its config.json") from None
+        lines = text.strip().splitlines() or [type(error).__name__]
+        raise InputError(f"{what}: cannot be loaded ({lines[0]})") from None
+
+
+def check_whole(what: str, folder: Path, model: "BaseModel") -> None:
+    """Check that the folder holds every weight of the sentence-transformers ``model`` that was loaded from it.
+
+    Libraries draw random weights for those that are missing, such as for layers that only config.json has.
+
+    Raises:
+        InputError: one is missing.
+    """
+    from transformers import PreTrainedModel
+
+    backbone = getattr(model[0], "auto_model", None)
+    if not isinstance(backbone, PreTrainedModel):
+        return
+    with loading(what):
+        file = folder / "modules.json"
+        path = json.loads(file.read_bytes())[0]["path"] if file.exists() else ""
+        kind: Any = type(backbone)
+        _, found = kind.from_pretrained(folder / path, local_files_only=True, output_loading_info=True)
+    missing = sorted(key for key in found["missing_keys"] if "pooler" not in key.split("."))
+    if missing:
+        raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
 
 
 def _of_shapes(message: str) -> bool:

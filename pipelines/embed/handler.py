@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.formats.models import locate_model
+from batchwright.formats.models import loading, locate_model
 from pipelines.embed.params import EncoderParams
 
 
@@ -52,7 +52,8 @@ class EncodeHandler(ModelHandler[pa.RecordBatch, pa.RecordBatch, SentenceTransfo
 
 def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
     """Load the model so that it reads at most ``max_length`` tokens and adds no prompt of its own."""
-    model = SentenceTransformer(str(locate_model(encoder.name, encoder)))
+    with loading(f"model '{encoder.name}'"):
+        model = SentenceTransformer(str(locate_model(encoder.name, encoder)))
     first = model[0]
     if isinstance(first, StaticEmbedding):  # has no max_seq_length to set
         first.tokenizer.enable_truncation(encoder.max_length)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
-from batchwright.formats.models import locate_model, model_hash
+from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, read_pairs
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam import guarded, pipeline, progress, raise_errors
 from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound
 from pipelines.embed.chunks import Chunk, cut_chunks
-from pipelines.embed.handler import EncodeHandler, encoding_code
+from pipelines.embed.handler import EncodeHandler, encoding_code, load_encoder
 from pipelines.embed.params import EncoderParams
 
 
@@ -57,6 +57,8 @@ def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> list[Chunk]:
 
 def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, dict[str, int]]) -> None:
     """Encode ``missing``: the number of texts in each file that is to be written, by domain."""
+    # What is wrong with the model is said here; from Beam's workers, a traceback would come.
+    check_whole(f"model '{encoder.name}'", locate_model(encoder.name, encoder), load_encoder(encoder))
 
     def read(domain: str) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks(pairs, domain, encoder):

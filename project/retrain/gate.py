@@ -90,7 +90,8 @@ def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
             why = (
                 f"the deployed model had {np.mean(then):.4f} on the pairs of its own night, {np.mean(now):.4f} today; "
             )
-            yield _compare(own[0].model, own[0].collection, domain, now, [])._replace(failed=why + "look at the data")
+            new = [own[0].new[query] for query, of in own[0].domains.items() if of == domain]
+            yield _compare(own[0].model, own[0].collection, domain, new, now)._replace(failed=why + "look at the data")
 
 
 def _of_domain(scored: Scored, domain: str) -> list[float]:

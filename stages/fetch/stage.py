@@ -6,7 +6,7 @@ from pathlib import Path
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
-from batchwright.formats.models import locate_model, model_hash
+from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.retrievers.common.info import ModelInfo, variant_of
 from stages.fetch.params import StartModel
 
@@ -28,7 +28,16 @@ def main(name: str) -> str:
             variant=variant_of(folder), max_length=params.max_length, prefixes=params.prefixes, origin=params.name
         )
         info.write(folder)
+        if info.variant == "biencoder":
+            _check(params.name, folder, info)
     return f"'{name}' from {params.name}, {weights}"
+
+
+def _check(name: str, folder: Path, info: ModelInfo) -> None:
+    """Load the model, so that a damaged one is refused now, and not when it is trained."""
+    from batchwright.retrievers.common.sentence_model import load_model  # needs torch
+
+    check_whole(f"model '{name}'", folder, load_model(folder, info.max_length))
 
 
 def _copy(source: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import loading, locate_model, model_hash
+from batchwright.formats.models import check_whole, loading, locate_model, model_hash
 from batchwright.formats.negatives import Negatives
 from stages.pack.params import JudgeParams
 
@@ -35,6 +35,7 @@ class Judge:
         with loading(f"model '{params.model}'"):
             _check(params.model, folder)
             self._model = CrossEncoder(str(folder), max_length=params.max_length, local_files_only=True).float()
+        check_whole(f"model '{params.model}'", folder, self._model)
         if self._model.num_labels != 1:
             raise InputError(f"model '{params.model}': gives {self._model.num_labels} scores; name one that gives one")
         positions = getattr(self._model.config, "max_position_embeddings", None)

@@ -1,5 +1,6 @@
-"""Spoil valid inputs, and read them in processes that may crash: ``python -m tests.faults.fuzz SECONDS``.
+"""Spoil valid inputs, and read them in processes that may crash: ``python -m tests.faults.fuzz readers SECONDS``.
 
+``models`` instead of ``readers`` spoils folders of models, which takes longer.
 A reader may accept a spoiled file, or refuse it with an ``InputError``. Anything else is a fault.
 """
 
@@ -13,11 +14,14 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from tests.faults.seeds import seeds
+from tests.faults.seeds import Reader, seeds
 
+Make = Callable[[Path], Iterable[tuple[str, Path, Reader]]]
+"""Writes valid inputs; returns what each is called, the file to spoil, and what reads it."""
 BATCH, SLOW, MEMORY = 200, 20, 6 << 30
 TOKENS = [
     b"\x00",
@@ -67,10 +71,10 @@ def spoil(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def work(name: str, seed: int, folder: str, pipe: "multiprocessing.connection.Connection") -> None:
+def work(make: Make, name: str, seed: int, folder: str, pipe: "multiprocessing.connection.Connection") -> None:
     """Read ``BATCH`` spoiled copies of one input; send each number before it is read, and each fault."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    found = {each: (file, read) for each, file, read in seeds(Path(folder))}
+    found = {each: (file, read) for each, file, read in make(Path(folder))}
     file, read = found[name]
     content = file.read_bytes()
     for number in range(seed, seed + BATCH):
@@ -85,12 +89,14 @@ def work(name: str, seed: int, folder: str, pipe: "multiprocessing.connection.Co
     pipe.send(("done", 0))
 
 
-def batch(name: str, seed: int) -> Counter[str]:
+def batch(name: str, seed: int, make: Make | None = None) -> Counter[str]:
     """Run one process to its end, or until it hangs; print and count its faults."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = multiprocessing.Pipe(duplex=False)
-        process = multiprocessing.get_context("fork").Process(target=work, args=(name, seed, folder, theirs))
+        process = multiprocessing.get_context("fork").Process(
+            target=work, args=(make or seeds, name, seed, folder, theirs)
+        )
         process.start()
         theirs.close()
         at = seed
@@ -118,15 +124,15 @@ def batch(name: str, seed: int) -> Counter[str]:
     return counts
 
 
-def main(seconds: float, seed: int = 0) -> Counter[str]:
+def main(seconds: float, seed: int = 0, make: Make | None = None) -> Counter[str]:
     """Go through all inputs again and again for ``seconds``."""
     with tempfile.TemporaryDirectory() as folder:
-        names = [name for name, _, _ in seeds(Path(folder))]
+        names = [name for name, _, _ in (make or seeds)(Path(folder))]
     counts: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while True:
         for name in names:
-            counts += batch(name, seed)
+            counts += batch(name, seed, make)
             if time.monotonic() > end:
                 return counts
         seed += BATCH
@@ -134,4 +140,7 @@ def main(seconds: float, seed: int = 0) -> Counter[str]:
 
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
-    print(dict(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)))
+    kind, seconds, *first = sys.argv[1:]
+    if kind == "models":
+        from tests.faults.models import model_seeds as seeds  # needs torch, which the other readers do not
+    print(dict(main(float(seconds), *map(int, first), make=seeds)))

@@ -1,5 +1,6 @@
 """Start models: copied, or made static with another model's tokenizer."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +62,21 @@ def test_a_model_without_a_tokenizer_is_refused(workspace: Path, tmp_path: Path)
 
 def _entry(source: Path) -> dict[str, object]:
     return {"name": str(source), "max_length": 8}
+
+
+def test_a_model_with_too_few_weights_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path) -> None:
+    """Libraries would draw random weights for the layers that only config.json has."""
+    source = Path(shutil.copytree(tiny_bert, workspace / "raw/models/bert"))
+    config = source / "config.json"
+    config.write_text(config.read_text().replace('"num_hidden_layers": 2', '"num_hidden_layers": 3'))
+    with pytest.raises(InputError, match=r"has no weights 'encoder\.layer\.2\..*', which its config.json requires"):
+        fetch(workspace, source)
+    assert not START.exists()
+
+
+def test_a_model_that_cannot_be_loaded_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path) -> None:
+    source = Path(shutil.copytree(tiny_bert, workspace / "raw/models/bert"))
+    modules = source / "modules.json"
+    modules.write_text(modules.read_text().replace("sentence_transformers.", "os.", 1))
+    with pytest.raises(InputError, match=r"cannot be loaded \(The model .* references the module class 'os\."):
+        fetch(workspace, source)

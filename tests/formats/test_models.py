@@ -88,15 +88,17 @@ def test_a_folder_without_weights_is_not_a_model(tmp_path: Path) -> None:
         model_hash(tmp_path)
 
 
-def test_mismatched_shapes_are_an_input_error_and_other_runtime_errors_are_not() -> None:
+def test_what_libraries_raise_is_an_input_error_but_for_what_a_gpu_says() -> None:
     message = "model 'x': the shapes of its weights do not match its config.json"
     with pytest.raises(InputError, match=message), loading("model 'x'"):
         raise RuntimeError("You set `ignore_mismatched_sizes` to `False`, thus raising an error.")
     with pytest.raises(InputError, match=message), loading("model 'x'"):
         torch.nn.Linear(2, 3).load_state_dict(torch.nn.Linear(3, 3).state_dict())
-    for reason in ("CUDA out of memory", "Error(s) in loading state_dict for Linear: Missing key(s)"):
-        with pytest.raises(RuntimeError, match=re.escape(reason)), loading("model 'x'"):
-            raise RuntimeError(reason)
+    missing = "Error(s) in loading state_dict for Linear: Missing key(s)"
+    with pytest.raises(InputError, match=re.escape(f"model 'x': cannot be loaded ({missing})")), loading("model 'x'"):
+        raise RuntimeError(missing)
+    with pytest.raises(RuntimeError, match="CUDA out of memory"), loading("model 'x'"):
+        raise RuntimeError("CUDA out of memory")
 
 
 def test_a_long_download_shows_a_bar_although_the_hubs_own_are_silenced(
