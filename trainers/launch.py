@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
-from ray.train import FailureConfig, LoggingConfig, RunConfig, ScalingConfig, TrainingFailedError
+from ray.train import ControllerError, FailureConfig, LoggingConfig, RunConfig, ScalingConfig, TrainingFailedError
 from ray.train.torch import TorchTrainer
 from torch import distributed as dist
 
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
 from batchwright.core.runtime import train_workers
 from trainers.common.job import Job
+from trainers.lost_machines import telling_of_losses
 
 RESTARTS = 2
+WAITS = 10
+"""How many times Ray Train waits a minute for machines that are not there."""
 
 J = TypeVar("J", bound=Job)
 
@@ -58,9 +61,15 @@ def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:
             ray.init(address=address, logging_level="ERROR", **(_LOOPBACK if address == "local" else {}))
         _check_resources(job, workers)
         _message_file(job).unlink(missing_ok=True)
-        _fit(job, work, workers)
+        with telling_of_losses(ray.nodes, _wanted(job, workers)):
+            _fit(job, work, workers)
     except ConnectionError as error:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
+    except ControllerError:
+        raise InputError(
+            f"no {workers} workers could be started in {WAITS} minutes; see ray status, bring machines back or lower "
+            "BATCHWRIGHT_TRAIN_WORKERS, and run it again to go on"
+        ) from None
     except TrainingFailedError as error:
         _raise_message(job)
         if disk_is_full(error):
@@ -83,7 +92,7 @@ def _fit(job: J, work: Callable[[J], None], workers: int) -> None:
         run_config=RunConfig(
             name=f"{job.name}-{job.scratch.name}",
             storage_path=str(job.scratch),
-            failure_config=FailureConfig(max_failures=RESTARTS),
+            failure_config=FailureConfig(max_failures=RESTARTS, controller_failure_limit=WAITS),
             logging_config=LoggingConfig(log_level="ERROR"),
         ),
     ).fit()
@@ -121,10 +130,13 @@ def _check_batch(job: Job, workers: int) -> None:
         )
 
 
+def _wanted(job: Job, workers: int) -> dict[str, float]:
+    return {"CPU": workers, "GPU": workers * (job.device == "cuda")}
+
+
 def _check_resources(job: Job, workers: int) -> None:
-    wanted = {"CPU": workers, "GPU": workers * (job.device == "cuda")}
     available = ray.cluster_resources()
-    for kind, count in wanted.items():
+    for kind, count in _wanted(job, workers).items():
         if count > available.get(kind, 0):
             raise InputError(
                 f"BATCHWRIGHT_TRAIN_WORKERS={workers}: needs {count} {kind}s, the cluster has "
