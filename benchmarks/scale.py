@@ -7,6 +7,7 @@ Prints a line for each stage and size, and the bytes that a pair more needs.
 """
 
 import itertools
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -59,7 +60,12 @@ def run_stages(folder: Path, pairs: int, characters: int) -> list[Row]:
     """Make a project in ``folder`` and run its stages."""
     for name in ("pairs", "vectors"):
         (folder / "raw" / name).mkdir(parents=True)
-    plant_pairs(folder / "raw", pairs, characters)
+    # In a process of its own: the peak memory of a process begins with that of the one that started it.
+    planting = multiprocessing.get_context("spawn").Process(
+        target=plant_pairs, args=(folder / "raw", pairs, characters)
+    )
+    planting.start()
+    planting.join()
     for name in ("pairs", "vectors"):
         (folder / f"raw/{name}.parquet").rename(folder / f"raw/{name}/{name}.parquet")
     (folder / "params.yaml").write_text(yaml.safe_dump(PARAMS), encoding="utf-8")

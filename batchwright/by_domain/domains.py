@@ -9,9 +9,13 @@ from typing import Any
 from tqdm import tqdm
 
 from batchwright.by_domain.kept import keep, kept
+from batchwright.by_domain.memory import check_domains
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
+from batchwright.core.paths import PAIRS
 from batchwright.core.runtime import scratch
+
+_LEDGER = "ledger.json"
 
 Metrics = dict[str, Any]
 Work = Callable[[str, Path], Metrics]
@@ -34,12 +38,16 @@ def do_domains(stage: str, package: Path, work: Work, inputs: Mapping[str, objec
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``.
     Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
     once all domains are done.
+
+    Raises:
+        InputError: there is not enough memory for the largest domain that is to be done.
     """
     code = code_fingerprint(package)
+    folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
+    check_domains(PAIRS, [domain for domain, parts in folders.items() if not (parts / _LEDGER).exists()])
     done = {}
-    for domain in tqdm(sorted(inputs), desc=stage, unit="domain", mininterval=2, delay=2):
-        parts = scratch(stage, fingerprint(domain, inputs[domain], code))
-        files, ledger = parts / "files", parts / "ledger.json"
+    for domain, parts in tqdm(folders.items(), desc=stage, unit="domain", mininterval=2, delay=2):
+        files, ledger = parts / "files", parts / _LEDGER
         found = kept(ledger, [files])
         if found is None:
             files.mkdir(exist_ok=True)

@@ -47,6 +47,11 @@ def tracker() -> str | None:
     return os.environ.get("BATCHWRIGHT_TRACKER") or None
 
 
+def preflight() -> bool:
+    """Whether stages check memory and disk before they begin: not with ``BATCHWRIGHT_PREFLIGHT=0``."""
+    return os.environ.get("BATCHWRIGHT_PREFLIGHT") != "0"
+
+
 def beam_options() -> list[str]:
     """Beam pipeline options: ``BEAM_OPTIONS``, by default the local in-process runner."""
     return os.environ.get("BEAM_OPTIONS", "--runner=FnApiRunner").split()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
+from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, read_pairs
@@ -57,8 +58,9 @@ def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> list[Chunk]:
 
 def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, dict[str, int]]) -> None:
     """Encode ``missing``: the number of texts in each file that is to be written, by domain."""
-    # What is wrong with the model is said here; from Beam's workers, a traceback would come.
-    check_whole(f"model '{encoder.name}'", locate_model(encoder.name, encoder), load_encoder(encoder))
+    texts = [(name, count) for files in missing.values() for name, count in files.items()]
+    total = sum(count for _, count in texts)
+    _check_model(encoder, total, parts)
 
     def read(domain: str) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks(pairs, domain, encoder):
@@ -70,14 +72,12 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
         _write_chunk(parts, vectors)
         yield from ()
 
-    texts = [(name, count) for files in missing.values() for name, count in files.items()]
-
     def done() -> int:
         written = {file.name for file in parts.iterdir()}
         return sum(count for name, count in texts if name in written)
 
     with tempfile.TemporaryDirectory(dir=parts) as errors:
-        with progress(sum(count for _, count in texts), "embed", "text", done), pipeline() as p:
+        with progress(total, "embed", "text", done), pipeline() as p:
             _ = (
                 p
                 | "Domains" >> beam.Create([domain for domain, files in missing.items() if files])
@@ -87,6 +87,13 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
                 | "Write" >> beam.FlatMap(guarded(write, Path(errors)))
             )
         raise_errors(Path(errors))
+
+
+def _check_model(encoder: EncoderParams, texts: int, parts: Path) -> None:
+    """Say what is wrong with the model, or that its vectors need more disk: from Beam's workers, a traceback comes."""
+    model = load_encoder(encoder)
+    check_whole(f"model '{encoder.name}'", locate_model(encoder.name, encoder), model)
+    check_disk(2 * texts * (model.get_embedding_dimension() or 0), parts, f"encoding {texts:,} texts")
 
 
 def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:

@@ -1,6 +1,8 @@
 """What must be there before hours are spent."""
 
+import json
 import shutil
+import time
 from pathlib import Path
 
 import yaml
@@ -13,6 +15,8 @@ from batchwright.core.runtime import scratch_root
 from project.retrain.repository import LOCK, Upstream, fetch, foreign_changes, upstream
 from project.retrain.tools import git
 
+_LOCKS = Path(".dvc/tmp/rwlock")
+
 
 def preflight() -> Upstream:
     """Check the folder, both remotes, the links of ``raw/`` and the disk; return where to publish.
@@ -23,6 +27,7 @@ def preflight() -> Upstream:
     if not Path(PIPELINE).exists():
         raise InputError(f"{PIPELINE}: no such file in {Path.cwd()}; run this in the project folder")
     check_names(PARAMS_FILE)
+    _remove_broken_lock()
     git("var", "GIT_COMMITTER_IDENT")  # a commit needs a name
     at = upstream()
     if changed := foreign_changes():
@@ -35,6 +40,20 @@ def preflight() -> Upstream:
         raise InputError(f"{link}: the file that it links to, {link.readlink()}, is not there")
     _check_disk()
     return at
+
+
+def _remove_broken_lock() -> None:
+    """Remove the list of locks that a killed DVC left half written: DVC would refuse to read it, now and ever."""
+    for wait in (1.0, 0.0):  # a DVC that runs has written it a second later
+        try:
+            json.loads(_LOCKS.read_bytes())
+        except FileNotFoundError:
+            return
+        except ValueError:
+            time.sleep(wait)
+        else:
+            return
+    _LOCKS.unlink(missing_ok=True)
 
 
 def _check_dvc_remote() -> None:

@@ -13,6 +13,8 @@ from batchwright.core.hints import hint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.core.results import write_json, write_tsv
+from batchwright.core.room import check_disk
+from batchwright.core.runtime import scratch
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
@@ -28,6 +30,8 @@ from stages.pack.write import write_shards
 OUTPUT = RESULTS / "pack"
 MOSTLY = 0.9
 """A domain is named if more than this share of its negatives is masked."""
+_UNCOMPRESSED = 3
+"""How many times larger texts are uncompressed, about."""
 MANY = 0.01
 """A domain is named if more than this share of its rows have more than half of their negatives masked."""
 
@@ -77,11 +81,21 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
     """Make the batches of every domain, on which the weights of others have no effect."""
     sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
     check_sizes(sizes, params)
+    _check_room(sum(pairs for pairs, _ in sizes.values()), params)
     settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
     needed = {name: [settings, params.weights.get(name), inputs.fingerprint(name)] for name in sizes}
     return do_domains(
         f"pack/{policy}", Path(__file__).parent, partial(make_batches, inputs, policy, params, seed), needed
     )
+
+
+def _check_room(pairs: int, params: PackParams) -> None:
+    """Check disk for the rows of all epochs: their texts and masks, in the scratch folder, and compressed as shards."""
+    text = sum(file.stat().st_size for file in PAIRS.glob("*.parquet"))
+    rows = params.epochs * pairs
+    masks = rows * params.batch_size // 8
+    check_disk(params.epochs * text * _UNCOMPRESSED + masks, scratch("pack"), "packing")
+    check_disk(params.epochs * text + masks, SHARDS, "packing")
 
 
 def _describe(manifest: Manifest, rows: Sequence[Row], domains: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

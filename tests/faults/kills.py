@@ -41,6 +41,7 @@ class Runs:
 
     def finish(self) -> float:
         """Run to the end; return the seconds."""
+        self._mend_lock()
         began = time.monotonic()
         process = self._start()
         if process.wait(PATIENCE * 4):
@@ -49,6 +50,7 @@ class Runs:
 
     def kill(self, after: float, one: bool, rng: random.Random) -> bool:
         """Run, and kill all processes or ``one`` of them after some seconds, if they still run; return whether."""
+        self._mend_lock()
         process = self._start()
         try:
             process.wait(after)
@@ -58,6 +60,13 @@ class Runs:
             return False
         self._kill_one(process, rng) if one else self._kill_all(process)
         return True
+
+    def _mend_lock(self) -> None:
+        """Remove DVC's list of locks if DVC was killed while it wrote it, as docs/troubleshooting.md says."""
+        file = self.project / ".dvc/tmp/rwlock"
+        if file.exists() and not file.read_bytes():
+            self.counts["locks of DVC's own removed"] += 1
+            file.unlink()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         with self._log.open("wb") as log:

@@ -54,4 +54,5 @@ def test_keys_and_ids_that_are_there_twice_are_refused(tmp_path: Path) -> None:
 def test_kills_at_random_moments_change_no_byte_and_leave_nothing() -> None:
     counts = kills.main(6)
     assert counts.pop("all killed") + counts.pop("one killed") >= 6
+    counts.pop("locks of DVC's own removed", None)
     assert not counts

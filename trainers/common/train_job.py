@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from batchwright.core.fingerprint import fingerprint
+from batchwright.core.room import check_disk, check_memory
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import model_hash
 from batchwright.formats.shards import ShardSet
@@ -70,7 +71,8 @@ def plan_job(
     """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
 
     Raises:
-        InputError: the start model is missing, or the shards are missing, damaged or hold too few batches.
+        InputError: the start model is missing, the shards are missing, damaged or hold too few batches, or there is
+            not enough memory or disk.
     """
     info = ModelInfo.read(start)
     shard_set = ShardSet.open(shards)
@@ -78,6 +80,7 @@ def plan_job(
     shard_set.verify()
     settings = [common.model_dump(), params.model_dump(), info.model_dump()]
     watched = dev.fingerprint if dev else None
+    _check_room(start, model)
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
     return TrainJob(
         name=name,
@@ -96,3 +99,12 @@ def plan_job(
         device=training_device(),
         tracker=chosen_tracker(),
     )
+
+
+def _check_room(start: Path, model: Path) -> None:
+    """Check memory for weights, gradients and AdamW's two moments, and disk for three checkpoints without gradients."""
+    weights = sum(file.stat().st_size for file in start.rglob("*.safetensors"))
+    what = f"training a model of {weights / 1e9:.1f} GB"
+    check_memory(4 * weights, what)
+    check_disk(9 * weights, scratch("train"), what)
+    check_disk(weights, model.parent, what)
