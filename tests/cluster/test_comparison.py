@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import batches, scale
+from benchmarks import batches
 from benchmarks.comparison import measure
 from benchmarks.methods import ALL
 from stages.filter import stage as judge
@@ -55,21 +55,3 @@ def test_the_control_puts_the_same_clusters_in_another_order(data: Path) -> None
     assert toured.shape == shuffled.shape == (5, 8)
     assert len(np.unique(shuffled)) == shuffled.size
     assert not np.array_equal(toured, shuffled)
-
-
-def test_generated_pairs_are_compared_in_the_same_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "scale.tsv"
-    methods = ["random", "balanced", "flat", "optimum"]
-    command = ["scale", "--pairs", "400", "800", "--batch", "16", "--methods", *methods, "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", command)
-    scale.main()
-    header, *lines = [line.split("\t") for line in output.read_text().splitlines()]
-    rows = [dict(zip(header, line, strict=True)) for line in lines]
-    assert [row["batches"] for row in rows] == ["25"] * 4 + ["50"] * 4
-    for of_size in (rows[:4], rows[4:]):
-        hardness = {row["method"]: float(row["unmasked"]) for row in of_size}
-        assert hardness["random"] < 0.9 * hardness["balanced"]
-        assert hardness["flat"] <= hardness["optimum"]
-    assert "balanced: 800 pairs took" in capsys.readouterr().out

@@ -1,0 +1,28 @@
+"""The benchmark that runs the data stages on generated pairs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.results import read_tsv
+from benchmarks import scale
+
+
+def test_every_stage_is_measured_and_growth_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "scale.tsv"
+    monkeypatch.setattr(sys, "argv", ["scale", "--pairs", "400", "800", "--characters", "200", "--output", str(output)])
+    scale.main()
+    rows = read_tsv(output, made_by="benchmarks.scale")
+    made = [(row["pairs"], row["stage"]) for row in rows]
+    assert made == [(pairs, stage) for pairs in ("400", "800") for stage in scale.STAGES]
+    assert all(float(row["seconds"]) > 0.2 and 50 < int(row["mib"]) < 5000 for row in rows)
+    assert "pack contextual: " in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_stage_that_fails_is_told(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("base: {seed: 1}\n")
+    with pytest.raises(SystemExit, match=r"filter failed:\n.*error: params.yaml: "):
+        scale.run_stage(tmp_path, "filter")
