@@ -28,11 +28,13 @@ test-all: $(BIN)/.installed  ## all tests
 	pytest -n 2 --dist loadscope
 	@echo "All tests pass"
 
-faults: $(BIN)/.installed  ## spoiled files, flipped bits and kills, against the default run; some twenty minutes
+faults: $(BIN)/.installed  ## spoiled files, flipped bits, full disks and kills; some ninety minutes
 	python -m tests.faults.fuzz readers 600
 	python -m tests.faults.fuzz models 300
 	python -m tests.faults.flips .
-	python -m tests.faults.kills 30
+	python -m tests.faults.disks 3
+	python -m tests.faults.kills 60
+	python -m tests.faults.kills 20 2
 	@echo "Next: docs/reliability.md has the figures"
 
 format: $(BIN)/.installed  ## put the code into its style

@@ -47,7 +47,7 @@ def main(rounds: int, workers: int = 0, stages: list[str] = STAGES) -> Counter[s
         for _ in range(rounds):
             for stage in stages:
                 out = Path(tempfile.mkdtemp(dir=name))
-                run_once(project, stage, rng.uniform(0, 1.3) ** 2, out, settings, counts)
+                run_once(project, stage, rng.random() ** 4, out, settings, counts)
                 shutil.rmtree(out)
     return counts
 

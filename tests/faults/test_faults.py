@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from batchwright.core.errors import InputError
-from tests.faults import fuzz, kills
+from tests.faults import disks, fuzz, kills
 from tests.faults.seeds import beir_folder, seeds
 
 
@@ -56,3 +56,11 @@ def test_kills_at_random_moments_change_no_byte_and_leave_nothing() -> None:
     assert counts.pop("all killed") + counts.pop("one killed") >= 6
     counts.pop("locks of DVC's own removed", None)
     assert not counts
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not disks.possible(), reason="a small disk needs user namespaces")
+def test_stages_on_full_disks_say_so_and_go_on() -> None:
+    counts = disks.main(1, stages=["pack contextual", "train biencoder", "evaluate biencoder"])
+    assert counts.pop("runs") == 3
+    assert set(counts) <= {"full"}
