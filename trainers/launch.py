@@ -16,11 +16,11 @@ from torch import distributed as dist
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
 from batchwright.core.runtime import train_workers
 from trainers.common.job import Job
-from trainers.lost_machines import telling_of_losses
+from trainers.common.lost_machines import telling_of_losses
 
 RESTARTS = 2
 WAITS = 10
-"""How many times Ray Train waits a minute for machines that are not there."""
+"""How many times in a run Ray Train waits a minute for machines that are not there."""
 
 J = TypeVar("J", bound=Job)
 
@@ -65,13 +65,13 @@ def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:
             _fit(job, work, workers)
     except ConnectionError as error:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
-    except ControllerError:
-        raise InputError(
-            f"no {workers} workers could be started in {WAITS} minutes; see ray status, bring machines back or lower "
-            "BATCHWRIGHT_TRAIN_WORKERS, and run it again to go on"
-        ) from None
     except TrainingFailedError as error:
         _raise_message(job)
+        if _waited_in_vain(error):
+            raise InputError(
+                f"{workers} workers could not be started within {WAITS} minutes; see ray status, bring machines back "
+                "or lower BATCHWRIGHT_TRAIN_WORKERS, and run it again to go on"
+            ) from None
         if disk_is_full(error):
             raise InputError(DISK_IS_FULL) from None
         raise InputError(f"training failed {RESTARTS + 1} times, the last time with: {error}") from None
@@ -92,7 +92,7 @@ def _fit(job: J, work: Callable[[J], None], workers: int) -> None:
         run_config=RunConfig(
             name=f"{job.name}-{job.scratch.name}",
             storage_path=str(job.scratch),
-            failure_config=FailureConfig(max_failures=RESTARTS, controller_failure_limit=WAITS),
+            failure_config=FailureConfig(max_failures=RESTARTS, controller_failure_limit=WAITS - 1),
             logging_config=LoggingConfig(log_level="ERROR"),
         ),
     ).fit()
@@ -128,6 +128,11 @@ def _check_batch(job: Job, workers: int) -> None:
             f"BATCHWRIGHT_TRAIN_WORKERS={workers}: a batch has only {job.batch_size} rows; lower it to "
             f"{job.batch_size} at most"
         )
+
+
+def _waited_in_vain(error: TrainingFailedError) -> bool:
+    # Ray's class for it is private.
+    return isinstance(error, ControllerError) and "StartupTimeout" in type(error.controller_failure).__name__
 
 
 def _wanted(job: Job, workers: int) -> dict[str, float]:

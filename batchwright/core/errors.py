@@ -25,5 +25,5 @@ def disk_is_full(error: BaseException | None) -> bool:
         text = str(error)
         if any(sign in text for sign in signs) or (isinstance(error, OSError) and " requested and " in text):
             return True
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return False

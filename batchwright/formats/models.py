@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import StringConstraints
 
-from batchwright.core.errors import InputError
+from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")
 _PICKLED = "*model*.bin"
+_CONVERTED = {"onnx", "openvino"}
+"""Folders of other formats, which nothing here reads."""
 
 
 class ModelVersion(Params):
@@ -27,8 +29,8 @@ class ModelVersion(Params):
     revision: str | None = None
     """Commit, tag or branch on the hub; null means the main branch at the time the model is fetched."""
     pickled_weights: list[Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]] = []
-    """SHA-256 of weight files that are no safetensors and may be read nevertheless. Others are refused: such files can
-    hold code, which runs when they are read."""
+    """SHA-256 of weight files that are no safetensors and may be read nevertheless. Others are refused: pickled weights
+    can hold code, which only PyTorch's restricted reader keeps from running."""
 
 
 def locate_model(name: str, version: ModelVersion | None = None) -> Path:
@@ -57,14 +59,21 @@ def _find(name: str, revision: str | None) -> Path:
 
 
 def _check_pickled(name: str, folder: Path, trusted: Collection[str]) -> None:
-    """Refuse weights that libraries would unpickle: they read safetensors where these lie beside them."""
+    """Refuse weights that libraries would unpickle: they prefer ``model.safetensors`` beside them, or its index."""
     for file in sorted(folder.rglob(_PICKLED)):
-        if any(file.parent.glob("*.safetensors")) or (digest := file_sha256(file)) in trusted:
+        preferred = any((file.parent / f"model.safetensors{suffix}").exists() for suffix in ("", ".index.json"))
+        converted = not _CONVERTED.isdisjoint(file.relative_to(folder).parts)
+        if preferred or converted or (digest := file_sha256(file)) in trusted:
             continue
         raise InputError(
-            f"model '{name}': {file.relative_to(folder)} is not in safetensors, and can run code when it is read; "
+            f"model '{name}': {file.relative_to(folder)} is not in safetensors, and pickled weights can hold code; "
             f"save the model with save_pretrained, or, if you trust it, add to the model's pickled_weights: {digest}"
         )
+
+
+def weights_size(folder: Path) -> int:
+    """Bytes of a model's weight files."""
+    return sum(file.stat().st_size for pattern in _WEIGHTS for file in folder.rglob(pattern))
 
 
 def model_hash(folder: Path) -> str:
@@ -84,7 +93,7 @@ def model_hash(folder: Path) -> str:
 def loading(what: str) -> Iterator[None]:
     """Turn whatever libraries raise about a missing or damaged folder into an ``InputError`` about ``what``.
 
-    They have exceptions of all kinds for it. What a GPU says is not about the folder.
+    They have exceptions of all kinds for it. Want of memory or disk is not about the folder.
     """
     try:
         yield
@@ -92,18 +101,19 @@ def loading(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         text = str(error)
-        if "CUDA" in text:
+        if "CUDA" in text or "out of memory" in text or disk_is_full(error):
             raise
         if _of_shapes(text):
-            raise InputError(f"{what}: the shapes of its weights do not match its config.json") from None
+            raise InputError(f"{what}: the shapes of its weights do not match its config.json") from error
         lines = text.strip().splitlines() or [type(error).__name__]
-        raise InputError(f"{what}: cannot be loaded ({lines[0]})") from None
+        raise InputError(f"{what}: cannot be loaded ({lines[0]})") from error
 
 
-def check_whole(what: str, folder: Path, model: "BaseModel") -> None:
+def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = False) -> None:
     """Check that the folder holds every weight of the sentence-transformers ``model`` that was loaded from it.
 
-    Libraries draw random weights for those that are missing, such as for layers that only config.json has.
+    Libraries draw random weights for those that are missing, such as for layers that only config.json has. Only
+    cross-encoders use BERT's ``pooler``, and other models often lack it.
 
     Raises:
         InputError: one is missing.
@@ -117,8 +127,10 @@ def check_whole(what: str, folder: Path, model: "BaseModel") -> None:
         file = folder / "modules.json"
         path = json.loads(file.read_bytes())[0]["path"] if file.exists() else ""
         kind: Any = type(backbone)
-        _, found = kind.from_pretrained(folder / path, local_files_only=True, output_loading_info=True)
-    missing = sorted(key for key in found["missing_keys"] if "pooler" not in key.split("."))
+        _, found = kind.from_pretrained(
+            folder / path, config=backbone.config, local_files_only=True, output_loading_info=True
+        )
+    missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
+from batchwright.core.paths import VECTORS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import check_whole, locate_model, model_hash
@@ -93,7 +94,8 @@ def _check_model(encoder: EncoderParams, texts: int, parts: Path) -> None:
     """Say what is wrong with the model, or that its vectors need more disk: from Beam's workers, a traceback comes."""
     model = load_encoder(encoder)
     check_whole(f"model '{encoder.name}'", locate_model(encoder.name, encoder), model)
-    check_disk(2 * texts * (model.get_embedding_dimension() or 0), parts, f"encoding {texts:,} texts")
+    size = 2 * texts * (model.get_embedding_dimension() or 0)
+    check_disk({parts: size, VECTORS: size}, f"encoding {texts:,} texts")
 
 
 def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:

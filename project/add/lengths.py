@@ -7,7 +7,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import locate_model
+from batchwright.formats.models import ModelVersion, locate_model
 from project.add.kinds import Entry
 
 SAMPLE = 1_000
@@ -21,7 +21,7 @@ def cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float]
     found = {}
     for group, name, model in _models(params):
         try:
-            file = locate_model(model["name"]) / "tokenizer.json"
+            file = locate_model(model["name"], _version(model)) / "tokenizer.json"
         except InputError:
             continue
         if file.is_file():
@@ -31,6 +31,10 @@ def cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float]
             limit = int(model["max_length"])
             found[f"{group}.{name}.max_length ({limit} tokens)"] = float(np.mean(lengths > limit))
     return found
+
+
+def _version(model: Entry) -> ModelVersion:
+    return ModelVersion(**{name: model[name] for name in ModelVersion.model_fields if name in model})
 
 
 def _models(params: dict[str, Any]) -> list[tuple[str, str, Entry]]:

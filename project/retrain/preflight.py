@@ -43,7 +43,7 @@ def preflight() -> Upstream:
 
 
 def _remove_broken_lock() -> None:
-    """Remove the list of locks that a killed DVC left half written: DVC would refuse to read it, now and ever."""
+    """Remove the list of locks that a killed DVC left half written: DVC refuses to read it until it is gone."""
     for wait in (1.0, 0.0):  # a DVC that runs has written it a second later
         try:
             json.loads(_LOCKS.read_bytes())

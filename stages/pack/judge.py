@@ -35,7 +35,7 @@ class Judge:
         with loading(f"model '{params.model}'"):
             _check(params.model, folder)
             self._model = CrossEncoder(str(folder), max_length=params.max_length, local_files_only=True).float()
-        check_whole(f"model '{params.model}'", folder, self._model)
+        check_whole(f"model '{params.model}'", folder, self._model, pooler=True)
         if self._model.num_labels != 1:
             raise InputError(f"model '{params.model}': gives {self._model.num_labels} scores; name one that gives one")
         positions = getattr(self._model.config, "max_position_embeddings", None)

@@ -81,7 +81,7 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
     """Make the batches of every domain, on which the weights of others have no effect."""
     sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
     check_sizes(sizes, params)
-    _check_room(sum(pairs for pairs, _ in sizes.values()), params)
+    _check_room(policy, sum(pairs for pairs, _ in sizes.values()), params)
     settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
     needed = {name: [settings, params.weights.get(name), inputs.fingerprint(name)] for name in sizes}
     return do_domains(
@@ -89,13 +89,14 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
     )
 
 
-def _check_room(pairs: int, params: PackParams) -> None:
+def _check_room(policy: str, pairs: int, params: PackParams) -> None:
     """Check disk for the rows of all epochs: their texts and masks, in the scratch folder, and compressed as shards."""
-    text = sum(file.stat().st_size for file in PAIRS.glob("*.parquet"))
-    rows = params.epochs * pairs
-    masks = rows * params.batch_size // 8
-    check_disk(params.epochs * text * _UNCOMPRESSED + masks, scratch("pack"), "packing")
-    check_disk(params.epochs * text + masks, SHARDS, "packing")
+    unfinished = scratch(f"pack/{policy}")
+    if any(unfinished.iterdir()):
+        return  # it has found room before
+    text = params.epochs * sum(file.stat().st_size for file in PAIRS.glob("*.parquet"))
+    masks = params.epochs * pairs * params.batch_size // 8
+    check_disk({unfinished: _UNCOMPRESSED * text + masks, SHARDS: text + masks}, "packing")
 
 
 def _describe(manifest: Manifest, rows: Sequence[Row], domains: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

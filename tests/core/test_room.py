@@ -7,14 +7,15 @@ import pytest
 from batchwright.by_domain import memory
 from batchwright.core import room
 from batchwright.core.errors import InputError
-from batchwright.core.paths import PAIRS
-from tests.helpers import plant_vectors, run_stage, topic_pairs, write_pairs, write_params
+from batchwright.core.paths import NEGATIVES
+from stages.filter import stage as judge
+from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
 
 
 def test_too_little_disk_is_refused_and_a_folder_need_not_be_there(tmp_path: Path) -> None:
-    room.check_disk(1, tmp_path / "not/yet", "packing")
-    with pytest.raises(InputError, match=r"packing needs about 1000000000.0 GB of disk in .*; free some or point"):
-        room.check_disk(1e18, tmp_path / "not/yet", "packing")
+    room.check_disk({tmp_path / "not/yet": 1}, "packing")
+    with pytest.raises(InputError, match=r"packing needs about 1000000000.0 GB of disk in .*; free some, or"):
+        room.check_disk({tmp_path / "not/yet": 6e17, tmp_path: 4e17}, "packing")
 
 
 def test_too_little_memory_is_refused_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,19 +32,23 @@ def test_a_container_has_its_own_limit(tmp_path: Path, monkeypatch: pytest.Monke
     machine = room.free_memory()
     assert machine is not None and machine > 10**8
     (tmp_path / "memory.max").write_text("5000000\n")
-    (tmp_path / "memory.current").write_text("4000000\n")
+    (tmp_path / "memory.current").write_text("4700000\n")
+    (tmp_path / "memory.stat").write_text("anon 4000000\nactive_file 300000\ninactive_file 400000\n")
     monkeypatch.setattr(room, "_CGROUP", tmp_path)
     assert room.free_memory() == 1_000_000
     (tmp_path / "memory.max").write_text("max\n")
     assert room.free_memory() > 10**8
 
 
-def test_a_stage_names_the_largest_domain_and_writes_nothing(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_names_its_largest_domain_and_writes_nothing(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pairs("small", topic_pairs(10))
     write_pairs("large", topic_pairs(40))
     plant_vectors()
     write_params(workspace)
     monkeypatch.setattr(memory, "A_PAIR", 1e15)
     with pytest.raises(InputError, match=r"domain 'large' needs about 40000000\.\d GB of memory"):
-        memory.check_domains(PAIRS, ["large", "small"])
-    assert run_stage("filter", cwd=workspace).returncode == 0
+        judge.main()
+    assert not NEGATIVES.exists()
+    monkeypatch.setattr(memory, "A_PAIR", 0)
+    judge.main()
+    assert NEGATIVES.exists()

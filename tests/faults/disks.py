@@ -18,12 +18,18 @@ STAGES = [
     *("ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch tiny", "train biencoder"),
     *("baselines", "evaluate biencoder", "compare", "report"),
 ]
+OUTPUTS = {
+    **{"ingest": "data/pairs", "embed": "data/vectors", "filter": "data/negatives", "cluster": "data/clusters"},
+    **{"pack contextual": "data/shards/contextual", "pack random": "data/shards/random", "fetch tiny": "models/start"},
+    **{"train biencoder": "models/biencoder", "baselines": "data/scores/baselines*", "compare": "results/compare.tsv"},
+    **{"evaluate biencoder": "data/scores/runs/biencoder*", "report": "report"},
+}
 SCRIPT = """
 mount -t tmpfs -o size={size}k tmpfs {disk} && cp -r {project}/. {disk} && cd {disk} || exit 99
 rm -rf .scratch && {stage} > {out}/said 2>&1; echo $? > {out}/code
 cp -r data models results {out}
 mount -o remount,size=8g {disk} || exit 99
-{stage} > {out}/again-said 2>&1; echo $? > {out}/again-code
+rm -rf {output}; {stage} > {out}/again-said 2>&1; echo $? > {out}/again-code
 mkdir {out}/again && cp -r data models results {out}/again
 """
 
@@ -39,7 +45,7 @@ def main(rounds: int, workers: int = 0, stages: list[str] = STAGES) -> Counter[s
     with tempfile.TemporaryDirectory() as name:
         code = copy_code(Path(name, "code"), OFTEN)
         project = new_project(Path(name, "project"), code, pairs=600)
-        settings = environment(code, workers)
+        settings = environment(code, workers) | {"BATCHWRIGHT_PREFLIGHT": "0"}
         done = subprocess.run(["dvc", "repro"], cwd=project, env=settings, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         shutil.rmtree(project / ".scratch")
@@ -61,7 +67,9 @@ def run_once(
     used = 4 * sum(-(-file.stat().st_size // 4096) for file in project.rglob("*") if file.is_file())
     written = sum(file.stat().st_size for file in (project / "data").rglob("*") if file.is_file()) // 1024
     command = shlex.join([sys.executable, "-m", "batchwright", "stage", *stage.split()])
-    script = SCRIPT.format(size=used + int(share * written), disk=disk, project=project, out=out, stage=command)
+    script = SCRIPT.format(
+        size=used + int(share * written), disk=disk, project=project, out=out, stage=command, output=OUTPUTS[stage]
+    )
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script], env=settings, capture_output=True, text=True, check=False
     )

@@ -89,14 +89,12 @@ def work(make: Make, name: str, seed: int, folder: str, pipe: "multiprocessing.c
     pipe.send(("done", 0))
 
 
-def batch(name: str, seed: int, make: Make | None = None) -> Counter[str]:
+def batch(name: str, seed: int, make: Make = seeds) -> Counter[str]:
     """Run one process to its end, or until it hangs; print and count its faults."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = multiprocessing.Pipe(duplex=False)
-        process = multiprocessing.get_context("fork").Process(
-            target=work, args=(make or seeds, name, seed, folder, theirs)
-        )
+        process = multiprocessing.get_context("fork").Process(target=work, args=(make, name, seed, folder, theirs))
         process.start()
         theirs.close()
         at = seed
@@ -124,10 +122,10 @@ def batch(name: str, seed: int, make: Make | None = None) -> Counter[str]:
     return counts
 
 
-def main(seconds: float, seed: int = 0, make: Make | None = None) -> Counter[str]:
+def main(seconds: float, seed: int = 0, make: Make = seeds) -> Counter[str]:
     """Go through all inputs again and again for ``seconds``."""
     with tempfile.TemporaryDirectory() as folder:
-        names = [name for name, _, _ in (make or seeds)(Path(folder))]
+        names = [name for name, _, _ in make(Path(folder))]
     counts: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while True:
@@ -142,5 +140,6 @@ if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
     kind, seconds, *first = sys.argv[1:]
     if kind == "models":
-        from tests.faults.models import model_seeds as seeds  # needs torch, which the other readers do not
-    print(dict(main(float(seconds), *map(int, first), make=seeds)))
+        from tests.faults.models import model_seeds  # needs torch, which the other readers do not
+    made = {"readers": seeds, "models": lambda folder: model_seeds(folder)}[kind]
+    print(dict(main(float(seconds), *map(int, first), make=made)))

@@ -93,13 +93,13 @@ class Runs:
             self._kill_all(process)
         if process.returncode:
             said = self._log.read_text()
-            if "Traceback" in said:
-                self._fault("traceback", process)
+            if "Traceback" in said or "ERROR: " not in said:
+                self._fault("no message", process)
         deadline = time.monotonic() + 30
-        while left := [each for each in started if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]:
+        while left := [each for each in started if _runs(each)]:
             if time.monotonic() > deadline:
                 self.counts["processes left"] += len(left)
-                print(f"left running: {[' '.join(each.cmdline())[:100] for each in left]}", flush=True)
+                print(f"left running: {[each.pid for each in left]}", flush=True)
                 for each in left:
                     _kill(each)
             time.sleep(0.2)
@@ -114,6 +114,13 @@ def _below(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _kill(process: psutil.Process) -> None:

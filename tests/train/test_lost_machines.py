@@ -12,7 +12,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from tests.helpers import REPO
-from trainers.lost_machines import loss
+from trainers.common.lost_machines import loss
 
 NODES = [
     {"NodeID": "a", "Alive": True, "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 2.0}},
@@ -47,8 +47,8 @@ def test_a_loss_says_what_is_missing() -> None:
         "the Ray cluster lost the machine 10.0.0.2; training goes on without it"
     )
     assert loss(NODES[1], NODES, {"CPU": 4, "GPU": 1}) == (
-        "the Ray cluster lost the machine 10.0.0.2; training needs 4 CPUs, but 2 are left and 1 GPUs, but 0 are left; "
-        "it waits for another"
+        "the Ray cluster lost the machine 10.0.0.2; training needs 4 CPUs (2 are left) and 1 GPUs (0 are left) and "
+        "waits for another"
     )
 
 
@@ -83,7 +83,7 @@ def test_training_waits_for_a_machine_and_goes_on_from_its_checkpoint(tmp_path: 
         lost = time.monotonic()
         wait(lambda: any("the Ray cluster lost the machine" in line for line in said), 60)
         assert time.monotonic() - lost < 60
-        assert any("training needs 2 CPUs, but 1 are left; it waits for another" in line for line in said), said
+        assert any("training needs 2 CPUs (1 are left) and waits for another" in line for line in said), said
         cluster.add_node(num_cpus=1)
         assert process.wait(180) == 0, "".join(said)
         assert "trained" in process.stdout.read()

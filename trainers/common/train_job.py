@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.room import check_disk, check_memory
+from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
-from batchwright.formats.models import model_hash
+from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
 from trainers.common.epochs import planned_batches
@@ -72,7 +72,7 @@ def plan_job(
 
     Raises:
         InputError: the start model is missing, the shards are missing, damaged or hold too few batches, or there is
-            not enough memory or disk.
+            not enough disk.
     """
     info = ModelInfo.read(start)
     shard_set = ShardSet.open(shards)
@@ -80,8 +80,9 @@ def plan_job(
     shard_set.verify()
     settings = [common.model_dump(), params.model_dump(), info.model_dump()]
     watched = dev.fingerprint if dev else None
-    _check_room(start, model)
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
+    unfinished = scratch("train", fingerprint(name, *decides)).resolve()
+    _check_room(start, unfinished, model)
     return TrainJob(
         name=name,
         variant=variant,
@@ -95,16 +96,15 @@ def plan_job(
         model=model.resolve(),
         curve=curve.resolve(),
         dev=dev,
-        scratch=scratch("train", fingerprint(name, *decides)).resolve(),
+        scratch=unfinished,
         device=training_device(),
         tracker=chosen_tracker(),
     )
 
 
-def _check_room(start: Path, model: Path) -> None:
-    """Check memory for weights, gradients and AdamW's two moments, and disk for three checkpoints without gradients."""
-    weights = sum(file.stat().st_size for file in start.rglob("*.safetensors"))
-    what = f"training a model of {weights / 1e9:.1f} GB"
-    check_memory(4 * weights, what)
-    check_disk(9 * weights, scratch("train"), what)
-    check_disk(weights, model.parent, what)
+def _check_room(start: Path, unfinished: Path, model: Path) -> None:
+    """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32."""
+    if any(unfinished.glob("checkpoint-*")):
+        return  # it has found room before
+    weights = weights_size(start)
+    check_disk({unfinished: 9 * weights, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")

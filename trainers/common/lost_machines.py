@@ -28,11 +28,14 @@ def telling_of_losses(nodes: Nodes, wanted: Mapping[str, float]) -> Iterator[Non
 def _watch(nodes: Nodes, wanted: Mapping[str, float], stop: Event) -> None:
     alive: set[str] = set()
     while True:
-        now = nodes()
+        try:
+            now = nodes()
+        except Exception:  # the cluster does not answer just now; Ray itself says so if it lasts
+            now = []
         for node in now:
             if not node["Alive"] and node["NodeID"] in alive:
                 print(f"warning: {loss(node, now, wanted)}", file=sys.stderr, flush=True)
-        alive = {node["NodeID"] for node in now if node["Alive"]}
+        alive = {node["NodeID"] for node in now if node["Alive"]} or alive
         if stop.wait(EVERY_SECONDS):
             return
 
@@ -40,8 +43,7 @@ def _watch(nodes: Nodes, wanted: Mapping[str, float], stop: Event) -> None:
 def loss(lost: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], wanted: Mapping[str, float]) -> str:
     """Say which machine was lost, and whether the others have the resources ``wanted``."""
     left = {kind: sum(node["Resources"].get(kind, 0) for node in nodes if node["Alive"]) for kind in wanted}
-    missing = [
-        f"{count:g} {kind}s, but {left[kind]:g} are left" for kind, count in wanted.items() if left[kind] < count
-    ]
-    then = f"training needs {' and '.join(missing)}; it waits for another" if missing else "training goes on without it"
+    short = {kind: count for kind, count in wanted.items() if left[kind] < count}
+    missing = " and ".join(f"{count:g} {kind}s ({left[kind]:g} are left)" for kind, count in short.items())
+    then = f"training needs {missing} and waits for another" if missing else "training goes on without it"
     return f"the Ray cluster lost the machine {lost['NodeManagerAddress']}; {then}"
