@@ -159,7 +159,7 @@ def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "su
 def run_on_full_disk(
     stage: str, *arguments: str, cwd: Path, pages: int, outside: Path, **environment: str
 ) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
-    """Run a stage, regardless of what it needs, in a copy of ``cwd`` on a disk with room for ``pages`` of 4096 bytes more.
+    """Run a stage unchecked, in a copy of ``cwd`` on a disk with room for ``pages`` of 4096 bytes more.
 
     Returns:
         How it ended, and the files left. ``outside`` is a folder for what the copy needs.
