@@ -82,7 +82,7 @@ def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
     if before is None:
         return
     for domain in sorted(set(before.domains.values())):
-        now, then = _of_domain(own[0], domain), _of_domain(before, domain)
+        now, then = (_of_domain(each.deployed, each, domain) for each in (own[0], before))
         if not now or not then:
             continue
         change = unpaired(now, then)
@@ -90,15 +90,13 @@ def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
             why = (
                 f"the deployed model had {np.mean(then):.4f} on the pairs of its own night, {np.mean(now):.4f} today; "
             )
-            new = [own[0].new[query] for query, of in own[0].domains.items() if of == domain]
+            new = _of_domain(own[0].new, own[0], domain)
             yield _compare(own[0].model, own[0].collection, domain, new, now)._replace(failed=why + "look at the data")
 
 
-def _of_domain(scored: Scored, domain: str) -> list[float]:
-    """The deployed model's scores of a domain's queries."""
-    if scored.deployed is None:
-        return []
-    return [scored.deployed[query] for query, own in scored.domains.items() if own == domain]
+def _of_domain(scores: ByQuery | None, scored: Scored, domain: str) -> list[float]:
+    """A model's scores of a domain's queries, none if there is no such model."""
+    return [scores[query] for query, own in scored.domains.items() if own == domain] if scores is not None else []
 
 
 def _compare(model: str, collection: str, domain: str, new: Sequence[float], old: Sequence[float]) -> Verdict:
