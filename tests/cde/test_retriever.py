@@ -1,5 +1,6 @@
 """Search with contexts drawn from the collection, domain by domain."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
 from batchwright.retrievers.cde.folder import load_contextual, save_contextual
@@ -84,3 +86,10 @@ def test_before_training_it_ranks_as_its_start_model(tmp_path: Path, documents: 
     expected, same = load_retriever(tmp_path / "start").index(DOCUMENTS).search(QUERIES, 5)
     assert np.array_equal(ranked, expected)
     assert np.allclose(scores, same, atol=1e-6)
+
+
+def test_a_folder_with_damaged_prompts_is_refused(folder: Path) -> None:
+    file = folder / "config_sentence_transformers.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"prompts": ["query: "]}))
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load_retriever(folder)

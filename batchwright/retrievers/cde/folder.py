@@ -23,7 +23,7 @@ def load_contextual(folder: Path, device: str | None = None) -> SentenceTransfor
     with loading(f"model '{folder}'"):
         encoder = ContextualEncoder.load(str(folder), local_files_only=True)
         config = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
-    return SentenceTransformer(modules=[encoder], prompts=config["prompts"], device=device)
+        return SentenceTransformer(modules=[encoder], prompts=config["prompts"], device=device)
 
 
 def save_contextual(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
