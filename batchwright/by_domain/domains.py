@@ -9,10 +9,9 @@ from typing import Any
 from tqdm import tqdm
 
 from batchwright.by_domain.kept import keep, kept
-from batchwright.by_domain.memory import check_domains
+from batchwright.by_domain.memory import check_domains, of_pairs
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
-from batchwright.core.paths import PAIRS
 from batchwright.core.runtime import scratch
 
 _LEDGER = "ledger.json"
@@ -32,19 +31,25 @@ class Done:
     new: bool
 
 
-def do_domains(stage: str, package: Path, work: Work, inputs: Mapping[str, object]) -> dict[str, Done]:
+def do_domains(
+    stage: str,
+    package: Path,
+    work: Work,
+    inputs: Mapping[str, object],
+    memory_of: Callable[[str], float] = of_pairs,
+) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``.
     Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
-    once all domains are done.
+    once all domains are done. ``memory_of(domain)`` is how many bytes its work takes.
 
     Raises:
         InputError: there is not enough memory for the largest domain that is to be done.
     """
     code = code_fingerprint(package)
     folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
-    check_domains(PAIRS, [domain for domain, parts in folders.items() if not (parts / _LEDGER).exists()])
+    check_domains([domain for domain, parts in folders.items() if not (parts / _LEDGER).exists()], memory_of)
     done = {}
     for domain, parts in tqdm(folders.items(), desc=stage, unit="domain", mininterval=2, delay=2):
         files, ledger = parts / "files", parts / _LEDGER

@@ -1,7 +1,7 @@
 """Accounts: how many rows of each source became pairs, and why the others were rejected."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -37,15 +37,14 @@ class Account:
 
 
 def take_account(
-    entries: int, rows: Iterable[Mapping[str, int]], domains: Iterable[pa.Table], rejected: pa.Table
+    entries: int, rows: Iterable[tuple[int, int]], pairs: Iterable[tuple[int, int]], rejected: pa.Table
 ) -> list[Account]:
-    """Compute the account of each entry from its parts' row counts, all domains' pairs and all rejects."""
+    """Compute the account of each entry from the number of ``rows`` and ``pairs`` of its parts, and all rejects."""
     accounts = [Account() for _ in range(entries)]
-    for part in rows:
-        accounts[part["entry"]].rows += part["rows"]
-    for pairs in domains:
-        for count in pc.value_counts(pairs["entry"]).to_pylist():
-            accounts[count["values"]].pairs += count["counts"]
+    for entry, count in rows:
+        accounts[entry].rows += count
+    for entry, count in pairs:
+        accounts[entry].pairs += count
     for group in rejected.group_by(["entry", "reason"]).aggregate([([], "count_all")]).to_pylist():
         account = accounts[group["entry"]]
         counts = account.negatives if group["reason"] in NEGATIVES else account.rejected

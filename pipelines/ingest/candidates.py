@@ -10,14 +10,8 @@ from batchwright.core.fingerprint import content_id, text_keys
 from pipelines.ingest.normalise import Pair, RowError, excerpt, normalise
 from pipelines.ingest.sources.base import Row
 
-_ORIGIN = [
-    pa.field("entry", pa.int32()),  # index into ingest.sources
-    pa.field("part", pa.int32()),  # index among the parts of all entries
-    pa.field("source", pa.large_string()),
-    pa.field("row", pa.int64()),
-]
+_ORIGIN = [pa.field("source", pa.large_string()), pa.field("row", pa.int64())]
 
-# 64-bit offsets, because a bucket of a large corpus may hold more than 2 GB of text.
 CANDIDATES = pa.schema(
     [
         pa.field("id", pa.string()),
@@ -34,8 +28,8 @@ CANDIDATES = pa.schema(
 REJECTED = pa.schema([*_ORIGIN, pa.field("reason", pa.string()), pa.field("text", pa.large_string())])
 
 
-def sift(rows: Iterable[Row], entry: int, part: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Sort the raw rows of one part into ``CANDIDATES`` and ``REJECTED``."""
+def sift(rows: Iterable[Row]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Sort raw rows into ``CANDIDATES`` and ``REJECTED``."""
     pairs: list[tuple[Pair, Row]] = []
     rejects: list[tuple[str, Row]] = []
     for row in rows:
@@ -51,23 +45,18 @@ def sift(rows: Iterable[Row], entry: int, part: int) -> tuple[pa.RecordBatch, pa
         "negatives": [pair.negatives for pair, _ in pairs],
         "query_hash": _hashes([pair.query for pair, _ in pairs]),
         "document_hash": _hashes([pair.document for pair, _ in pairs]),
-        **_origin([row for _, row in pairs], entry, part),
+        **_origin([row for _, row in pairs]),
     }
     bad = {
-        **_origin([row for _, row in rejects], entry, part),
+        **_origin([row for _, row in rejects]),
         "reason": [reason for reason, _ in rejects],
         "text": [excerpt(row) for _, row in rejects],
     }
     return pa.RecordBatch.from_pydict(good, CANDIDATES), pa.RecordBatch.from_pydict(bad, REJECTED)
 
 
-def _origin(rows: list[Row], entry: int, part: int) -> dict[str, object]:
-    return {
-        "entry": np.full(len(rows), entry, np.int32),
-        "part": np.full(len(rows), part, np.int32),
-        "source": [row.source for row in rows],
-        "row": [row.number for row in rows],
-    }
+def _origin(rows: list[Row]) -> dict[str, object]:
+    return {"source": [row.source for row in rows], "row": [row.number for row in rows]}
 
 
 def _hashes(texts: list[str]) -> NDArray[np.uint64]:

@@ -1,113 +1,75 @@
-"""The Beam pipeline: reads and normalises each part, groups equal ids and keeps one pair of each.
+"""The Beam pipeline: reads and normalises every part that no earlier run has read, each into a folder of its own."""
 
-Elements are record batches. Workers write to the folders of ``Scratch``, under file names that depend on the data
-alone, so a worker that repeats its work overwrites the same files.
-"""
-
-import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import apache_beam as beam
-import pyarrow as pa
 
-from batchwright.core.atomic import atomic_file
-from pipelines.beam import guarded, pipeline, progress, raise_errors, save, saved
-from pipelines.ingest.candidates import sift
-from pipelines.ingest.deduplicate import buckets, deduplicate
+from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
+from batchwright.core.paths import PAIRS
+from batchwright.core.room import check_disk
+from batchwright.core.runtime import scratch
+from pipelines.beam import guarded, pipeline, progress, raise_errors
 from pipelines.ingest.params import IngestParams
-from pipelines.ingest.sources.base import Part
+from pipelines.ingest.read import PartRead, find_part, ledger, read_part
+from pipelines.ingest.sources.base import Part, Source
 
-_CHUNK_ROWS = 8192
-_PART_ROWS = 65536
+_STAGE = "ingest/parts"
 
-
-@dataclass(frozen=True)
-class Scratch:
-    """Where the workers write their results; ``folder`` must be accessible to all of them."""
-
-    folder: Path
-
-    @property
-    def pairs(self) -> Path:
-        """Unique pairs: one Arrow file per bucket, sorted by domain and id, with one domain per record batch."""
-        return self.folder / "pairs"
-
-    @property
-    def rejects(self) -> Path:
-        """Rejects, as Arrow files."""
-        return self.folder / "rejects"
-
-    @property
-    def rows(self) -> Path:
-        """Row counts of the parts."""
-        return self.folder / "rows"
-
-    @property
-    def errors(self) -> Path:
-        """Messages of the errors that stop the stage."""
-        return self.folder / "errors"
+Element = tuple[int, Part, Path]  # index of the entry, part, where to
 
 
-Element = tuple[int, int, Part]  # index of the entry, index of the part, part
-
-
-def ingest(params: IngestParams, scratch: Scratch) -> None:
-    """Read all sources into ``scratch``.
+def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
+    """Return all parts in order, each with the index of its entry in ``ingest.sources``.
 
     Raises:
         InputError: a source cannot be read; the message reports the errors of all sources.
     """
     parts = [(entry, part) for entry, source in enumerate(params.sources) for part in source.parts()]
-    elements = [(entry, number, part) for number, (entry, part) in enumerate(parts)]
-    read = guarded(partial(_read, params, scratch), scratch.errors)
-    with progress(len(elements), "ingest", "part", lambda: len(saved(scratch.rows))), pipeline() as graph:
-        _ = (
-            graph
-            | "Parts" >> beam.Create(elements)
-            | "Read" >> beam.FlatMap(read).with_output_types(tuple[str, pa.RecordBatch])
-            | "Same ids together" >> beam.GroupByKey()
-            | "Deduplicate" >> beam.MapTuple(partial(_deduplicate, scratch))
-        )
-    raise_errors(scratch.errors)
+    folder_of = _naming()
+    elements = [(entry, part, folder_of(params.sources[entry], part)) for entry, part in parts]
+    found = {folder: find_part(folder) for _, _, folder in elements}
+    unread = {folder: element for element in elements if found[folder := element[2]] is None}
+    if unread:
+        _read(params, list(unread.values()))
+        found |= {folder: find_part(folder) for folder in unread}
+    for folder in scratch(_STAGE).resolve().iterdir():
+        if folder not in found:
+            shutil.rmtree(folder)
+    return [(entry, part) for entry, _, folder in elements if (part := found[folder])]
 
 
-def _read(params: IngestParams, scratch: Scratch, element: Element) -> Iterator[tuple[str, pa.RecordBatch]]:
-    entry, number, part = element
-    rows = params.sources[entry].rows(part)
-    total = 0
-    for chunk in itertools.count():
-        raw = list(itertools.islice(rows, _CHUNK_ROWS))
-        if not raw:
-            break
-        total += len(raw)
-        pairs, rejects = sift(raw, entry, number)
-        yield from buckets(pairs)
-        if len(rejects):
-            _write(scratch.rejects / f"{number}-{chunk}.arrow", [rejects])
-    save({"entry": entry, "part": number, "rows": total}, scratch.rows)
+def _read(params: IngestParams, unread: list[Element]) -> None:
+    sizes = [Path(file).stat().st_size for entry, part, _ in unread for file in params.sources[entry].read_for(part)]
+    check_disk({scratch(_STAGE): sum(sizes), PAIRS: sum(sizes) / 2}, f"reading {len(unread):,} files or parts of files")
+
+    def read(element: Element) -> Iterator[None]:
+        entry, part, folder = element
+        read_part(params.sources[entry], part, folder)
+        yield from ()
+
+    def done() -> int:
+        return sum(ledger(folder).exists() for _, _, folder in unread)
+
+    with tempfile.TemporaryDirectory(dir=scratch("ingest").resolve()) as errors:
+        with progress(len(unread), "ingest", "part", done), pipeline() as graph:
+            _ = graph | "Parts" >> beam.Create(unread) | "Read" >> beam.FlatMap(guarded(read, Path(errors)))
+        raise_errors(Path(errors))
 
 
-def _deduplicate(scratch: Scratch, bucket: str, candidates: Iterable[pa.RecordBatch]) -> None:
-    unique, duplicates = deduplicate(pa.Table.from_batches(candidates))
-    _write(scratch.pairs / f"{bucket}.arrow", _by_domain(unique))
-    if len(duplicates):
-        _write(scratch.rejects / f"{bucket}.arrow", duplicates.to_batches())
+def _naming() -> Callable[[Source, Part], Path]:
+    """Return a function that names the folder of a part by all that its content depends on."""
+    code = code_fingerprint(Path(__file__).parents[1])
+    sha256 = cache(file_sha256)
 
+    def folder_of(source: Source, part: Part) -> Path:
+        files = [(file, sha256(Path(file))) for file in source.read_for(part)]
+        folder = scratch(_STAGE).resolve() / fingerprint(source.model_dump(), part, files, code)
+        if not files:  # nobody knows whether it has changed
+            shutil.rmtree(folder, ignore_errors=True)
+        return folder
 
-def _by_domain(pairs: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Split pairs, which must be sorted by domain, into record batches of one domain each."""
-    ends = pa.compute.run_end_encode(pairs["domain"].combine_chunks()).run_ends.to_pylist()
-    for start, end in itertools.pairwise([0, *ends]):
-        yield from pairs.slice(start, end - start).combine_chunks().to_batches(_PART_ROWS)
-
-
-def _write(file: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write an Arrow file, uncompressed so that it can be memory-mapped."""
-    batches = iter(batches)
-    first = next(batches)
-    with atomic_file(file, durable=False) as temporary, pa.ipc.new_file(temporary, first.schema) as writer:
-        for batch in itertools.chain([first], batches):
-            writer.write_batch(batch)
+    return folder_of

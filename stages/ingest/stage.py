@@ -1,24 +1,29 @@
 """Turn sources into pairs, rejects and counts."""
 
 import shutil
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from batchwright.by_domain import Done, Metrics, do_domains
 from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
-from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched
 from batchwright.core.results import write_json
-from batchwright.core.runtime import scratch
 from batchwright.core.unchanged import watching
-from batchwright.formats.pairs import REJECTS_SCHEMA, write_table
-from pipelines.beam import saved
+from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
+from pipelines import ingest
 from pipelines.ingest.account import check_rejects, take_account
-from pipelines.ingest.assemble import read_candidates, read_rejected, write_pairs
+from pipelines.ingest.domain import PAIRS_FILE, memory_of, write_domain
 from pipelines.ingest.params import IngestParams
-from pipelines.ingest.pipeline import Scratch, ingest
-from pipelines.ingest.screen import screen
+from pipelines.ingest.pipeline import read_sources
+from pipelines.ingest.read import PartRead
+from pipelines.ingest.rejected import collect_rejected
 
 OUTPUT = RESULTS / "ingest.json"
+
+Parts = Sequence[tuple[int, PartRead]]  # index of the entry in ingest.sources, and one of its parts
 
 
 def main() -> str:
@@ -26,40 +31,64 @@ def main() -> str:
     params = load_params("ingest", IngestParams)
     check_watched(_files(params), RAW_PAIRS)
     check_unchanged = watching(lambda: _files(params))
-    work = Scratch(scratch("ingest", fingerprint(params.model_dump())).resolve())
-    shutil.rmtree(work.folder)  # leftovers of a killed run
-    try:
-        ingest(params, work)
-        check_unchanged()
-        summary = _publish(params, work)
-        check_unchanged()
-        return summary
-    finally:
-        shutil.rmtree(work.folder, ignore_errors=True)
+    parts = read_sources(params)
+    check_unchanged()
+    places = _parts_of_domains(parts)
+    done = _do_domains(params, parts, places)
+    summary = _publish(params, parts, places, done)
+    check_unchanged()
+    return summary
 
 
 def _files(params: IngestParams) -> list[str]:
     return [file for source in params.sources for file in source.files()]
 
 
-def _publish(params: IngestParams, work: Scratch) -> str:
-    screened = {domain: screen(pairs) for domain, pairs in read_candidates(work.pairs).items()}
-    domains = {domain: pairs for domain, (pairs, _) in screened.items()}
-    rejected = read_rejected(work.rejects, *(removed for _, removed in screened.values()))
-    accounts = take_account(len(params.sources), saved(work.rows), domains.values(), rejected)
+def _parts_of_domains(parts: Parts) -> dict[str, list[int]]:
+    """Return the numbers of the parts that hold candidates of each domain."""
+    numbers = defaultdict(list)
+    for number, (_, part) in enumerate(parts):
+        for domain in part.pieces:
+            numbers[domain].append(number)
+    return dict(sorted(numbers.items()))
+
+
+def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]]) -> dict[str, Done]:
+    of = {domain: [parts[number][1] for number in own] for domain, own in numbers.items()}
+
+    def work(domain: str, folder: Path) -> Metrics:
+        return write_domain(domain, of[domain], folder, params.held_out, params.dev)
+
+    needed = {
+        domain: [params.held_out, params.dev, [part.pieces[domain]["digest"] for part in own]]
+        for domain, own in of.items()
+    }
+    memory = {domain: memory_of(part.pieces[domain]["rows"] for part in own) for domain, own in of.items()}
+    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, needed, memory.__getitem__)
+
+
+def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:
+    rejected = collect_rejected(parts, [(done[domain].files, own) for domain, own in numbers.items()])
+    pairs = [
+        (parts[number][0], count)
+        for domain, own in numbers.items()
+        for number, count in zip(own, done[domain].metrics["pairs_of"], strict=True)
+    ]
+    rows = [(entry, part.rows) for entry, part in parts]
+    accounts = take_account(len(params.sources), rows, pairs, rejected)
     labels = [source.label for source in params.sources]
     check_rejects(labels, accounts, rejected, params.max_reject_rate)
-    if not domains:
+    if not done:
         raise InputError("params.yaml: no row of 'ingest.sources' is a pair; lower ingest.max_reject_rate to see why")
+    counts = {domain: each.metrics["counts"] for domain, each in done.items()}
     with atomic_dir(PAIRS) as folder, atomic_file(REJECTS) as rejects, atomic_file(OUTPUT) as results:
-        counts = {
-            domain: write_pairs(folder, domain, pairs, params.held_out, params.dev) for domain, pairs in domains.items()
-        }
+        for domain, each in done.items():
+            shutil.copyfile(each.files / PAIRS_FILE, pairs_file(folder, domain))
         write_table(rejects, rejected, REJECTS_SCHEMA)
         sources = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
         write_json(results, {"domains": counts, "sources": sources})
     train, dev, test = (sum(count[split] for count in counts.values()) for split in ("train", "dev", "test"))
-    pairs = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
+    kept = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
     removed = sum(account.negatives.total() for account in accounts)
-    said = f"{pairs} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
+    said = f"{kept} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
     return f"{said}, {removed:,} hard negatives removed that answer their query" if removed else said

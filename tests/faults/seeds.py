@@ -64,7 +64,7 @@ def source(kind: str, **settings: Any) -> Reader:
     def read(file: Path) -> object:
         entry = {"kind": kind, "path": str(file), "columns": {"negatives": ["negatives"]}, "domain_column": "topic"}
         made = _SOURCES.validate_python(entry | settings)
-        return [sift(made.rows(part), 0, 0) for part in made.parts()]
+        return [sift(made.rows(part)) for part in made.parts()]
 
     return read
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchwright.core.fingerprint import content_id
-from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
-from pipelines.ingest.deduplicate import buckets, deduplicate
+from pipelines.ingest.candidates import REJECTED, sift
+from pipelines.ingest.deduplicate import deduplicate
 from pipelines.ingest.sources.base import Row
 from pipelines.ingest.split import dev, held_out
 
@@ -23,13 +23,18 @@ def rows_of(raw: list[tuple[str | None, str | None, str]]) -> list[Row]:
 
 
 def oracle(raw: list[tuple[str | None, str | None, str]]) -> dict[str, int]:
-    """First row number of each id, in id order within each domain."""
-    first: dict[tuple[str, str], int] = {}
+    """First row number of each id, in id order."""
+    first: dict[str, int] = {}
     for row in rows_of(raw):
         query, document = (str(value or "").strip() for value in (row.query, row.document))
         if query and document and query != document:
-            first.setdefault((str(row.domain), content_id(str(row.domain), query, document)), row.number)
-    return {key[1]: number for key, number in sorted(first.items())}
+            first.setdefault(content_id(str(row.domain), query, document), row.number)
+    return dict(sorted(first.items()))
+
+
+def of_part(number: int, rows: list[Row]) -> pa.RecordBatch:
+    candidates, _ = sift(rows)
+    return candidates.append_column("part", pa.array([number] * len(candidates), pa.int32()))
 
 
 @settings(deadline=None)
@@ -38,32 +43,20 @@ def test_the_first_of_equal_pairs_is_kept_and_every_row_is_accounted_for(
     raw: list[tuple[str | None, str | None, str]], cut: int
 ) -> None:
     rows = rows_of(raw)
-    sifted = [sift(rows[:cut], 0, 0), sift(rows[cut:], 0, 1)]
-    candidates = pa.Table.from_batches([pairs for pairs, _ in reversed(sifted)], CANDIDATES)
+    candidates = pa.Table.from_batches([of_part(1, rows[cut:]), of_part(0, rows[:cut])])
     unique, duplicates = deduplicate(candidates)
     assert dict(zip(unique["id"].to_pylist(), unique["row"].to_pylist(), strict=True)) == oracle(raw)
     assert unique["id"].to_pylist() == list(oracle(raw))
     numbers = [*unique["row"].to_pylist(), *duplicates["row"].to_pylist()]
-    for _, rejects in sifted:
-        numbers += rejects["row"].to_pylist()
+    numbers += sift(rows)[1]["row"].to_pylist()
     assert sorted(numbers) == list(range(1, len(raw) + 1))
-    assert duplicates.schema == REJECTED
+    assert set(duplicates.schema.names) == {*REJECTED.names, "part"}
     assert set(duplicates["reason"].to_pylist()) <= {"duplicate"}
-
-
-@settings(deadline=None)
-@given(raw_rows)
-def test_buckets_hold_every_candidate_and_equal_ids_share_one(raw: list[tuple[str | None, str | None, str]]) -> None:
-    candidates, _ = sift(rows_of(raw), 0, 0)
-    cut = buckets(candidates)
-    assert sorted(row for _, part in cut for row in part["row"].to_pylist()) == sorted(candidates["row"].to_pylist())
-    assert all(key.startswith(name) for name, part in cut for key in part["id"].to_pylist())
-    assert [name for name, _ in cut] == sorted({name for name, _ in cut})
 
 
 def test_part_and_row_determine_the_first_pair_whatever_the_order_of_arrival() -> None:
     rows = [Row("file", number, "q", "d", "x") for number in (7, 2)]
-    late, early = sift(rows, 0, 1)[0], sift([Row("file", 9, "q", "d", "x")], 0, 0)[0]
+    late, early = of_part(1, rows), of_part(0, [Row("file", 9, "q", "d", "x")])
     unique, duplicates = deduplicate(pa.Table.from_batches([late, early]))
     assert unique["row"].to_pylist() == [9]
     assert duplicates["row"].to_pylist() == [2, 7]
@@ -73,7 +66,7 @@ def test_part_and_row_determine_the_first_pair_whatever_the_order_of_arrival() -
 @given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1))
 def test_a_query_is_in_the_same_split_in_every_domain(queries: list[str]) -> None:
     rows = [Row("file", 1, query, f"document {domain}", domain) for query in queries for domain in ("x", "y")]
-    pairs, _ = sift(rows, 0, 0)
+    pairs, _ = sift(rows)
     is_test = held_out(pairs["query_hash"].to_numpy(), 0.5)
     sides = dict(zip(pairs["query"].to_pylist(), is_test, strict=True))
     assert [sides[query] for query in pairs["query"].to_pylist()] == list(is_test)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from batchwright.core.normal_form import normal_form
 from pipelines.ingest.candidates import sift
-from pipelines.ingest.screen import POSITIVE, REPEATED, screen
+from pipelines.ingest.screen import POSITIVE, REPEATED, answers_in, screen
 from pipelines.ingest.sources.base import Row
 from tests.helpers import run_stage, write_params
 
@@ -24,8 +24,9 @@ def test_exactly_the_negatives_that_answer_the_query_are_removed(rows: list[tupl
         Row("f", n, f"query {q}", f"document {d}", "x", [f"document {n}" for n in ns])
         for n, (q, d, ns) in enumerate(rows)
     ]
-    pairs = pa.Table.from_batches([sift(raw, 0, 0)[0]])
-    screened, rejected = screen(pairs)
+    candidates = sift(raw)[0]
+    pairs = pa.Table.from_batches([candidates]).append_column("part", pa.array([0] * len(raw), pa.int32()))
+    screened, rejected = screen(pairs, answers_in([candidates]))
     answers = {
         (normal_form(q), normal_form(d))
         for q, d in zip(*pairs.select(["query", "document"]).to_pydict().values(), strict=True)
@@ -36,7 +37,7 @@ def test_exactly_the_negatives_that_answer_the_query_are_removed(rows: list[tupl
         assert after == before | {"negatives": wanted}
     count = sum(map(len, pairs["negatives"].to_pylist())) - sum(map(len, screened["negatives"].to_pylist()))
     assert len(rejected) == count
-    assert set(rejected["reason"].to_pylist()) <= {REPEATED, POSITIVE}
+    assert {each["reason"] for each in rejected} <= {REPEATED, POSITIVE}
 
 
 def test_the_stage_counts_them_beside_the_rows(workspace: Path) -> None:

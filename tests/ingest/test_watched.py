@@ -61,10 +61,10 @@ def test_a_source_that_changes_while_it_is_read_is_refused(workspace: Path, chan
     source = {"kind": "jsonl", "path": "raw/pairs/many/*.jsonl", "domain": "d"}
     params = {"ingest": {"sources": [source], "held_out": 0.1, "max_reject_rate": 0.5}}
     (workspace / "params.yaml").write_text(yaml.safe_dump(params))
-    real = stage.ingest
+    real = stage.read_sources
 
-    def slow(*arguments: Any) -> None:
-        real(*arguments)
+    def slow(*arguments: Any) -> object:
+        found = real(*arguments)
         file = folder / "b.jsonl"
         if change == "grows":
             with file.open("a") as handle:
@@ -76,8 +76,9 @@ def test_a_source_that_changes_while_it_is_read_is_refused(workspace: Path, chan
             (folder / "c.jsonl").write_text(file.read_text())
         else:
             file.unlink()
+        return found
 
-    monkeypatch.setattr(stage, "ingest", slow)
+    monkeypatch.setattr(stage, "read_sources", slow)
     with pytest.raises(InputError, match=r"raw/pairs/many/[bc].jsonl: changed while it was read; run the stage again"):
         stage.main()
     assert not (workspace / "data/pairs").exists()

@@ -49,6 +49,10 @@ class Source(Params, ABC):
             InputError: there is nothing to read.
         """
 
+    def read_for(self, part: Part) -> list[str]:
+        """List the files that decide what is in a part; none if that cannot be told from files, as on the hub."""
+        return [part.name]
+
     @abstractmethod
     def rows(self, part: Part) -> Iterator[Row]:
         """Read the rows of a part.

@@ -39,6 +39,9 @@ class BeirSource(Source):
                 )
         return [Part(self.label)]
 
+    def read_for(self, part: Part) -> list[str]:  # noqa: ARG002 (a folder is one part)
+        return self.files()
+
     def rows(self, part: Part) -> Iterator[Row]:
         folder = BeirFolder(Path(self.path))
         judged = not_empty(part.name, enumerate(folder.judgments(self.split), start=1))

@@ -52,6 +52,9 @@ class DocstringsSource(Source):
             _locate(package)
         return [Part(package) for package in self.packages]
 
+    def read_for(self, part: Part) -> list[str]:
+        return [str(file) for _, file in _modules(part.name)]
+
     def rows(self, part: Part) -> Iterator[Row]:
         with _no_garbage_collection():
             found = [row for file in _modules(part.name) for row in _functions(file)]

@@ -39,7 +39,7 @@ class HuggingFaceSource(TableSource):
         return "/".join(filter(None, [self.name, self.config, self.split]))
 
     def files(self) -> list[str]:
-        return [str(file) for file in Path(self.name).rglob("*") if file.is_file()]
+        return sorted(str(file) for file in Path(self.name).rglob("*") if file.is_file())
 
     def parts(self) -> list[Part]:
         dataset = self.load()
@@ -47,6 +47,9 @@ class HuggingFaceSource(TableSource):
         if len(dataset) == 0:
             raise InputError(f"{self.label}: has no rows; remove it from 'ingest.sources'")
         return [Part(self.label, piece) for piece in range(-(-len(dataset) // _PART_ROWS))]
+
+    def read_for(self, part: Part) -> list[str]:  # noqa: ARG002 (the files hold all parts)
+        return self.files()
 
     def rows(self, part: Part) -> Iterator[Row]:
         dataset = self.load().select_columns(self.wanted_columns).with_format("arrow")

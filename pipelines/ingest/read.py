@@ -1,0 +1,123 @@
+"""Reads one part of a source into Arrow files, which later runs find again until the part changes."""
+
+import hashlib
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from batchwright.by_domain import keep, kept
+from batchwright.core.atomic import atomic_file
+from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
+from pipelines.ingest.sources.base import Part, Row, Source
+
+CHUNK_ROWS, CHUNK_CHARACTERS = 32_768, 32 << 20
+"""Rows are sorted by domain and id in chunks, the last of which may be longer by one row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRead:
+    """What became of a part with so many ``rows``."""
+
+    folder: Path
+    rows: int
+    pieces: dict[str, dict[str, Any]]
+    """By domain: ``batches``, their numbers in the file of candidates, ``rows`` and ``digest`` of their content."""
+
+    def candidates(self, domain: str) -> list[pa.RecordBatch]:
+        """Open the candidates of a domain, memory-mapped; each record batch is sorted by id."""
+        numbers = self.pieces[domain]["batches"] if domain in self.pieces else []
+        with pa.memory_map(str(_candidates(self.folder))) as source:  # stays mapped when its handle is closed
+            reader = pa.ipc.open_file(source)
+            return [reader.get_batch(number) for number in numbers]
+
+    def rejects(self) -> pa.Table:
+        """Read the rejects."""
+        with pa.memory_map(str(_rejects(self.folder))) as source:
+            return pa.ipc.open_file(source).read_all()
+
+
+def read_part(source: Source, part: Part, folder: Path) -> None:
+    """Read all rows of a part into files in ``folder``.
+
+    Raises:
+        InputError: the part cannot be read.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces: dict[str, list[int]] = defaultdict(list)
+    sizes: dict[str, int] = defaultdict(int)
+    digests: dict[str, Any] = defaultdict(hashlib.sha256)
+    total, numbers = 0, itertools.count()
+    with (
+        atomic_file(_candidates(folder), durable=False) as good,
+        atomic_file(_rejects(folder), durable=False) as bad,
+        pa.ipc.new_file(good, CANDIDATES) as candidates,  # uncompressed, so that they can be memory-mapped
+        pa.ipc.new_file(bad, REJECTED) as rejects,
+    ):
+        for rows in _chunks(source.rows(part)):
+            total += len(rows)
+            pairs, rejected = sift(rows)
+            rejects.write_batch(rejected)
+            for batch in _by_domain(pairs):
+                candidates.write_batch(batch)
+                domain = batch["domain"][0].as_py()
+                pieces[domain].append(next(numbers))
+                sizes[domain] += len(batch)
+                digests[domain].update(batch.serialize())
+    found = {
+        domain: {"batches": batches, "rows": sizes[domain], "digest": digests[domain].hexdigest()}
+        for domain, batches in pieces.items()
+    }
+    keep(ledger(folder), _files(folder), {"rows": total, "pieces": found})
+
+
+def find_part(folder: Path) -> PartRead | None:
+    """Return what ``read_part`` left in ``folder``, or None if it did not finish or the files are damaged."""
+    found = kept(ledger(folder), _files(folder))
+    return PartRead(folder=folder, **found) if found else None
+
+
+def ledger(folder: Path) -> Path:
+    """The file that says that a part has been read."""
+    return folder / "ledger.json"
+
+
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(len(value) for value in (row.query, row.document, *row.negatives) if isinstance(value, str))
+        if len(chunk) >= CHUNK_ROWS or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _by_domain(pairs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Sort pairs by domain and id, and split them into record batches of one domain each.
+
+    They are copies, since the bytes of a slice depend on what is around it.
+    """
+    order = pc.sort_indices(pairs, [("domain", "ascending"), ("id", "ascending")])
+    ends = pc.run_end_encode(pairs["domain"].take(order)).run_ends.to_pylist()
+    for start, end in itertools.pairwise([0, *ends]):
+        yield pairs.take(order[start:end])
+
+
+def _candidates(folder: Path) -> Path:
+    return folder / "candidates.arrow"
+
+
+def _rejects(folder: Path) -> Path:
+    return folder / "rejects.arrow"
+
+
+def _files(folder: Path) -> list[Path]:
+    return [_candidates(folder), _rejects(folder)]
