@@ -16,12 +16,12 @@ BLOCK = 20_000
 SEED = 17
 
 
-def plant_pairs(folder: Path, pairs: int, characters: int) -> None:
+def plant_pairs(folder: Path, pairs: int, characters: int, seed: int = SEED) -> None:
     """Write ``pairs.parquet`` and ``vectors.parquet`` into ``folder``: pairs in topics, topics in fields, and noise.
 
     A pair has about ``characters`` characters. No two texts are the same, nor nearly.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     words = pa.array(["".join(letters) for letters in rng.choice(list("abcdefghij"), size=(WORDS, LETTERS)).tolist()])
     topics = max(1, pairs // PAIRS_A_TOPIC)
     fields = _units(rng, max(1, topics // TOPICS_A_FIELD))
