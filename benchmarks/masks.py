@@ -136,7 +136,7 @@ def _negatives(
         thresholds=thresholds(scores, RULE),
         query_class=query_class,
         document_class=document_class,
-        kept=np.ones(len(scores), dtype=bool),
+        dropped=np.zeros(len(scores), np.uint8),
         mined=np.empty((len(scores), 0), dtype=np.int32),
     )
 

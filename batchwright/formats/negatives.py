@@ -15,6 +15,13 @@ from batchwright.formats.pairs import file_stem
 EVERY_PAIR, NO_PAIR = np.float32(-2), np.float32(2)
 """A likeness that all pairs reach, and one that no two pairs reach."""
 
+KEPT, DOUBTFUL, INCONSISTENT = 0, 1, 2
+DROPPED = {
+    DOUBTFUL: "one in five documents of the domain score as high as its own (filter.drop_doubtful)",
+    INCONSISTENT: "its own document is not among the best for its query (filter.consistency)",
+}
+"""Why the filter dropped a pair."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Negatives:
@@ -24,7 +31,7 @@ class Negatives:
     ``thresholds`` ``(N,)`` float32: the lowest score that makes a document a false negative of the query.
     ``likeness``: how alike two pairs must be for that, as a cosine of q + d and q' + d'.
     ``query_class``, ``document_class`` ``(N,)`` int32: duplicate texts have the same class.
-    ``kept`` ``(N,)`` bool: whether the pair passed the consistency filter.
+    ``dropped`` ``(N,)`` uint8: ``KEPT``, or why the filter dropped the pair, see ``DROPPED``.
     ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 means none.
     ``judged`` ``(J, 2)`` int32: query and document classes that someone judged and that are paired in no row, sorted.
     ``relevant`` ``(J,)`` bool: whether that document answers that query.
@@ -38,13 +45,19 @@ class Negatives:
     likeness: np.float32 = EVERY_PAIR
     query_class: NDArray[np.int32]
     document_class: NDArray[np.int32]
-    kept: NDArray[np.bool_]
+    dropped: NDArray[np.uint8]
     mined: NDArray[np.int32]
     judged: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), np.int32))
     relevant: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which pairs the filter kept, ``(N,)``."""
+        kept: NDArray[np.bool_] = self.dropped == KEPT
+        return kept
 
     def false(
         self, rows: NDArray[np.integer[Any]] | slice, scores: NDArray[np.float32], likeness: NDArray[np.float32]
@@ -66,7 +79,7 @@ class Negatives:
         np.save(target / "likeness.npy", self.likeness)
         np.save(target / "query_class.npy", self.query_class.astype(np.int32))
         np.save(target / "document_class.npy", self.document_class.astype(np.int32))
-        np.save(kept_file(folder, domain), self.kept.astype(np.bool_))
+        np.save(dropped_file(folder, domain), self.dropped.astype(np.uint8))
         np.save(target / "mined.npy", self.mined.astype(np.int32))
         np.save(target / "judged.npy", self.judged.astype(np.int32))
         np.save(target / "relevant.npy", self.relevant.astype(np.bool_))
@@ -94,19 +107,22 @@ class Negatives:
             raise InputError(
                 f"{target}/judged.npy: refers to a class that no training pair has; run the stage 'filter' again"
             )
+        dropped = read_array(dropped_file(folder, domain), np.uint8, (pairs,), made_by="filter")
+        if not np.isin(dropped, [KEPT, *DROPPED]).all():
+            raise InputError(f"{target}/dropped.npy: gives a reason that is unknown; run the stage 'filter' again")
         return cls(
             scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
             thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),
             likeness=np.float32(read_array(target / "likeness.npy", np.float32, (), made_by="filter")),
             query_class=query_class,
             document_class=document_class,
-            kept=read_array(kept_file(folder, domain), np.bool_, (pairs,), made_by="filter"),
+            dropped=dropped,
             mined=mined,
             judged=judged,
             relevant=read_array(target / "relevant.npy", np.bool_, (len(judged),), made_by="filter"),
         )
 
 
-def kept_file(folder: Path, domain: str) -> Path:
-    """The file that says which of a domain's pairs the filter kept, which is all that decides what is clustered."""
-    return folder / file_stem(domain) / "kept.npy"
+def dropped_file(folder: Path, domain: str) -> Path:
+    """The file that says which of a domain's pairs the filter dropped, which is all that decides what is clustered."""
+    return folder / file_stem(domain) / "dropped.npy"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from batchwright.core.errors import InputError
+from batchwright.formats.negatives import DROPPED
 from batchwright.formats.shards import ShardSet
 from batchwright.inspect.batch import BatchView, view_batch
 from batchwright.inspect.find import find_pairs, has_words
@@ -37,7 +38,8 @@ class Pair:
     query: str
     places: list[Place]
     left_over: list[int]
-    dropped: bool
+    dropped: str | None
+    """Why the filter dropped it."""
 
     @property
     def fate(self) -> str:
@@ -45,7 +47,7 @@ class Pair:
         if self.split != "train":
             return f"held out for {'testing' if self.split == 'test' else 'development'}, never packed"
         if self.dropped:
-            return "dropped by the filter (drop_doubtful or consistency)"
+            return f"dropped by the filter: {self.dropped}"
         packed = [f"epoch {at.epoch}: batch {at.batch}, row {at.row}" for at in self.places]
         return " · ".join([*packed, *(f"epoch {epoch}: left over" for epoch in self.left_over)])
 
@@ -91,11 +93,11 @@ def trace(shards: ShardSet, project: Project, asked: str) -> Trace:
 def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) -> list[Pair]:
     places = _places(shards, [row["id"] for row in found])
     unpacked = {row["domain"] for row in found if not places[row["id"]] and row.get("split") == "train"}
-    dropped = {name for domain in unpacked for name in _dropped(project, domain)}
+    dropped = {name: reason for domain in unpacked for name, reason in _dropped(project, domain).items()}
     pairs = []
     for row in found:
         at, pair = places[row["id"]], {"split": "train", **row}
-        gone = row["id"] in dropped
+        gone = dropped.get(row["id"])
         missing = set(range(len(shards.manifest.epochs))) - {place.epoch for place in at}
         left = sorted(missing) if pair["split"] == "train" and not gone else []
         pairs.append(Pair(**pair, places=at, left_over=left, dropped=gone))
@@ -118,8 +120,11 @@ def _strings(values: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
-def _dropped(project: Project, domain: str) -> list[str]:
-    """Return the ids of the pairs that the filter dropped."""
+def _dropped(project: Project, domain: str) -> dict[str, str]:
+    """Return why pairs were dropped, and what they scored, by id."""
     ids: list[str] = project.train_ids(domain).to_pylist()
-    kept = project.negatives(domain, len(ids)).kept
-    return [ids[row] for row in np.flatnonzero(~kept)]
+    negatives = project.negatives(domain, len(ids))
+    return {
+        ids[row]: f"{DROPPED[int(negatives.dropped[row])]}; its score is {negatives.scores[row]:.3f}"
+        for row in np.flatnonzero(~negatives.kept)
+    }

@@ -43,7 +43,7 @@ def _negatives(view: View, params: FilterParams) -> Negatives:
         likeness=view.limit() if params.likeness == "auto" else EVERY_PAIR,
         query_class=view.query_class,
         document_class=view.document_class,
-        kept=np.ones(len(scores), dtype=bool),
+        dropped=np.zeros(len(scores), np.uint8),
         mined=np.empty((len(scores), 0), dtype=np.int32),
     )
 

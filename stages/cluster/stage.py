@@ -11,7 +11,7 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
-from batchwright.formats.negatives import Negatives, kept_file
+from batchwright.formats.negatives import Negatives, dropped_file
 from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
@@ -42,7 +42,7 @@ def main() -> str:
     needed = {
         domain: [
             settings,
-            files_fingerprint([pairs_file(PAIRS, domain), kept_file(NEGATIVES, domain), store.files(domain)]),
+            files_fingerprint([pairs_file(PAIRS, domain), dropped_file(NEGATIVES, domain), store.files(domain)]),
         ]
         for domain in domains(PAIRS)
     }

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import MOST_RANKS, FilterParams, MineParams
@@ -30,7 +30,7 @@ class Ranking:
 def judge_by_rank(
     vectors: PairVectors, negatives: Negatives, params: FilterParams, rng: np.random.Generator
 ) -> Negatives:
-    """Return ``negatives`` with ``mined`` set and inconsistent pairs no longer ``kept``, as ``params`` requires.
+    """Return ``negatives`` with ``mined`` set and inconsistent pairs ``dropped``, as ``params`` requires.
 
     Compares every query with every document of the domain: N M d multiplications, with one block of each in memory.
     """
@@ -40,18 +40,19 @@ def judge_by_rank(
         return negatives
     known, irrelevant = KnownPositives(negatives), judged(negatives, relevant=False)
     documents = np.unique(negatives.document_class, return_index=True)[1]
-    kept = negatives.kept.copy()
+    dropped = negatives.dropped.copy()
     mined = np.full((len(negatives), params.mine.count if params.mine else 0), -1, dtype=np.int32)
     for block in tqdm(list(blocks(len(negatives))), desc="rank", unit="block", leave=False, mininterval=2, delay=2):
         ranking = _rank(vectors, documents, negatives, known, block, depth)
         if params.consistency:
-            kept[block] &= consistent(ranking, negatives.scores[block], params.consistency)
+            lost = ~consistent(ranking, negatives.scores[block], params.consistency)
+            dropped[block] = np.where(lost & (dropped[block] == KEPT), INCONSISTENT, dropped[block])
         if params.mine:
             draws = rng.random((len(ranking.rows), depth)) if params.mine.sample else None
             false = negatives.false(block, ranking.scores, vectors.likeness(block, ranking.rows))
             false &= ~irrelevant.contains(negatives.query_class[block][:, None], negatives.document_class[ranking.rows])
             mined[block] = hard_negatives(ranking, false, params.mine, draws)
-    return replace(negatives, kept=kept, mined=mined)
+    return replace(negatives, dropped=dropped, mined=mined)
 
 
 def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
-from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
+from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
@@ -87,7 +87,7 @@ def _judge_domain(
         likeness=_likeness(vectors, query_class, document_class, params, rng),
         query_class=query_class,
         document_class=document_class,
-        kept=~weak if params.drop_doubtful else np.ones(len(scores), dtype=bool),
+        dropped=np.where(weak & params.drop_doubtful, DOUBTFUL, KEPT).astype(np.uint8),
         mined=np.empty((len(scores), 0), dtype=np.int32),
         judged=judged,
         relevant=relevant,

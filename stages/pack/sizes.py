@@ -27,4 +27,4 @@ def check_sizes(sizes: Mapping[str, tuple[int, int]], params: PackParams) -> Non
 
 
 def _counted(kept: int, before: int) -> str:
-    return f"{kept}, of {before} before filter.consistency" if kept < before else str(kept)
+    return f"{kept}, of {before} before the filter" if kept < before else str(kept)

@@ -142,7 +142,7 @@ def test_pairs_that_the_filter_dropped_are_in_no_cluster(corpus: Path) -> None:
     Path("data/negatives", CHECKSUMS).unlink()
     negatives = Negatives.read(Path("data/negatives"), "birds", 70)
     kept = np.arange(70) % 7 != 0
-    replace(negatives, kept=kept).write(Path("data/negatives"), "birds")
+    replace(negatives, dropped=(~kept).astype(np.uint8)).write(Path("data/negatives"), "birds")
     main()
     clusters = Clusters.read(DATA, "birds", 0, pairs=70)
     np.testing.assert_array_equal(clusters.assignment == NONE, ~kept)

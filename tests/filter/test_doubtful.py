@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from batchwright.core.results import read_json
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import DOUBTFUL, Negatives
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage
 from stages.filter.doubtful import doubtful
@@ -40,7 +40,8 @@ def test_they_are_counted_and_dropped_on_request(workspace: Path, drop: bool) ->
     plant_vectors()
     said = stage.main()
     summary = read_json(Path("results/filter.json"), made_by="filter")["birds"]
-    kept = Negatives.read(Path("data/negatives"), "birds", pairs=42).kept
+    negatives = Negatives.read(Path("data/negatives"), "birds", pairs=42)
     assert summary["doubtful"] >= 2
     assert f"{summary['doubtful']} doubtful" in said
-    assert np.count_nonzero(~kept) == summary["dropped"] == (summary["doubtful"] if drop else 0)
+    assert np.count_nonzero(negatives.dropped == DOUBTFUL) == np.count_nonzero(~negatives.kept)
+    assert np.count_nonzero(~negatives.kept) == summary["dropped"] == (summary["doubtful"] if drop else 0)

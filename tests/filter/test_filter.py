@@ -6,7 +6,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.provenance import Provenance
 from stages.filter.rules import ROUNDING
@@ -59,6 +59,7 @@ def test_dropped_pairs_and_mined_negatives_are_counted(corpus: Path) -> None:
     summary = read_json(Path("results/filter.json"), made_by="filter")
     dropped = int((~negatives.kept).sum())
     assert 0 < dropped < 22
+    assert set(negatives.dropped.tolist()) == {KEPT, INCONSISTENT}
     assert summary["birds"]["dropped"] == dropped
     assert summary_line.endswith(f"{dropped + summary['fish']['dropped']} dropped")
     assert negatives.mined.shape == (22, 3)

@@ -40,7 +40,7 @@ def planted(pairs: int, texts: int, seed: int) -> tuple[PairVectors, Negatives]:
         thresholds=scores,
         query_class=query_class,
         document_class=document_class,
-        kept=np.ones(pairs, bool),
+        dropped=np.zeros(pairs, np.uint8),
         mined=np.empty((pairs, 0), np.int32),
     )
 
@@ -62,7 +62,7 @@ def without_duplicates(scores: NDArray[np.float32], thresholds: NDArray[np.float
         thresholds=thresholds,
         query_class=classes,
         document_class=classes,
-        kept=np.ones(len(scores), bool),
+        dropped=np.zeros(len(scores), np.uint8),
         mined=np.empty((len(scores), 0), np.int32),
     )
 

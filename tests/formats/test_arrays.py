@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
 from batchwright.formats.clusters import Clusters
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import DOUBTFUL, INCONSISTENT, KEPT, Negatives
 from batchwright.formats.prefixes import Prefix, Prefixes
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import DomainVectors, VectorStore, write_domain_vectors, write_encoder
@@ -141,7 +141,7 @@ def negatives_of_three(mined: list[list[int]]) -> Negatives:
         thresholds=scores,
         query_class=classes,
         document_class=classes,
-        kept=np.array([True, False, True]),
+        dropped=np.array([KEPT, DOUBTFUL, INCONSISTENT], np.uint8),
         mined=np.array(mined, np.int32).reshape(3, -1),
     )
 
@@ -150,7 +150,8 @@ def test_negatives_are_read_back_and_stale_ones_are_refused(tmp_path: Path) -> N
     negatives_of_three([[1, -1], [2, 0], [-1, -1]]).write(tmp_path, "a")
     read = Negatives.read(tmp_path, "a", pairs=3)
     assert read.document_class.tolist() == [0, 1, 2]
-    assert read.kept.tolist() == [True, False, True]
+    assert read.dropped.tolist() == [KEPT, DOUBTFUL, INCONSISTENT]
+    assert read.kept.tolist() == [True, False, False]
     assert read.mined.tolist() == [[1, -1], [2, 0], [-1, -1]]
     with pytest.raises(
         InputError, match=r"mined\.npy: expected int32 of shape \(4, None\).*run the stage 'filter' again"

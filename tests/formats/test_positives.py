@@ -18,7 +18,7 @@ def known_positives(classes: np.ndarray) -> KnownPositives:
             thresholds=zeros,
             query_class=classes[:, 0],
             document_class=classes[:, 1],
-            kept=zeros == 0,
+            dropped=zeros.astype(np.uint8),
             mined=np.empty((len(classes), 0), np.int32),
         )
     )

@@ -13,6 +13,7 @@ import pytest
 
 from batchwright.__main__ import main
 from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.formats.negatives import INCONSISTENT
 from batchwright.formats.pairs import REJECTS_SCHEMA, read_pairs, write_table
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
@@ -44,9 +45,9 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         plant_vectors()
         judge.main()
         Path("data/negatives", CHECKSUMS).unlink()
-        kept = np.load("data/negatives/fish/kept.npy")
-        kept[2] = False
-        np.save("data/negatives/fish/kept.npy", kept)
+        dropped = np.load("data/negatives/fish/dropped.npy")
+        dropped[2] = INCONSISTENT
+        np.save("data/negatives/fish/dropped.npy", dropped)
         cluster.main()
         for policy in ("contextual", "random"):
             pack.main(policy)

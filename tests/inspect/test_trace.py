@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from batchwright.formats.pairs import read_pairs
@@ -37,7 +38,8 @@ def test_every_training_pair_was_packed_left_over_or_dropped(ask_json: AskJson, 
                 left[epoch] += 1
     assert sum(left.values()) > 0
     (found,) = ask_json("show", dropped)["pairs"]
-    assert (found["dropped"], found["places"], found["left_over"]) == (True, [], [])
+    assert found["dropped"]
+    assert (found["places"], found["left_over"]) == ([], [])
 
 
 def test_one_command_says_why_each_document_is_masked_in_each_of_its_batches(ask: Ask, ask_json: AskJson) -> None:
@@ -93,8 +95,11 @@ def test_rejected_rows_are_named_with_source_and_reason(ask: Ask, ask_json: AskJ
     assert "duplicate  mine.jsonl, row 7  topic2 list a file again" in printed
 
 
-def test_a_dropped_pair_is_said_to_be_dropped(ask: Ask, dropped: str) -> None:
-    assert "dropped by the filter (drop_doubtful or consistency)" in ask("show", dropped)
+def test_of_a_dropped_pair_the_rule_and_the_score_are_told(ask: Ask, ask_json: AskJson, dropped: str) -> None:
+    score = np.load("data/negatives/fish/scores.npy")[2]
+    why = f"its own document is not among the best for its query (filter.consistency); its score is {score:.3f}"
+    assert f"dropped by the filter: {why}" in " ".join(ask("show", dropped).split())
+    assert ask_json("show", dropped)["pairs"][0]["dropped"] == why
 
 
 def test_a_long_list_says_how_many_more_there_are(ask: Ask, ask_json: AskJson) -> None:

@@ -20,7 +20,7 @@ def case(seed: int, pairs: int) -> tuple[PairVectors, Negatives]:
         thresholds=generator.integers(-5, 30, pairs).astype(np.float32),
         query_class=generator.integers(0, 3, pairs).astype(np.int32),
         document_class=generator.integers(0, 6, pairs).astype(np.int32),
-        kept=np.ones(pairs, bool),
+        dropped=np.zeros(pairs, np.uint8),
         mined=np.empty((pairs, 0), np.int32),
     )
     classes = np.stack([negatives.query_class, negatives.document_class], axis=1)

@@ -189,7 +189,7 @@ def test_each_masked_cell_counts_for_one_reason(batch: int, texts: int, seed: in
         thresholds=zeros,
         query_class=queries,
         document_class=documents,
-        kept=zeros == 0,
+        dropped=zeros.astype(np.uint8),
         mined=np.empty((3 * batch, 0), np.int32),
         judged=np.array(others, np.int32).reshape(-1, 2),
         relevant=np.ones(len(others), bool),
@@ -335,7 +335,7 @@ def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
         thresholds=zeros,
         query_class=classes,
         document_class=classes,
-        kept=zeros == 0,
+        dropped=zeros.astype(np.uint8),
         mined=np.array([[2, 3], [3, -1], [-1, -1], [0, 2]], np.int32),
     )
     vectors = PairVectors(vectors=np.ones((8, 2), np.float16), rows=np.arange(8).reshape(2, 4))

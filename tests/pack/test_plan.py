@@ -202,7 +202,7 @@ def test_the_message_mentions_dropped_pairs_if_too_few_are_left() -> None:
     clusters = make_clusters([9])
     clusters.assignment[[2, 5, 6]] = NONE
     params = PackParams(batch_size=8, epochs=1, cluster_share=[1.0], batches_per_shard=3)
-    with pytest.raises(InputError, match=r"'ants' \(6, of 9 before filter.consistency\); lower"):
+    with pytest.raises(InputError, match=r"'ants' \(6, of 9 before the filter\); lower"):
         plan_batches({"ants": [clusters]}, "random", params, 1)
 
 
