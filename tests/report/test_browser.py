@@ -39,7 +39,9 @@ const words = element => {
     for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
       range.setStart(texts.currentNode, word.index);
       range.setEnd(texts.currentNode, word.index + word[0].length);
-      if (new Set([...range.getClientRects()].map(rect => Math.round(rect.top))).size > 1) broken.push(word[0]);
+      const rects = [...range.getClientRects()];
+      const fits = rects.reduce((sum, rect) => sum + rect.width, 0) < element.clientWidth;
+      if (fits && new Set(rects.map(rect => Math.round(rect.top))).size > 1) broken.push(word[0]);
     }
   }
   return broken;
@@ -63,14 +65,42 @@ parent.document.body.append(result);
 
 
 SIZES = """
+for (const folded of document.querySelectorAll("details")) folded.open = true;
+location.hash = "#batch-3";
+await until(() => text("#batch h3"));
+const wide = element => element.scrollWidth > element.clientWidth + 1;
 return {
   width: innerWidth,
   page: document.documentElement.scrollWidth,
   sections: [...document.querySelectorAll("section")].map(section => box(section).height),
   charts: [...document.querySelectorAll("svg")].map(chart => box(chart).height),
   outside: [...document.querySelectorAll("svg text")].filter(outside).map(text => text.textContent),
-  broken: [...document.querySelectorAll("td, th, nav, button")].flatMap(words),
+  broken: [...document.querySelectorAll("td, th, nav, button, p, li, summary, figcaption, h4")].flatMap(words),
+  cut: [...document.querySelectorAll(".scroll")].filter(wide).map(region => region.ariaLabel),
 };
+"""
+CONTRAST = """
+location.hash = "#batch-3";
+await until(() => text("#batch h3"));
+const seen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+const light = colour => {
+  seen.fillStyle = colour;
+  seen.fillRect(0, 0, 1, 1);
+  const linear = [...seen.getImageData(0, 0, 1, 1).data.slice(0, 3)].map(value =>
+    value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4,
+  );
+  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+};
+const page = light(getComputedStyle(document.body).backgroundColor);
+const contrasts = {};
+const texts = "h1, h2, p, nav a, th, td, .chip, summary, figcaption, svg text";
+for (const element of document.querySelectorAll(texts)) {
+  const own = light(getComputedStyle(element)[element.closest("svg") ? "fill" : "color"]);
+  const ratio = (Math.max(own, page) + 0.05) / (Math.min(own, page) + 0.05);
+  const name = `${element.closest("svg") ? "svg " : ""}${element.tagName} ${element.getAttribute("class") ?? ""}`;
+  contrasts[name] = Math.min(ratio, contrasts[name] ?? 100);
+}
+return { page, contrasts };
 """
 SEARCH = """
 const all = listed();
@@ -127,14 +157,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no 'chromium' on PATH")
 
 
-def measure(page: Path, width: int, profile: Path, act: str = SIZES) -> dict[str, Any]:
+def measure(page: Path, width: int, profile: Path, act: str = SIZES, *flags: str) -> dict[str, Any]:
     """Act in the page, in a frame of ``width``, because a browser's own windows are at least 500 wide."""
     script = MEASURE.replace("ACT", act)
     content = escape(page.read_text(encoding="utf-8").replace("</body>", script + "</body>"))
     host = page.with_name("host.html")
     frame = f'<iframe width="{width}" height="900" style="border: 0" srcdoc="{content}"></iframe>'
     host.write_text(f'<!doctype html><meta charset="utf-8"><body>{frame}</body>', encoding="utf-8")
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "--window-size=1400,1000"]
+    command = [str(CHROMIUM), *FLAGS, *flags, f"--user-data-dir={profile}", "--window-size=1400,1000"]
     command += ["--virtual-time-budget=20000", "--dump-dom"]
     done = subprocess.run([*command, host.as_uri()], capture_output=True, text=True, timeout=120, check=True)
     found: dict[str, Any] = json.loads(unescape(re.findall(r'<pre id="found">(.*?)</pre>', done.stdout)[-1]))
@@ -159,6 +189,17 @@ def test_a_browser_shows_the_whole_page_without_scrolling_sideways(
     assert min(found["charts"]) > 50
     assert found["outside"] == []
     assert found["broken"] == []
+    assert found["cut"] in ([], ["Stages"])  # a drawing
+
+
+@in_chromium
+@pytest.mark.parametrize("dark", [False, True])
+def test_everything_can_be_read_in_light_and_dark(page: Path, tmp_path: Path, dark: bool):
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    found = measure(page, 1200, tmp_path / "profile", CONTRAST, scheme)
+    assert (found["page"] < 0.1) == dark
+    assert len(found["contrasts"]) > 12
+    assert {name: ratio for name, ratio in found["contrasts"].items() if ratio < 4.5} == {}
 
 
 @in_chromium

@@ -1,5 +1,6 @@
 """What the sections other than results show."""
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ import yaml
 from batchwright.core.errors import InputError
 from batchwright.core.results import write_tsv
 from stages.report import charts
+from stages.report.browser.texts import Texts
+from stages.report.sections import batches as sections
 from tests.report.artifacts import (
     DOMAINS,
     PIPELINE,
@@ -216,3 +219,29 @@ def test_queries_are_shown_before_and_after_training(tmp_path: Path, make_report
     assert "&lt;b&gt;biencoder&lt;/b&gt; 57" not in section  # only its rank is told
     assert section.count("<details open>") == 1
     assert section.count('<details class="example" open>') == 2
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "batches", "told"),
+    [
+        (None, None, "read it. Texts are cut at 400 characters."),
+        (1.0, None, "read it. Texts are cut at 400 characters."),
+        (0.9, None, "read it. Texts are cut at 200 characters."),
+        (0.01, None, "Of 10 batches, the page has 1, evenly spaced. Texts are cut at 400 characters."),
+        (None, 5, "Of 10 batches, the page has 5, evenly spaced. Texts are cut at 400 characters."),
+    ],
+)
+def test_the_page_carries_what_fits_and_tells_what_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: float | None, batches: int | None, told: str
+):
+    write_artifacts(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    noise = random.Random(0).randbytes(40_000).hex()  # what no packing makes smaller than half
+    monkeypatch.setattr(Texts, "cut", lambda _, length: {"texts": [noise[: length * 100]], "query": [], "document": []})
+    _, data, length = sections._fit()
+    assert length == 400
+    if most_bytes:
+        monkeypatch.setattr(sections, "MOST_BYTES", sum(map(len, data.values())) * most_bytes)
+    if batches:
+        monkeypatch.setattr(sections, "MOST_BATCHES", batches)
+    assert told in sections.section().intro

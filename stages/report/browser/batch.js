@@ -119,8 +119,8 @@ function chip(batch, texts, row, kind, name, about) {
   const pair = batch.pairs[row];
   explain(button, () => [
     make("strong", {}, about),
-    make("p", {}, `Document of row ${row + 1}: ${texts.texts[texts.document[pair]]}`),
-    make("p", { class: "quiet" }, `Its own query: ${texts.texts[texts.query[pair]]}`),
+    make("p", {}, ...breakable(`Document of row ${row + 1}: ${texts.texts[texts.document[pair]]}`)),
+    make("p", { class: "quiet" }, ...breakable(`Its own query: ${texts.texts[texts.query[pair]]}`)),
   ]);
   return button;
 }

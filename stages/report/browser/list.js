@@ -45,6 +45,7 @@ async function update(number) {
   document.getElementById("page").textContent = `page ${page + 1} of ${last + 1}`;
   document.getElementById("list").classList.toggle("searched", Boolean(hits));
   listed.replaceChildren(...passing.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map(at => entry(list, at, counts)));
+  fitTable(document.getElementById("list").parentElement);
   const batches = `${several(passing.length, "batch", "batches")} of ${list.batch.length.toLocaleString("en")}`;
   const pairs = hits?.reduce((sum, one) => sum + one, 0);
   told.textContent = hits ? `${several(pairs, "pair", "pairs")} in ${batches}` : batches;
@@ -73,10 +74,12 @@ function entry(list, at, counts) {
     "tr",
     {},
     make("th", { scope: "row" }, link),
-    make("td", {}, String(list.epoch[at] + 1)),
-    make("td", { class: "words" }, list.domains[list.domain[at]]),
-    make("td", {}, share(list.hardness[at])),
-    make("td", {}, percent(list.masked[at])),
-    make("td", { class: "found" }, counts ? String(counts[at]) : ""),
+    ...[
+      ["Epoch", "", list.epoch[at] + 1],
+      ["Domain", "words", list.domains[list.domain[at]]],
+      ["Hardness", "", share(list.hardness[at])],
+      ["Masked", "", percent(list.masked[at])],
+      ["Pairs found", "found", counts?.[at] ?? ""],
+    ].map(([label, kind, value]) => make("td", { "data-label": label, class: kind }, ...breakable(String(value)))),
   );
 }
