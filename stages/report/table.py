@@ -25,7 +25,10 @@ class Table:
     def labels(self) -> list[str]:
         """What each column is called where its heading cannot be seen."""
         spans = [label for label, span in self.groups or [("", len(self.header))] for _ in range(span)]
-        return [f"{label}, {name}" if label else name for label, name in zip(spans, self.header, strict=True)]
+        several = len({label for label in spans if label}) > 1
+        return [
+            f"{label}, {name}" if label and several else name for label, name in zip(spans, self.header, strict=True)
+        ]
 
 
 def share(value: float) -> str:

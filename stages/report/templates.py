@@ -7,7 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 _LONG_WORD = re.compile(r"\S{20,}")
-_JOINT = re.compile(r"(?<=[^\w\s]|_)(?=[^\W_])")
+_JOINT = re.compile(r"(?<=[^\W_][^\w\s]|[^\W_]_|[^\w\s]{2})(?=[^\W_])")
 
 
 def breakable(text: str) -> Markup:

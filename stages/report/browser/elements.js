@@ -1,6 +1,6 @@
 // Elements of the page. Texts come from strangers: they become text nodes, never HTML.
 
-const JOINT = /(?<=[^\p{L}\p{N}\s])(?=[\p{L}\p{N}])/u;
+const JOINT = /(?<=[\p{L}\p{N}][^\p{L}\p{N}\s]|[^\p{L}\p{N}\s_]{2})(?=[\p{L}\p{N}])/u;
 
 /** Return a new element with attributes and children: elements, or strings as text. */
 function make(tag, attributes = {}, ...children) {
