@@ -67,7 +67,9 @@ def save_start_model(folder: Path, kind: str, seed: int) -> None:
 
 
 def _static(tokenizer: Any) -> list[nn.Module]:
-    return [StaticEmbedding(tokenizer, embedding_dim=2 * WIDTH)]
+    module = StaticEmbedding(tokenizer, embedding_dim=2 * WIDTH)
+    module.tokenizer.enable_truncation(LENGTH)
+    return [module]
 
 
 def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:

@@ -4,8 +4,8 @@
 [--output FILE]``
 
 ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. The same small static model is trained from
-scratch on the same shards, first random batches, then hard ones. A seed changes the batches and the weights;
-differences to our trainer are paired by query and seed.
+scratch on the same shards, first random batches, then hard ones, and documents stand for the whole domain. A seed
+changes the batches and the weights; differences to our trainer are paired by query and seed.
 """
 
 import argparse
@@ -22,11 +22,12 @@ from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace
 from experiments.handover.trainings import TRAININGS
+from stages.pack.recipe import HARD
 from stages.scoring.measures import score_queries
 from stages.scoring.paired import by_query, difference, estimate
 from stages.scoring.retrieval import model_system
 
-SCHEDULE = [0.0, 1.0]
+SCHEDULE = [0.0, HARD]
 
 
 def main() -> str:
@@ -65,6 +66,7 @@ def _pack(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Non
     save_start_model(workspace.folder / START, "static", seed)
     changes = {f"{stage}.vectors": arguments.vectors for stage in ("cluster", "filter")}
     changes |= {"filter.margin": None, "filter.likeness": "auto", "base.seed": seed}
+    changes |= {"cluster.cluster_size": round(HARD * BASE["pack"]["batch_size"])}
     changes |= {"pack.epochs": arguments.epochs, "pack.cluster_share": stretch(SCHEDULE, arguments.epochs)}
     workspace.set_params(BASE, changes)
     workspace.filter()

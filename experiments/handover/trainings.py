@@ -36,6 +36,7 @@ def ours(workspace: Workspace, seed: int) -> Path:
     shards, model = workspace.folder / SHARDS, workspace.folder / "models/ours"
     epochs = {"epochs": len(ShardSet.open(shards).manifest.epochs)}
     common = {**BASE["train"]["common"], **epochs, "learning_rate": LEARNING_RATES["static"]}
+    common["negatives_stand_for"] = "domain"
     job = plan_job(
         name="ours",
         variant="biencoder",
@@ -56,7 +57,7 @@ def handed_over(workspace: Workspace, seed: int) -> Path:
     """The trainer of sentence-transformers on our batches, with our masks."""
     shards = ShardSet.open(workspace.folder / SHARDS)
     given = training_arguments(shards)
-    return _fit(workspace, shard_dataset(shards), MaskedMultipleNegativesRankingLoss, seed, given)
+    return _fit(workspace, shard_dataset(shards, whole_domain=True), MaskedMultipleNegativesRankingLoss, seed, given)
 
 
 def shuffled(workspace: Workspace, seed: int) -> Path:

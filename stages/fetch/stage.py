@@ -21,7 +21,7 @@ def main(name: str) -> str:
     weights = model_hash(source)
     with atomic_dir(START_MODELS / name) as folder:
         if params.static_width:
-            _make_static(source, params.static_width, seed, folder)
+            _make_static(source, params, seed, folder)
         else:
             _copy(source, folder)
         info = ModelInfo(
@@ -45,7 +45,8 @@ def _copy(source: Path, folder: Path) -> None:
     shutil.copytree(source, folder, ignore=_NOT_NEEDED, copy_function=shutil.copyfile, dirs_exist_ok=True)
 
 
-def _make_static(source: Path, width: int, seed: int, folder: Path) -> None:
+def _make_static(source: Path, params: StartModel, seed: int, folder: Path) -> None:
     from stages.fetch.static import write_static_model  # needs torch, which copying does not
 
-    write_static_model(source, width, seed, folder)
+    assert params.static_width
+    write_static_model(source, params.static_width, params.max_length, seed, folder)

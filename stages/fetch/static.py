@@ -10,8 +10,10 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from batchwright.formats.models import loading
 
 
-def write_static_model(source: Path, width: int, seed: int, folder: Path) -> None:
+def write_static_model(source: Path, width: int, max_length: int, seed: int, folder: Path) -> None:
     """Write a static model with the tokenizer of ``source`` and random vectors of ``width``, drawn with ``seed``.
+
+    It reads ``max_length`` tokens, also where others open it.
 
     Raises:
         InputError: ``source`` has no tokenizer that can be loaded.
@@ -22,4 +24,5 @@ def write_static_model(source: Path, width: int, seed: int, folder: Path) -> Non
             raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer, which static models need")
     torch.manual_seed(seed)
     module = StaticEmbedding(tokenizer, embedding_dim=width)
+    module.tokenizer.enable_truncation(max_length)
     SentenceTransformer(modules=[module], device="cpu").save(str(folder), create_model_card=False)

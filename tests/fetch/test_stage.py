@@ -44,6 +44,14 @@ def test_a_static_model_reads_as_many_tokens_as_others(workspace: Path, tiny_ber
     assert not np.array_equal(cut, other)
 
 
+def test_a_static_model_reads_as_many_tokens_where_others_open_it(workspace: Path, tiny_bert: Path) -> None:
+    folder = fetch(workspace, tiny_bert, static_width=6)
+    length = ModelInfo.read(folder).max_length
+    elsewhere = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    text = "a b c d e f g h " * length
+    np.testing.assert_array_equal(elsewhere.encode(text), load_model(folder, length, "cpu").encode(text))
+
+
 def test_a_static_models_weights_follow_the_seed(workspace: Path, tiny_bert: Path) -> None:
     first = model_hash(fetch(workspace, tiny_bert, static_width=6))
     assert model_hash(fetch(workspace, tiny_bert, static_width=6)) == first

@@ -83,5 +83,5 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
     learner.save(folder, manifest, steps)
-    settle_tokenizer(folder)
+    settle_tokenizer(folder, job.info.max_length)
     job.info.model_copy(update={"variant": job.variant}).write(folder)
