@@ -188,6 +188,9 @@ def test_a_static_model_can_be_trained_and_reads_as_many_tokens_as_others(tmp_pa
     assert any((before[key] != after[key]).any() for key in before)
     found, _ = retrieve(tmp_path / "out" / "model", ["w1 w2 w3"], ["w3 w1 w2", "w1 w2 w4"], 1)
     assert found.tolist() == [[1]]  # of the same first two tokens
+    elsewhere = SentenceTransformer(str(tmp_path / "out/model"), device="cpu", local_files_only=True)
+    cut, short = elsewhere.encode(["w3 w1 w2", "w3 w1"])
+    np.testing.assert_array_equal(cut, short)
 
 
 @pytest.mark.parametrize("damaged", [1, 2])
@@ -232,5 +235,5 @@ def test_a_run_resumed_after_its_last_step_writes_the_same_bytes(
     assert content(tmp_path / "whole") == content(tmp_path / "killed")
 
 
-def interrupted(folder: Path) -> None:
+def interrupted(folder: Path, max_length: int) -> None:
     raise KeyboardInterrupt
