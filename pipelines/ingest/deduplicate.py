@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.ingest.normalise import printable
+from pipelines.ingest.normalise import SHOWN, printable
 
 DUPLICATE = "duplicate"
 
@@ -15,13 +15,13 @@ def deduplicate(candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
 
     Of equal pairs, that of the first ``part`` counts, and of the first source and row in it.
     """
-    ordered = candidates.sort_by([(key, "ascending") for key in ("id", "part", "source", "row")])
-    repeated = _equals_previous(ordered["id"])
-    duplicates = ordered.filter(pa.array(repeated))
-    shown = pa.array([printable(query) for query in duplicates["query"].to_pylist()], pa.large_string())
-    rejected = duplicates.select(["source", "row", "part"])
-    rejected = rejected.append_column("reason", pa.repeat(DUPLICATE, len(duplicates))).append_column("text", shown)
-    return ordered.filter(pa.array(~repeated)), rejected
+    order = pc.sort_indices(candidates, [(key, "ascending") for key in ("id", "part", "source", "row")]).to_numpy()
+    repeated = _equals_previous(candidates["id"].take(pa.array(order)))
+    duplicates = candidates.select(["source", "row", "part"]).take(pa.array(order[repeated]))
+    asked = pc.utf8_slice_codeunits(candidates["query"], 0, SHOWN).take(pa.array(order[repeated]))
+    shown = pa.array([printable(query) for query in asked.to_pylist()], pa.large_string())
+    rejected = duplicates.append_column("reason", pa.repeat(DUPLICATE, len(duplicates))).append_column("text", shown)
+    return candidates.take(pa.array(order[~repeated])), rejected
 
 
 def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from batchwright.formats.pairs import file_stem
 from pipelines.ingest.sources.base import Row
 
-_SHOWN = 200
+SHOWN = 200
 _LONGEST_STEM = 200  # a file name may have 255 bytes
 
 
@@ -62,7 +62,7 @@ def excerpt(row: Row) -> str:
 
 def printable(text: str) -> str:
     """The beginning of a text, on one line, with unprintable characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_SHOWN])[:_SHOWN]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:SHOWN])[:SHOWN]
 
 
 def _text(value: object, name: str) -> str:

@@ -1,13 +1,16 @@
 """The Beam pipeline: reads and normalises every part that no earlier run has read, each into a folder of its own."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import apache_beam as beam
 
+from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
 from batchwright.core.paths import PAIRS
 from batchwright.core.room import check_disk
@@ -39,12 +42,24 @@ def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
     for folder in scratch(_STAGE).resolve().iterdir():
         if folder not in found:
             shutil.rmtree(folder)
-    return [(entry, part) for entry, _, folder in elements if (part := found[folder])]
+    return [(entry, _there(part, found[folder])) for entry, part, folder in elements]
+
+
+def _there(part: Part, found: PartRead | None) -> PartRead:
+    if found is None:
+        raise InputError(
+            f"{part.name}: was read, but its rows are not in {scratch(_STAGE)}, or are damaged; all Beam workers must "
+            "share the folder BATCHWRIGHT_SCRATCH"
+        )
+    return found
 
 
 def _read(params: IngestParams, unread: list[Element]) -> None:
-    sizes = [Path(file).stat().st_size for entry, part, _ in unread for file in params.sources[entry].read_for(part)]
-    check_disk({scratch(_STAGE): sum(sizes), PAIRS: sum(sizes) / 2}, f"reading {len(unread):,} files or parts of files")
+    files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
+    size = sum(Path(file).stat().st_size for file in files)
+    check_disk({scratch(_STAGE): size, PAIRS: size / 2}, f"reading {len(unread):,} files or parts of files")
+    for _, _, folder in unread:
+        shutil.rmtree(folder, ignore_errors=True)  # of a killed run, or damaged
 
     def read(element: Element) -> Iterator[None]:
         entry, part, folder = element
@@ -57,12 +72,26 @@ def _read(params: IngestParams, unread: list[Element]) -> None:
     with tempfile.TemporaryDirectory(dir=scratch("ingest").resolve()) as errors:
         with progress(len(unread), "ingest", "part", done), pipeline() as graph:
             _ = graph | "Parts" >> beam.Create(unread) | "Read" >> beam.FlatMap(guarded(read, Path(errors)))
+        _check_unchanged(params, unread)
         raise_errors(Path(errors))
+
+
+def _check_unchanged(params: IngestParams, read: list[Element]) -> None:
+    """Forget the parts that changed while they were read: their folders are named after what they held before."""
+    folder_of = _naming()
+    changed = []
+    for entry, part, folder in read:
+        source = params.sources[entry]
+        if source.read_for(part) and folder_of(source, part) != folder:
+            shutil.rmtree(folder, ignore_errors=True)
+            changed.append(f"{part.name}: changed while it was read; run the stage again once it is complete")
+    if changed:
+        raise InputError("\n".join(changed))
 
 
 def _naming() -> Callable[[Source, Part], Path]:
     """Return a function that names the folder of a part by all that its content depends on."""
-    code = code_fingerprint(Path(__file__).parents[1])
+    code = code_fingerprint(Path(__file__).parents[1]), *sys.version_info[:3], version("pyarrow"), version("datasets")
     sha256 = cache(file_sha256)
 
     def folder_of(source: Source, part: Part) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from batchwright.core.errors import InputError
 from pipelines.ingest import domain as domains
 from pipelines.ingest import pipeline
 from pipelines.ingest.read import PartRead
@@ -174,3 +175,35 @@ def test_ranges_of_ids_give_the_same_pairs(workspace: Path, monkeypatch: pytest.
     monkeypatch.setattr(domains, "_RANGE_BYTES", 1000)
     (workspace / ".scratch").rename(workspace / "older")
     assert ingest(*sources) == whole
+
+
+def test_what_was_read_while_its_file_changed_is_forgotten(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = {**write("a.jsonl", NORTH), **MAPPING}
+    real = pipeline.find_part
+    monkeypatch.setattr(pipeline, "find_part", lambda folder: (write("a.jsonl", SOUTH), real(folder))[1])
+    with pytest.raises(InputError, match=r"a.jsonl: changed while it was read"):
+        ingest(source)
+    monkeypatch.undo()
+    monkeypatch.chdir(workspace)
+    monkeypatch.setattr("stages.ingest.stage.RAW_PAIRS", Path())
+    write("a.jsonl", NORTH)
+    assert {pair["domain"] for pair in ingest(source).pairs} == {"north"}
+
+
+def test_a_part_that_is_not_there_after_reading_stops_the_stage(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "read_part", lambda *_: None)
+    with pytest.raises(InputError, match=r"a.jsonl: was read, but its rows are not in .*BATCHWRIGHT_SCRATCH"):
+        ingest({**write("a.jsonl", NORTH), **MAPPING})
+
+
+def test_the_disk_is_asked_for_a_file_once_however_many_parts_it_has(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(pipeline, "check_disk", lambda needed, what: asked.extend(needed.values()))
+    source = write("a.parquet", ROWS)
+    ingest({**source, **MAPPING})
+    size = Path("a.parquet").stat().st_size
+    assert asked == [size, size / 2]
