@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from batchwright.core.command import new_parser
+from batchwright.core.command import command
 from batchwright.core.errors import InputError
 from batchwright.core.paths import REPORT
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 class View(NamedTuple):
-    """Width and height in pixels, whether it is dark, and what is shown: the section's or the batch's address."""
+    """Width and height in pixels, whether it is dark, and the address of the section or batch that is shown."""
 
     width: int
     height: int
@@ -28,26 +28,25 @@ class View(NamedTuple):
 
 VIEWS = {
     "report": View(1100, 1000, dark=False, address=""),
-    "report_dark": View(1100, 1000, dark=True, address="#batch-{batch}"),
-    "report_phone": View(390, 800, dark=True, address="#batch-{batch}"),
+    "report_dark": View(1100, 1000, dark=True, address="#batch-400"),
+    "report_phone": View(390, 800, dark=True, address="#batch-400"),
     "report_phone_light": View(390, 800, dark=False, address="#results"),
 }
-BATCH = 400
 
 
-def main() -> None:
+def main() -> str:
     """Write all pictures into ``docs``."""
-    new_parser("docs.screenshots", str(__doc__), "python -m docs.screenshots").parse_args()
     chromium = shutil.which("chromium")
     if not chromium or not REPORT.exists():
         raise InputError(f"needs 'chromium' on PATH and {REPORT}; install the one, run dvc repro for the other")
     for name, view in VIEWS.items():
         take(chromium, REPORT.read_text(encoding="utf-8"), view, FOLDER / f"{name}.png")
+    return f"{len(VIEWS)} pictures"
 
 
 def take(chromium: str, page: str, view: View, output: Path) -> None:
     """Take one picture. The page is in a frame, because a browser's own windows are at least 500 pixels wide."""
-    act = f'<script type="module">location.hash = "{view.address.format(batch=BATCH)}";</script>'
+    act = f'<script type="module">location.hash = "{view.address}";</script>'
     content = escape(page.replace("</body>", f"{act}</body>"))
     frame = f'<iframe width="{view.width}" height="{view.height}" style="border: 0" srcdoc="{content}"></iframe>'
     with tempfile.TemporaryDirectory() as folder:
@@ -60,4 +59,8 @@ def take(chromium: str, page: str, view: View, output: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command(
+        "docs.screenshots",
+        "Takes the pictures of docs/report.md from report/index.html, in Chromium.",
+        "python -m docs.screenshots",
+    )

@@ -1,6 +1,6 @@
 """Does a stage's work one domain at a time, and again only for domains whose inputs have changed."""
 
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
-from batchwright.by_domain.kept import keep, kept
+from batchwright.by_domain.kept import forget_others, keep, kept
 
-__all__ = ["Done", "Metrics", "Work", "copy_files", "do_domains", "keep", "kept", "publish_domains"]
+__all__ = ["Done", "Metrics", "Work", "copy_files", "do_domains", "forget_others", "keep", "kept", "publish_domains"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from batchwright.by_domain.kept import keep, kept
+from batchwright.by_domain.kept import forget_others, keep, kept
 from batchwright.by_domain.memory import check_domains, of_pairs
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
@@ -60,10 +60,7 @@ def do_domains(
                 left.unlink()
         metrics = keep(ledger, [files], work(domain, files)) if found is None else found
         done[domain] = Done(files=files, metrics=metrics, new=found is None)
-    current = {each.files.parent.name for each in done.values()}
-    for parts in scratch(stage).iterdir():
-        if parts.name not in current:
-            shutil.rmtree(parts)
+    forget_others(stage, {parts.name for parts in folders.values()})
     return done
 
 

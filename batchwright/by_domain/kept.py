@@ -1,13 +1,15 @@
 """Finished work that a later run goes on from: what there is to say about some files, and their fingerprint."""
 
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.results import read_json, write_json
+from batchwright.core.runtime import scratch
 
 Values = dict[str, Any]
 
@@ -35,6 +37,13 @@ def kept(ledger: Path, files: Sequence[Path]) -> Values | None:
         pass
     print(f"warning: {ledger.parent}: damaged; this part of the work is done again", file=sys.stderr)
     return None
+
+
+def forget_others(stage: str, names: Collection[str]) -> None:
+    """Remove what earlier runs kept in the scratch folder of ``stage``, but for the folders ``names``."""
+    for folder in scratch(stage).iterdir():
+        if folder.name not in names:
+            shutil.rmtree(folder)
 
 
 def _fingerprint(files: Sequence[Path], values: Values) -> str:

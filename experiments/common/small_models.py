@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from batchwright.formats.models import locate_model
 from batchwright.retrievers.common.info import ModelInfo
 from experiments.common.workspace import START, Workspace
+from stages.fetch.static import write_static_model
 from stages.scoring.collection import Collection
 from stages.scoring.measures import average, score_queries
 from stages.scoring.retrieval import model_system
@@ -58,18 +59,15 @@ def fetched(name: str) -> dict[str, Any]:
 
 def save_start_model(folder: Path, kind: str, seed: int) -> None:
     """Write a two-layer BERT with mean pooling, or a static model (one vector per token); ``seed`` draws weights."""
-    torch.manual_seed(seed)
-    tokenizer = AutoTokenizer.from_pretrained(locate_model(VOCABULARY_OF))
-    with tempfile.TemporaryDirectory() as plain:
-        modules = _static(tokenizer) if kind == "static" else _bert(tokenizer, plain)
-        SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+    if kind == "static":
+        write_static_model(locate_model(VOCABULARY_OF), 2 * WIDTH, LENGTH, seed, folder)
+    else:
+        torch.manual_seed(seed)
+        tokenizer = AutoTokenizer.from_pretrained(locate_model(VOCABULARY_OF))
+        with tempfile.TemporaryDirectory() as plain:
+            modules = _bert(tokenizer, plain)
+            SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
     ModelInfo(variant="biencoder", max_length=LENGTH).write(folder)
-
-
-def _static(tokenizer: Any) -> list[nn.Module]:
-    module = StaticEmbedding(tokenizer, embedding_dim=2 * WIDTH)
-    module.tokenizer.enable_truncation(LENGTH)
-    return [module]
 
 
 def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:

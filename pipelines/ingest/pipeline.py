@@ -10,11 +10,13 @@ from pathlib import Path
 
 import apache_beam as beam
 
+from batchwright.by_domain import forget_others
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
 from batchwright.core.paths import PAIRS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
+from batchwright.core.unchanged import watching
 from pipelines.beam import guarded, pipeline, progress, raise_errors
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.read import PartRead, find_part, ledger, read_part
@@ -29,37 +31,26 @@ def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
     """Return all parts in order, each with the index of its entry in ``ingest.sources``.
 
     Raises:
-        InputError: a source cannot be read; the message reports the errors of all sources.
+        InputError: a source cannot be read, or changes meanwhile; the message reports the errors of all sources.
     """
     parts = [(entry, part) for entry, source in enumerate(params.sources) for part in source.parts()]
+    check_unchanged = watching(lambda: [file for entry, part in parts for file in params.sources[entry].read_for(part)])
     folder_of = _naming()
     elements = [(entry, part, folder_of(params.sources[entry], part)) for entry, part in parts]
     found = {folder: find_part(folder) for _, _, folder in elements}
     unread = {folder: element for element in elements if found[folder := element[2]] is None}
     if unread:
-        _read(params, list(unread.values()))
+        _read(params, list(unread.values()), check_unchanged)
         found |= {folder: find_part(folder) for folder in unread}
-    for folder in scratch(_STAGE).resolve().iterdir():
-        if folder not in found:
-            shutil.rmtree(folder)
+    forget_others(_STAGE, {folder.name for folder in found})
     return [(entry, _there(part, found[folder])) for entry, part, folder in elements]
 
 
-def _there(part: Part, found: PartRead | None) -> PartRead:
-    if found is None:
-        raise InputError(
-            f"{part.name}: was read, but its rows are not in {scratch(_STAGE)}, or are damaged; all Beam workers must "
-            "share the folder BATCHWRIGHT_SCRATCH"
-        )
-    return found
-
-
-def _read(params: IngestParams, unread: list[Element]) -> None:
+def _read(params: IngestParams, unread: list[Element], check_unchanged: Callable[[], None]) -> None:
     files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
     size = sum(Path(file).stat().st_size for file in files)
     check_disk({scratch(_STAGE): size, PAIRS: size / 2}, f"reading {len(unread):,} files or parts of files")
-    for _, _, folder in unread:
-        shutil.rmtree(folder, ignore_errors=True)  # of a killed run, or damaged
+    _forget(unread)  # what a killed run left, or what is damaged
 
     def read(element: Element) -> Iterator[None]:
         entry, part, folder = element
@@ -72,31 +63,37 @@ def _read(params: IngestParams, unread: list[Element]) -> None:
     with tempfile.TemporaryDirectory(dir=scratch("ingest").resolve()) as errors:
         with progress(len(unread), "ingest", "part", done), pipeline() as graph:
             _ = graph | "Parts" >> beam.Create(unread) | "Read" >> beam.FlatMap(guarded(read, Path(errors)))
-        _check_unchanged(params, unread)
+        try:
+            check_unchanged()
+        except InputError:
+            _forget(unread)  # their folders are named after what the files held before
+            raise
         raise_errors(Path(errors))
 
 
-def _check_unchanged(params: IngestParams, read: list[Element]) -> None:
-    """Forget the parts that changed while they were read: their folders are named after what they held before."""
-    folder_of = _naming()
-    changed = []
-    for entry, part, folder in read:
-        source = params.sources[entry]
-        if source.read_for(part) and folder_of(source, part) != folder:
-            shutil.rmtree(folder, ignore_errors=True)
-            changed.append(f"{part.name}: changed while it was read; run the stage again once it is complete")
-    if changed:
-        raise InputError("\n".join(changed))
+def _forget(elements: list[Element]) -> None:
+    for _, _, folder in elements:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _there(part: Part, found: PartRead | None) -> PartRead:
+    if found is None:
+        raise InputError(
+            f"{part.name}: was read, but its rows are not in {scratch(_STAGE)}, or are damaged; all Beam workers must "
+            "share the folder BATCHWRIGHT_SCRATCH"
+        )
+    return found
 
 
 def _naming() -> Callable[[Source, Part], Path]:
     """Return a function that names the folder of a part by all that its content depends on."""
-    code = code_fingerprint(Path(__file__).parents[1]), *sys.version_info[:3], version("pyarrow"), version("datasets")
+    code = code_fingerprint(Path(__file__).parents[1])
+    libraries = [*sys.version_info[:3], version("pyarrow"), version("datasets")]
     sha256 = cache(file_sha256)
 
     def folder_of(source: Source, part: Part) -> Path:
         files = [(file, sha256(Path(file))) for file in source.read_for(part)]
-        folder = scratch(_STAGE).resolve() / fingerprint(source.model_dump(), part, files, code)
+        folder = scratch(_STAGE).resolve() / fingerprint(source.model_dump(), part, files, code, libraries)
         if not files:  # nobody knows whether it has changed
             shutil.rmtree(folder, ignore_errors=True)
         return folder

@@ -17,7 +17,7 @@ from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
 from pipelines.ingest.sources.base import Part, Row, Source
 
 CHUNK_ROWS, CHUNK_CHARACTERS = 32_768, 32 << 20
-"""Rows are sorted by domain and id in chunks, the last of which may be longer by one row."""
+"""Rows are sorted by domain and id in chunks, each of which ends as soon as it has so many of either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +31,9 @@ class PartRead:
 
     def candidates(self, domain: str) -> list[pa.RecordBatch]:
         """Open the candidates of a domain, memory-mapped; each record batch is sorted by id."""
-        numbers = self.pieces[domain]["batches"] if domain in self.pieces else []
         with pa.memory_map(str(_candidates(self.folder))) as source:  # stays mapped when its handle is closed
             reader = pa.ipc.open_file(source)
-            return [reader.get_batch(number) for number in numbers]
+            return [reader.get_batch(number) for number in self.pieces[domain]["batches"]]
 
     def rejects(self) -> pa.Table:
         """Read the rejects."""

@@ -33,9 +33,9 @@ def main() -> str:
     check_unchanged = watching(lambda: _files(params))
     parts = read_sources(params)
     check_unchanged()
-    places = _parts_of_domains(parts)
-    done = _do_domains(params, parts, places)
-    summary = _publish(params, parts, places, done)
+    numbers = _parts_of_domains(parts)
+    done = _do_domains(params, parts, numbers)
+    summary = _publish(params, parts, numbers, done)
     check_unchanged()
     return summary
 
@@ -69,13 +69,13 @@ def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequen
 
 def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:
     rejected = collect_rejected(parts, [(done[domain].files, own) for domain, own in numbers.items()])
-    pairs = [
+    kept = [
         (parts[number][0], count)
         for domain, own in numbers.items()
         for number, count in zip(own, done[domain].metrics["pairs_of"], strict=True)
     ]
     rows = [(entry, part.rows) for entry, part in parts]
-    accounts = take_account(len(params.sources), rows, pairs, rejected)
+    accounts = take_account(len(params.sources), rows, kept, rejected)
     labels = [source.label for source in params.sources]
     check_rejects(labels, accounts, rejected, params.max_reject_rate)
     if not done:
@@ -88,7 +88,7 @@ def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[
         sources = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
         write_json(results, {"domains": counts, "sources": sources})
     train, dev, test = (sum(count[split] for count in counts.values()) for split in ("train", "dev", "test"))
-    kept = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
+    pairs = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
     removed = sum(account.negatives.total() for account in accounts)
-    said = f"{kept} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
+    said = f"{pairs} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
     return f"{said}, {removed:,} hard negatives removed that answer their query" if removed else said

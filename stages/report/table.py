@@ -21,15 +21,6 @@ class Table:
     words: frozenset[int] = frozenset({0})
     """Columns that contain words; the others contain numbers."""
 
-    @property
-    def labels(self) -> list[str]:
-        """What each column is called where its heading cannot be seen."""
-        spans = [label for label, span in self.groups or [("", len(self.header))] for _ in range(span)]
-        several = len({label for label in spans if label}) > 1
-        return [
-            f"{label}, {name}" if label and several else name for label, name in zip(spans, self.header, strict=True)
-        ]
-
 
 def share(value: float) -> str:
     """Format a number with three decimals and without a zero before the point: ``.676``."""

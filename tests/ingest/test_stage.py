@@ -60,6 +60,7 @@ def test_the_command_writes_pairs_rejects_and_counts_and_prints_a_summary(publis
 
 @pytest.mark.parametrize("mode", ["multi_threading", "multi_processing"])
 def test_two_workers_write_the_same_bytes(published: dict[str, bytes], mode: str) -> None:
+    shutil.rmtree(".scratch")  # so that they read, and do not find what has been read
     done = run_stage("ingest", cwd=Path(), BEAM_OPTIONS=LOCAL + mode)
     assert done.returncode == 0, done.stderr
     assert not re.search("INFO|WARNING|sdk", done.stderr)  # workers are quiet, too

@@ -39,9 +39,7 @@ const words = element => {
     for (const word of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
       range.setStart(texts.currentNode, word.index);
       range.setEnd(texts.currentNode, word.index + word[0].length);
-      const rects = [...range.getClientRects()];
-      const fits = rects.reduce((sum, rect) => sum + rect.width, 0) < element.clientWidth;
-      if (fits && new Set(rects.map(rect => Math.round(rect.top))).size > 1) broken.push(word[0]);
+      if (new Set([...range.getClientRects()].map(rect => Math.round(rect.top))).size > 1) broken.push(word[0]);
     }
   }
   return broken;
@@ -189,7 +187,7 @@ def test_a_browser_shows_the_whole_page_without_scrolling_sideways(
     assert min(found["charts"]) > 50
     assert found["outside"] == []
     assert found["broken"] == []
-    assert found["cut"] in ([], ["Stages"])  # a drawing
+    assert found["cut"] == (["Stages"] if width == 390 else [])  # a drawing
 
 
 @in_chromium

@@ -74,12 +74,10 @@ function entry(list, at, counts) {
     "tr",
     {},
     make("th", { scope: "row" }, link),
-    ...[
-      ["Epoch", "", list.epoch[at] + 1],
-      ["Domain", "words", list.domains[list.domain[at]]],
-      ["Hardness", "", share(list.hardness[at])],
-      ["Masked", "", percent(list.masked[at])],
-      ["Pairs found", "found", counts?.[at] ?? ""],
-    ].map(([label, kind, value]) => make("td", { "data-label": label, class: kind }, ...breakable(String(value)))),
+    make("td", {}, String(list.epoch[at] + 1)),
+    make("td", { class: "words" }, ...breakable(list.domains[list.domain[at]])),
+    make("td", {}, share(list.hardness[at])),
+    make("td", {}, percent(list.masked[at])),
+    make("td", { class: "found" }, counts ? String(counts[at]) : ""),
   );
 }

@@ -1,5 +1,8 @@
 // First the list, which is small; rows and texts are unpacked when the page has been painted.
 addEventListener("hashchange", openBatch);
+for (const element of document.querySelectorAll("td, th, li, summary, summary strong")) {
+  for (const node of [...element.childNodes]) if (node instanceof Text) node.replaceWith(...breakable(node.data));
+}
 startList()
   .then(startMap)
   .then(openBatch)

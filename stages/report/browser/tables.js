@@ -3,7 +3,18 @@ const widths = new WeakMap();
 
 function fitTable(region) {
   region.classList.remove("stacked");
-  region.classList.toggle("stacked", region.scrollWidth > region.clientWidth);
+  if (region.scrollWidth <= region.clientWidth) return;
+  nameCells(region.querySelector("table"));
+  region.classList.add("stacked");
+}
+
+/** Give each cell the name of its column, and that of its group if there are several. */
+function nameCells({ tHead, tBodies }) {
+  const header = [...tHead.rows].at(-1);
+  const spans = [...tHead.rows[0].cells].flatMap(cell => Array(cell.colSpan).fill(cell.textContent));
+  const grouped = tHead.rows.length > 1 && new Set(spans.filter(Boolean)).size > 1;
+  const names = [...header.cells].map((cell, at) => (grouped && spans[at] ? `${spans[at]}, ` : "") + cell.textContent);
+  for (const row of tBodies[0].rows) for (const cell of row.cells) cell.dataset.label = names[cell.cellIndex];
 }
 
 const fitting = new ResizeObserver(entries => {
