@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.shards import REASONS, ShardSet, read_reasons
+from batchwright.formats.shards import NAMES, ShardSet, read_reasons
 from batchwright.inspect.evidence import Evidence, gather
 from batchwright.inspect.project import Project
 
@@ -78,7 +78,7 @@ def view_batch(shards: ShardSet, project: Project, number: int, focus: int | Non
     evidence, reasons = gather(shards, project, batch), read_reasons(batch)
     of_view = slice(None) if focus is None else slice(focus, focus + 1)
     masked = [
-        _masked(evidence, REASONS[reasons[query, document]], query, document)
+        _masked(evidence, NAMES[reasons[query, document]], query, document)
         for query, document in _cells(reasons >= 0, of_view)
     ]
     hardest = _hardest(evidence, reasons < 0, of_view)
@@ -94,7 +94,7 @@ def view_batch(shards: ShardSet, project: Project, number: int, focus: int | Non
         clusters=len(set(batch["cluster"].to_pylist())),
         hardness=mean_hardness(unmasked, share),
         masked_share=round(float(share.mean()), 6),
-        masked_by=dict(Counter(REASONS[code] for code in reasons[reasons >= 0])),
+        masked_by=dict(Counter(NAMES[code] for code in reasons[reasons >= 0])),
         focus=focus,
         rows=rows,
         masked=masked,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.shards import REASONS, ShardSet
+from batchwright.formats.shards import NAMES, REASONS, ShardSet
 from batchwright.inspect.measures import Measured, by_domain, means, measure
 from batchwright.inspect.meetings import NOWHERE, Numbers, share_met
 
@@ -73,7 +73,7 @@ def compare(a: ShardSet, b: ShardSet) -> Difference:
         gained=_of_domains(gained, every),
         examples={name: every[name][1] for ids in (lost, gained) for name in sorted(ids)[:EXAMPLES]},
         groups=_groups(*measured),
-        masked_by=[Sides(name=name, a=_share(measured[0], name), b=_share(measured[1], name)) for name in REASONS],
+        masked_by=_reasons(*measured),
         meet_in_both=Sides(name="meet in both", **_meetings(a, b, batches, {name: n for n, name in enumerate(every)})),
     )
 
@@ -124,8 +124,13 @@ def _groups(a: list[Measured], b: list[Measured]) -> list[Group]:
     return groups
 
 
+def _reasons(a: list[Measured], b: list[Measured]) -> list[Sides]:
+    sides = [Sides(name=name, a=_share(a, name), b=_share(b, name)) for name in NAMES]
+    return [each for each in sides if each.name in REASONS or each.a or each.b]
+
+
 def _share(batches: list[Measured], reason: str) -> float:
-    return round(sum(batch.masked_by[reason] for batch in batches) / max(len(batches), 1), 6)
+    return round(sum(batch.masked_by.get(reason, 0) for batch in batches) / max(len(batches), 1), 6)
 
 
 def _meetings(

@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.shards import ShardSet
+from batchwright.formats.shards import UNKNOWN, ShardSet
 from batchwright.inspect.project import Project
 
 ROUNDING = 1e-3
+OLD = "an older version made these shards; run the stage 'pack' again"
 WORDS = {
     "known_positive": "answers this query in another pair",
     "duplicate": "a duplicate of its own document",
     "judged": "judged to answer this query",
     "score": "scored like an answer",
+    UNKNOWN: "not kept why",
 }
 
 
@@ -78,6 +80,8 @@ class Evidence:
 def gather(shards: ShardSet, project: Project, batch: pa.RecordBatch) -> Evidence:
     """Look up what ``project`` knows about a training batch."""
     domain, missing = batch["domain"][0].as_py(), []
+    if shards.manifest.format == 1:
+        missing.append(f"no reasons, hardness and clusters: {OLD}")
     surrogate, filtered = None, None
     try:
         surrogate = _surrogate(shards, project, domain, batch)

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from batchwright.formats.shards import REASONS, ShardSet
+from batchwright.core.errors import InputError
+from batchwright.formats.shards import NAMES, REASONS, ShardSet
 from batchwright.inspect.batch import mean_hardness
+from batchwright.inspect.evidence import OLD
 from batchwright.inspect.meetings import met_before
 
 SHOWN = 10
@@ -74,7 +76,13 @@ def measure(shards: ShardSet) -> list[Measured]:
 
 
 def worst(shards: ShardSet, by: str) -> list[Worst]:
-    """Return the batches that are worst ``by`` one of ``ORDERS``."""
+    """Return the batches that are worst ``by`` one of ``ORDERS``.
+
+    Raises:
+        InputError: the shards do not say how hard their rows are.
+    """
+    if shards.manifest.format == 1 and by in ("easiest", "hardest"):
+        raise InputError(f"{shards.folder}: does not say how hard batches are: {OLD}")
     read = list(shards.columns("id"))
     numbers = pc.dictionary_encode(pa.chunked_array([batch["id"] for batch in read]).combine_chunks())
     rows = np.split(_integers(numbers.indices), np.cumsum([batch.num_rows for batch in read])[:-1])
@@ -107,7 +115,7 @@ def _hardness(batch: pa.RecordBatch) -> float:
 def _masked_by(batch: pa.RecordBatch) -> dict[str, float]:
     counts = Counter(b"".join(batch["reasons"].to_pylist()))
     negatives = batch.num_rows * (batch.num_rows - 1)
-    return {name: counts[code] / negatives for code, name in enumerate(REASONS)}
+    return {name: counts[code] / negatives for code, name in enumerate(NAMES) if name in REASONS or counts[code]}
 
 
 def _integers(indices: pa.Array) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from batchwright.formats.shards import ShardSet
 from batchwright.inspect.measures import Worst, by_domain, means, measure
-from batchwright.inspect.terminal import Terminal, plain
+from batchwright.inspect.terminal import Terminal, number, plain
 
 TITLES = {
     "easiest": "far easier than others of their domain and epoch",
@@ -59,7 +59,7 @@ def overview_lines(found: Overview, terminal: Terminal) -> list[str]:
     rows = [
         [
             *(str(each["domain"]), str(each["epoch"]), f"{each['batches']:,}", str(each["first_batch"])),
-            *(f"{each['hardness']:.3f}", f"{each['masked_share']:.1%}", f"{each['rows_mostly_masked']:,}"),
+            *(number(float(each["hardness"])), f"{each['masked_share']:.1%}", f"{each['rows_mostly_masked']:,}"),
         ]
         for each in found.domains
     ]
@@ -81,7 +81,7 @@ def worst_lines(batches: list[Worst], by: str, terminal: Terminal) -> list[str]:
     """Lay out the worst batches."""
     rows = [
         [
-            *(str(batch.batch), str(batch.epoch), batch.domain, f"{batch.hardness:.3f}", f"{batch.unusual:+.3f}"),
+            *(str(batch.batch), str(batch.epoch), batch.domain, number(batch.hardness), number(batch.unusual, "+")),
             *(f"{batch.masked_share:.1%}", f"{batch.met_before:.1%}"),
         ]
         for batch in batches

@@ -20,17 +20,14 @@ def open_shards(name: str) -> ShardSet:
     """Open a folder of shards, or the one of that name in ``data/shards``.
 
     Raises:
-        InputError: there are none, or they were made by a version that did not keep why cells are masked.
+        InputError: there are none.
     """
     folder = Path(name) if Path(name).is_dir() else SHARDS / name
     if not folder.is_dir():
         known = [each.name for each in sorted(SHARDS.glob("*")) if each.is_dir()]
         remedy = hint(name, known) or "; run the stage 'pack' first, or name a folder of shards"
         raise InputError(f"{name}: no such folder, and no shards of this name in {SHARDS}{remedy}")
-    shards = ShardSet.open(folder)
-    if shards.manifest.format < 2:
-        raise InputError(f"{folder}: made by an older version, which kept no reasons; run the stage 'pack' again")
-    return shards
+    return ShardSet.open(folder)
 
 
 @dataclass(frozen=True)

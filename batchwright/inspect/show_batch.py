@@ -4,7 +4,7 @@ from collections import Counter
 from textwrap import wrap
 
 from batchwright.inspect.batch import BatchView, Cell, Row
-from batchwright.inspect.terminal import Terminal, cut, fold, plain
+from batchwright.inspect.terminal import Terminal, cut, fold, number, plain
 
 SHOWN = 10
 """Rows and masked documents that are shown unless all are asked for."""
@@ -19,7 +19,7 @@ def batch_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str]
     lines = [*_head(view, terminal), "", terminal.bold(f"Pairs{_of(len(view.rows), shown)}")]
     masked = Counter(cell.query for cell in view.masked)
     cells = [
-        [str(row.row), str(masked[row.row]), f"{row.hardness:.3f}", str(row.cluster), row.query, row.document]
+        [str(row.row), str(masked[row.row]), number(row.hardness), str(row.cluster), row.query, row.document]
         for row in view.rows[:shown]
     ]
     lines += terminal.table(["row", "masked", "hardness", "cluster", "query", "document"], cells, texts=2)
@@ -69,7 +69,7 @@ def others_lines(view: BatchView, terminal: Terminal, *, full: bool) -> list[str
     score = "" if own.own_score is None else f" · its own document scores {own.own_score:.2f}"
     lines = [
         f"{terminal.bold(f'Epoch {view.epoch}, batch {view.batch}, row {own.row}')} · cluster {own.cluster}",
-        f"hardness {own.hardness:.3f} · {len(view.masked)} of {view.size - 1} negatives masked{score}",
+        f"hardness {number(own.hardness)} · {len(view.masked)} of {view.size - 1} negatives masked{score}",
     ]
     for cell in view.masked[: None if full else SHOWN]:
         lines += [f"{terminal.red(f'masked {cell.document:>4}')} {cut(cell.why or '', terminal.width - 12)}"]
@@ -100,9 +100,8 @@ def _head(view: BatchView, terminal: Terminal) -> list[str]:
     of = f"{view.shards} · epoch {view.epoch} · {view.domain} · {view.size} pairs of {clusters}"
     reasons = sorted(view.masked_by.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{count:,} {name_of(name)}" for name, count in reasons)
-    masked = (
-        f"hardness {view.hardness:.3f} · {view.masked_share:.1%} of negatives masked{f': {listed}' if listed else ''}"
-    )
+    share = f"{view.masked_share:.1%} of negatives masked"
+    masked = f"hardness {number(view.hardness)} · {share}{f': {listed}' if listed else ''}"
     name = f"Batch {view.batch}"
     return [f"{terminal.bold(name)} · {cut(of, terminal.width - len(name) - 3)}", *wrap(masked, terminal.width)]
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from batchwright.inspect.diff import EXAMPLES, Difference
-from batchwright.inspect.terminal import Terminal, cut, plain
+from batchwright.inspect.terminal import Terminal, cut, number, plain
 
 
 def diff_lines(found: Difference, terminal: Terminal) -> list[str]:
@@ -53,7 +53,7 @@ def _groups(found: Difference, terminal: Terminal) -> list[str]:
     rows = [
         [
             *(group.domain, str(group.epoch), _value(group.batches.a), _value(group.batches.b)),
-            *(_number(group.hardness.a), _number(group.hardness.b)),
+            *(number(group.hardness.a), number(group.hardness.b)),
             *(_share(group.masked_share.a), _share(group.masked_share.b)),
         ]
         for group in found.groups
@@ -64,10 +64,6 @@ def _groups(found: Difference, terminal: Terminal) -> list[str]:
 
 def _value(value: Any) -> str:
     return "-" if value is None else str(value)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _share(value: float | None) -> str:

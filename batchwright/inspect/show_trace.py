@@ -19,7 +19,10 @@ def trace_lines(found: Trace, terminal: Terminal, *, full: bool) -> list[str]:
 
 def _one(found: Trace, terminal: Terminal, full: bool) -> list[str]:
     pair = found.pairs[0]
-    lines = [f"{terminal.bold('Pair')} {plain(pair.id)} · {plain(pair.domain)}", *wrap(pair.fate, terminal.width)]
+    lines = [
+        f"{terminal.bold('Pair')} {plain(pair.id)} · {plain(pair.domain)}",
+        *wrap(plain(pair.fate), terminal.width),
+    ]
     if not found.views:
         return [*lines, *fold(pair.query, terminal.width, None if full else SHOWN)]
     lines += pair_lines(found.views[0], terminal, full=full)
@@ -31,7 +34,7 @@ def _one(found: Trace, terminal: Terminal, full: bool) -> list[str]:
 def _many(pairs: list[Pair], terminal: Terminal, most: int | None) -> list[str]:
     lines = [terminal.bold(f"{len(pairs):,} pairs") + "; ask for one by its id, or with more words"] if pairs else []
     for pair in pairs[:most]:
-        fate = wrap(f"{plain(pair.id[:12])} · {pair.fate}", terminal.width - 4)
+        fate = wrap(plain(f"{pair.id[:12]} · {pair.fate}"), terminal.width - 4)
         lines += [cut(pair.query, terminal.width), *(terminal.dim(f"    {line}") for line in fate)]
     return [*lines, *_more(len(pairs), most)]
 

@@ -1,5 +1,6 @@
 """Text for a terminal: no control character reaches it, texts are cut to fit, and only terminals see colours."""
 
+import math
 import os
 import shutil
 import sys
@@ -69,6 +70,11 @@ def plain(text: str) -> str:
         character if character.isprintable() or character in _JOINERS else "\ufffd"
         for character in " ".join(text.split())
     )
+
+
+def number(value: float | None, signed: str = "") -> str:
+    """Return a measure with three decimals, - if it is not known; ``signed`` is + if it is a difference."""
+    return "-" if value is None or math.isnan(value) else f"{value:{signed}.3f}"
 
 
 def span(text: str) -> int:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from batchwright.core.errors import InputError
 from batchwright.formats.negatives import DROPPED
-from batchwright.formats.shards import ShardSet
+from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.inspect.batch import BatchView, view_batch
 from batchwright.inspect.find import find_pairs, has_words
 from batchwright.inspect.project import Project
@@ -26,6 +26,14 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftOver:
+    """An epoch that a pair is in no batch of, and why."""
+
+    epoch: int
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pair:
     """A pair and what became of it: ``places``, the epochs that it was ``left_over`` in, or why it was never packed.
 
@@ -37,7 +45,7 @@ class Pair:
     split: str
     query: str
     places: list[Place]
-    left_over: list[int]
+    left_over: list[LeftOver]
     dropped: str | None
     """Why the filter dropped it."""
 
@@ -49,7 +57,7 @@ class Pair:
         if self.dropped:
             return f"dropped by the filter: {self.dropped}"
         packed = [f"epoch {at.epoch}: batch {at.batch}, row {at.row}" for at in self.places]
-        return " · ".join([*packed, *(f"epoch {epoch}: left over" for epoch in self.left_over)])
+        return " · ".join([*packed, *(f"epoch {left.epoch}: left over, {left.why}" for left in self.left_over)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +107,23 @@ def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) 
         at, pair = places[row["id"]], {"split": "train", **row}
         gone = dropped.get(row["id"])
         missing = set(range(len(shards.manifest.epochs))) - {place.epoch for place in at}
-        left = sorted(missing) if pair["split"] == "train" and not gone else []
+        packed = pair["split"] == "train" and not gone
+        left = [_left_over(shards.manifest, pair["domain"], epoch) for epoch in sorted(missing)] if packed else []
         pairs.append(Pair(**pair, places=at, left_over=left, dropped=gone))
     return pairs
+
+
+def _left_over(manifest: Manifest, domain: str, epoch: int) -> LeftOver:
+    """Say why a kept pair of a domain is in no batch of an epoch."""
+    left = manifest.epochs[epoch].left_over.get(domain, 0)
+    weight = manifest.parameters.get("weights", {}).get(domain, 1)
+    if not left:
+        why = "these batches are older than the pair"
+    elif weight < 1:
+        why = f"one of {left:,} that pack.weights leaves out: it takes {weight:g} of '{domain}'"
+    else:
+        why = f"one of {left:,} of '{domain}' that do not fill a batch of {manifest.batch_size}"
+    return LeftOver(epoch=epoch, why=why)
 
 
 def _places(shards: ShardSet, ids: Sequence[str]) -> dict[str, list[Place]]:

@@ -3,14 +3,17 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.formats.shards import (
+    NAMES,
     REASONS,
     SHARD_SCHEMA,
+    UNKNOWN,
     EpochSummary,
     Manifest,
     Shard,
@@ -106,16 +109,26 @@ def test_every_masked_cell_has_a_reason(folder: Path) -> None:
     assert read_reasons(shards.batch(5)).tolist() == [[2, -1, 2, -1]] * 4
 
 
-def test_shards_of_the_first_format_are_read_but_have_no_reasons(folder: Path) -> None:
+def test_shards_of_the_first_format_are_read_as_those_of_the_second_with_reasons_unknown(folder: Path) -> None:
+    new = [ShardSet.open(folder).batch(number) for number in range(6)]
     old = [batch(number).select(SCHEMAS[1].names).cast(SCHEMAS[1]) for number in range(6)]
     manifest = Manifest.read(folder).model_dump()
     manifest["shards"] = [write_shard(folder / "train-00000-of-00001.arrow", old).model_dump()]
     (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     shards = ShardSet.open(folder)
-    assert shards.batch(3).schema.equals(SCHEMAS[1], check_metadata=True)
-    assert shards.batch(3).equals(old[3])
-    with pytest.raises(InputError, match=r"made by an older version; run the stage 'pack' again"):
-        read_reasons(shards.batch(3))
+    for number, before in enumerate(new):
+        read = shards.batch(number)
+        assert read.schema.equals(SHARD_SCHEMA, check_metadata=True)
+        assert read.select(SCHEMAS[1].names) == before.select(SCHEMAS[1].names)
+        reasons = read_reasons(read)
+        np.testing.assert_array_equal(reasons >= 0, read_reasons(before) >= 0)
+        assert {NAMES[code] for code in reasons[reasons >= 0]} <= {UNKNOWN}
+        off = (reasons >= 0) & ~np.eye(4, dtype=bool)
+        np.testing.assert_allclose(read["masked_share"].to_numpy(), off.sum(axis=1) / 3)
+        assert np.isnan(read["hardness"].to_numpy()).all()
+    columns = list(shards.columns("cluster", "id"))
+    assert [each.schema.names for each in columns] == [["cluster", "id"]] * 6
+    assert columns[5]["id"] == new[5]["id"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"columns are \['id', .*'mask'\], expected \[.*'cluster'\]"):
         shards.open(folder).batch(0)

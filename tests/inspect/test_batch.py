@@ -10,7 +10,8 @@ import pytest
 from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
-from batchwright.formats.shards import REASONS, ShardSet, read_reasons
+from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons, write_shard
+from batchwright.formats.shards.shard_set import SCHEMAS
 from tests.helpers import planted_vectors
 from tests.inspect.conftest import Ask
 
@@ -145,8 +146,30 @@ def test_outside_of_a_project_the_message_says_what_to_do(refuse: Ask, tmp_path:
     assert message in refuse("show")
 
 
-def test_shards_of_an_older_version_are_refused(refuse: Ask) -> None:
-    file = Path("data/shards/random/manifest.json")
-    (file.parent / CHECKSUMS).unlink()
-    file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
-    assert "data/shards/random: made by an older version" in refuse("show", 1, "--shards", "random")
+def test_shards_of_the_first_format_are_shown_with_what_they_kept(ask: Ask, ask_json: AskJson, refuse: Ask) -> None:
+    number = most_masked()
+    before = ask_json("show", number)
+    worst = [batch["batch"] for batch in ask_json("show", "--worst", "masked")]
+    make_old(Path("data/shards/contextual"))
+    after = ask_json("show", number)
+    assert [row["query"] for row in after["rows"]] == [row["query"] for row in before["rows"]]
+    cells = [[(cell["query"], cell["document"]) for cell in found["masked"]] for found in (before, after)]
+    assert cells[0] == cells[1] != []
+    assert set(after["masked_by"]) == {"unknown"}
+    assert after["hardness"] is None
+    told = "no reasons, hardness and clusters: an older version made these shards; run the stage 'pack' again"
+    assert told in after["missing"]
+    assert told in ask("show", number)
+    assert "unknown" in ask("diff", "random", "contextual")
+    assert [batch["batch"] for batch in ask_json("show", "--worst", "masked")] == worst
+    assert "data/shards/contextual: does not say how hard batches are" in refuse("show", "--worst", "hardest")
+
+
+def make_old(folder: Path) -> None:
+    """Write shards anew as the first format had them."""
+    shards = ShardSet.open(folder)
+    batches = [shards.batch(number).select(SCHEMAS[1].names).cast(SCHEMAS[1]) for number in range(len(shards))]
+    for file in [*folder.glob("*.arrow"), folder / CHECKSUMS]:
+        file.unlink()
+    shard = write_shard(folder / "train-00000-of-00001.arrow", batches)
+    Manifest(**shards.manifest.model_dump() | {"format": 1, "shards": [shard]}).write(folder)

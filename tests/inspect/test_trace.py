@@ -1,5 +1,7 @@
 """``batchwright show WORDS``: what became of a query."""
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import ShardSet, read_reasons
 from tests.inspect.conftest import HELD_OUT, REJECTED, Ask
@@ -32,10 +35,11 @@ def test_every_training_pair_was_packed_left_over_or_dropped(ask_json: AskJson, 
             assert (found["domain"], found["query"]) == (domain, pair["query"])
             assert found["places"] == places(pair["id"])
             packed = {place["epoch"] for place in found["places"]}
-            assert set(found["left_over"]) == {0, 1} - packed
+            assert {each["epoch"] for each in found["left_over"]} == {0, 1} - packed
             assert not found["dropped"]
-            for epoch in found["left_over"]:
-                left[epoch] += 1
+            for each in found["left_over"]:
+                left[each["epoch"]] += 1
+                assert re.fullmatch(rf"one of [1-7] of '{pair['domain']}' that do not fill a batch of 8", each["why"])
     assert sum(left.values()) > 0
     (found,) = ask_json("show", dropped)["pairs"]
     assert found["dropped"]
@@ -100,6 +104,25 @@ def test_of_a_dropped_pair_the_rule_and_the_score_are_told(ask: Ask, ask_json: A
     why = f"its own document is not among the best for its query (filter.consistency); its score is {score:.3f}"
     assert f"dropped by the filter: {why}" in " ".join(ask("show", dropped).split())
     assert ask_json("show", dropped)["pairs"][0]["dropped"] == why
+
+
+def test_a_pair_that_is_left_over_is_told_why(ask: Ask, ask_json: AskJson) -> None:
+    def left_over() -> list[str]:
+        return [each["why"] for pair in ask_json("show", "topic")["pairs"] for each in pair["left_over"]]
+
+    assert all("do not fill a batch of 8" in why for why in left_over())
+    assert "left over, one of" in ask("show", "topic", "--full")
+    file = Path("data/shards/contextual/manifest.json")
+    (file.parent / CHECKSUMS).unlink()
+    manifest = json.loads(file.read_text())
+    manifest["parameters"]["weights"] = {"birds": 0.5}
+    for epoch in manifest["epochs"]:
+        epoch["left_over"]["fish"] = 0
+    file.write_text(json.dumps(manifest))
+    assert {re.sub(r"of \d ", "of N ", why) for why in left_over()} == {
+        "one of N that pack.weights leaves out: it takes 0.5 of 'birds'",
+        "these batches are older than the pair",
+    }
 
 
 def test_a_long_list_says_how_many_more_there_are(ask: Ask, ask_json: AskJson) -> None:

@@ -119,21 +119,35 @@ location.hash = "#batch-3";
 await until(() => text("#batch h3") === "Batch 3");
 const chips = [...document.querySelectorAll("#batch li:first-of-type .chip")];
 const told = chips.map(chip => { chip.focus(); return text("#tip"); });
+const shown = () => !document.getElementById("tip").hidden && text("#tip");
 dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+const escaped = shown();
+const over = element => element.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+const hovered = chips.map(chip => { over(chip); return shown(); });
+over(document.querySelector("#batch h3"));
+const left = shown();
+chips[0].focus();
+chips[0].blur();
+const blurred = shown();
 const dots = [...document.querySelectorAll("#map a")];
 dots[0].focus();
 const cluster = text("#tip");
 for (const key of ["ArrowRight", "ArrowLeft"]) {
   if (document.activeElement === dots[0]) dots[0].dispatchEvent(new KeyboardEvent("keydown", { key }));
 }
+const moved = dots.indexOf(document.activeElement);
 return {
   told,
+  escaped, hovered, left, blurred,
   cluster,
+  reached: [...document.querySelectorAll("#batches a, #batches button, #batches select, #batches input, #map a")]
+    .filter(each => each.getAttribute("tabindex") !== "-1" && !each.disabled && each.checkVisibility())
+    .map(each => { each.focus(); return document.activeElement === each ? "" : each.outerHTML; }),
   about: text("#batch p"),
   rows: document.querySelectorAll("#batch li").length,
   first: text("#batch li .query"),
   dots: dots.length,
-  moved: dots.indexOf(document.activeElement),
+  moved,
   active: dots.filter(dot => dot.getAttribute("tabindex") === "0").length,
   described: chips.every(chip => chip.getAttribute("aria-describedby") === "tip"),
   scripts: document.querySelectorAll("#batches script:not([type])").length,
@@ -209,22 +223,24 @@ def test_batches_are_searched_and_filtered(page: Path, tmp_path: Path):
     assert told == "1 pair in 2 batches of 10"  # in each epoch
     assert [row[-1] for row in rows] == ["1", "1"]
     assert "Batch 3" in [row[0] for row in rows]
-    assert [row[:3] for row in found["filtered"]] == [[f"Batch {number}", "2", DOMAINS[0]] for number in (5, 7, 9)]
+    assert [row[:3] for row in found["filtered"]] == [[f"Batch {number}", "1", DOMAINS[0]] for number in (5, 7, 9)]
 
 
 @in_chromium
 def test_an_opened_batch_says_why_documents_are_masked(page: Path, tmp_path: Path):
     found = measure(page, 390, tmp_path / "profile", OPEN)
-    assert found["about"].startswith(f"{DOMAINS[1]}, epoch 1. 4 pairs, hardness .375, 25.0% of negatives masked: ")
+    assert found["about"].startswith(f"{DOMAINS[1]}, epoch 0. 4 pairs, hardness .375, 25.0% of negatives masked: ")
     assert found["about"].endswith("known positive 1, duplicate 1, judged 1.")
     assert found["rows"] == 4
     assert re.match(r"query \d+ word", found["first"])
     masked, *hardest = found["told"]
     assert masked.startswith("Masked, known positive. It is paired with this query in another training pair.")
-    assert "Document of row 2: document " in masked
+    assert "Document of row 1: document " in masked
     assert len(hardest) == 2
     assert all(told.startswith("A negative that is left, with similarity ") for told in hardest)
     assert found["described"]
+    assert found["hovered"] == found["told"]
+    assert (found["escaped"], found["left"], found["blurred"]) == (False, False, False)
     assert found["wide"]
     assert found["scripts"] == 0
 
@@ -237,3 +253,10 @@ def test_the_map_of_clusters_is_walked_with_arrow_keys(page: Path, tmp_path: Pat
     assert found["active"] == 1
     assert found["cluster"].startswith(f"Cluster 0, {DOMAINS[1]}: 3 pairs, hardness ")
     assert "query 0 word" in found["cluster"]
+
+
+@in_chromium
+def test_without_a_mouse_every_control_of_the_browser_can_be_reached(page: Path, tmp_path: Path):
+    found = measure(page, 390, tmp_path / "profile", OPEN)
+    assert len(found["reached"]) > 20
+    assert set(found["reached"]) == {""}

@@ -79,12 +79,12 @@ def test_epochs_of_both_policies_are_measured_apart(tmp_path: Path, make_report:
     rows = Reader(section_of(page_in(tmp_path), "hardness")).rows
     assert rows[:5] == [
         ["Epoch", "Batches", "Hardness", "Masked"],
-        ["contextual, epoch 1", "5", ".250", "12.5%"],
-        ["contextual, epoch 2", "5", ".300", "12.5%"],
-        ["random, epoch 1", "5", ".100", "5.0%"],
-        ["random, epoch 2", "5", ".150", "5.0%"],
+        ["contextual, epoch 0", "5", ".250", "12.5%"],
+        ["contextual, epoch 1", "5", ".300", "12.5%"],
+        ["random, epoch 0", "5", ".100", "5.0%"],
+        ["random, epoch 1", "5", ".150", "5.0%"],
     ]
-    assert [f"{DOMAINS[0]}, epoch 1", "3", ".250", "12.5%", "3", ".100", "5.0%"] in rows
+    assert [f"{DOMAINS[0]}, epoch 0", "3", ".250", "12.5%", "3", ".100", "5.0%"] in rows
 
 
 def test_masked_shares_are_shown_by_reason(tmp_path: Path, make_report: Report):

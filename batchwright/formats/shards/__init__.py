@@ -1,12 +1,14 @@
 """Shards: Arrow files of training batches with false-negative masks, and the manifest that describes them."""
 
 from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard
-from batchwright.formats.shards.masks import REASONS, pack_mask, pack_reasons, read_reasons, unpack_mask
+from batchwright.formats.shards.masks import NAMES, REASONS, UNKNOWN, pack_mask, pack_reasons, read_reasons, unpack_mask
 from batchwright.formats.shards.shard_set import SHARD_SCHEMA, ShardSet, shard_name, write_shard
 
 __all__ = [
+    "NAMES",
     "REASONS",
     "SHARD_SCHEMA",
+    "UNKNOWN",
     "EpochSummary",
     "Manifest",
     "Shard",

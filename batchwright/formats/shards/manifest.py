@@ -50,7 +50,7 @@ class Manifest(Params):
 
     ``documents`` is the number of different documents of each domain, and ``cluster_shares`` the share of a batch that
     comes from one cluster in each of its epochs, 0 if batches are random; older manifests lack both. Shards of
-    ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read.
+    ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read (``completed``).
     """
 
     format: Literal[1, 2] = 2

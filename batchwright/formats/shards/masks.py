@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.errors import InputError
-
 REASONS = ("known_positive", "duplicate", "judged", "score")
 """Why a document is masked: it is paired with the query elsewhere, a duplicate of its own document, judged to answer
-it, or found by the surrogate or the cross-encoder. A byte of the column ``reasons`` is a place in this tuple."""
+it, or found by the surrogate or the cross-encoder."""
+UNKNOWN = "unknown"
+"""The reason of every masked cell in shards of format 1."""
+NAMES = (*REASONS, UNKNOWN)
+"""A byte of the column ``reasons`` is a place in this tuple."""
 
 
 def pack_mask(mask: NDArray[np.bool_]) -> list[bytes]:
@@ -32,13 +34,7 @@ def pack_reasons(reasons: NDArray[np.uint8], mask: NDArray[np.bool_]) -> list[by
 
 
 def read_reasons(batch: pa.RecordBatch) -> NDArray[np.int8]:
-    """Return why each cell of a training batch is masked, ``(B, B)``: a place in ``REASONS``, or -1 if it is not.
-
-    Raises:
-        InputError: the shards were made by a version that did not keep reasons.
-    """
-    if "reasons" not in batch.schema.names:
-        raise InputError("these shards were made by an older version; run the stage 'pack' again")
+    """Return why each cell of a training batch is masked, ``(B, B)``: a place in ``NAMES``, or -1 if it is not."""
     mask = unpack_mask(batch["mask"].to_pylist(), batch.num_rows)
     cells = np.full(mask.shape, -1, np.int8)
     cells[mask] = np.frombuffer(b"".join(batch["reasons"].to_pylist()), np.int8)

@@ -14,6 +14,7 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.seal import check
+from batchwright.formats.shards.first_format import completed
 from batchwright.formats.shards.manifest import Manifest, Shard
 from batchwright.formats.shards.strata import stands_for
 
@@ -40,7 +41,7 @@ SCHEMAS = {
     1: pa.schema(list(SHARD_SCHEMA)[:6], metadata={"batchwright_format": "1"}),
     2: SHARD_SCHEMA,
 }
-"""The columns of each format of shards."""
+"""The columns of each format of shards; readers see those of the second (``completed``)."""
 
 
 def shard_name(index: int, total: int) -> str:
@@ -111,8 +112,8 @@ class ShardSet:
         """Read training batch ``index``, memory-mapped."""
         shard = int(np.searchsorted(self._ends, index, side="right"))
         first = int(self._ends[shard - 1]) if shard else 0
-        with self._open(self.manifest.shards[shard], SCHEMAS[self.manifest.format].names) as reader:
-            return reader.get_batch(index - first)
+        with self._open(self.manifest.shards[shard], SHARD_SCHEMA.names) as reader:
+            return self._completed(reader.get_batch(index - first))
 
     def stands_for(self, index: int, batch: pa.RecordBatch) -> NDArray[np.float32]:
         """Return how many of its domain's documents each document of training batch ``index`` stands for, ``(B, B)``.
@@ -137,18 +138,22 @@ class ShardSet:
         for shard in self.manifest.shards:
             with self._open(shard, names) as reader:
                 for index in range(reader.num_record_batches):
-                    yield reader.get_batch(index)
+                    yield self._completed(reader.get_batch(index)).select(names)
 
     def domains(self) -> list[str]:
         """The domain of each training batch."""
         return [batch["domain"][0].as_py() for batch in self.columns("domain")]
+
+    def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return completed(batch, SHARD_SCHEMA) if self.manifest.format == 1 else batch
 
     @contextmanager
     def _open(self, shard: Shard, names: Sequence[str]) -> Iterator[pa.RecordBatchFileReader]:
         """Open a shard to read some of its columns."""
         file, schema = self.folder / shard.name, SCHEMAS[self.manifest.format]
         check(file)
-        wanted = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
+        kept = schema.names if self.manifest.format == 1 else names
+        wanted = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in kept])
         try:
             with pa.memory_map(str(file)) as source:
                 found = pa.ipc.open_file(source).schema

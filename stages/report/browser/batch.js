@@ -33,7 +33,7 @@ function showBatch(list, at, batch, texts) {
     .map((reason, place) => `${named(reason)} ${batch.reasons[place].toLocaleString("en")}`)
     .filter((_, place) => batch.reasons[place]);
   const about =
-    `${list.domains[list.domain[at]]}, epoch ${list.epoch[at] + 1}. ${batch.pairs.length} pairs, ` +
+    `${list.domains[list.domain[at]]}, epoch ${list.epoch[at]}. ${batch.pairs.length} pairs, ` +
     `hardness ${share(list.hardness[at])}, ${percent(list.masked[at])} of negatives masked`;
   const rows = make("ol", { class: "rows", tabindex: "0", "aria-label": "Pairs" });
   const show = row => showRow(list.reasons, batch, row, texts);
@@ -77,7 +77,7 @@ function showRow(reasons, batch, row, texts) {
   return make(
     "li",
     { class: words.length ? "hit" : "" },
-    make("span", { class: "number" }, String(row + 1)),
+    make("span", { class: "number" }, String(row)),
     make("p", { class: "query" }, ...marked(texts.texts[texts.query[pair]], words)),
     make("p", { class: "document" }, ...marked(texts.texts[texts.document[pair]], words)),
     make(
@@ -97,7 +97,7 @@ function maskedChips(reasons, batch, row, texts) {
   for (let place = 0; place < cells.length; place += 2) {
     const [other, reason] = [cells[place], reasons[cells[place + 1]]];
     const about = `Masked, ${named(reason)}. ${WHY[reason] ?? ""}`;
-    chips.push(chip(batch, texts, other, reason, `${other + 1} ${named(reason)}`, about));
+    chips.push(chip(batch, texts, other, reason, `${other} ${named(reason)}`, about));
   }
   return count > chips.length ? [...chips, `and ${count - chips.length} more`] : chips;
 }
@@ -108,7 +108,7 @@ function hardChips(batch, row, texts) {
   for (let place = 0; place < numbers.length && numbers[place] >= 0; place += 2) {
     const similarity = share(numbers[place + 1] / 100, 2);
     const about = `A negative that is left, with similarity ${similarity} to the query.`;
-    chips.push(chip(batch, texts, numbers[place], "hard", `${numbers[place] + 1} at ${similarity}`, about));
+    chips.push(chip(batch, texts, numbers[place], "hard", `${numbers[place]} at ${similarity}`, about));
   }
   return chips;
 }
@@ -119,7 +119,7 @@ function chip(batch, texts, row, kind, name, about) {
   const pair = batch.pairs[row];
   explain(button, () => [
     make("strong", {}, about),
-    make("p", {}, ...breakable(`Document of row ${row + 1}: ${texts.texts[texts.document[pair]]}`)),
+    make("p", {}, ...breakable(`Document of row ${row}: ${texts.texts[texts.document[pair]]}`)),
     make("p", { class: "quiet" }, ...breakable(`Its own query: ${texts.texts[texts.query[pair]]}`)),
   ]);
   return button;

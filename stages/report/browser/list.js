@@ -15,7 +15,7 @@ async function startList() {
   const list = await unpack("data-batches");
   const option = (value, text) => make("option", { value }, text);
   controls.domain.append(...list.domains.map((name, number) => option(number, name)));
-  controls.epoch.append(...[...new Set(list.epoch)].map(epoch => option(epoch, epoch + 1)));
+  controls.epoch.append(...[...new Set(list.epoch)].map(epoch => option(epoch, epoch)));
   controls.domain.parentElement.hidden = list.domains.length < 2;
   let waiting;
   controls.words.addEventListener("input", () => {
@@ -74,7 +74,7 @@ function entry(list, at, counts) {
     "tr",
     {},
     make("th", { scope: "row" }, link),
-    make("td", {}, String(list.epoch[at] + 1)),
+    make("td", {}, String(list.epoch[at])),
     make("td", { class: "words" }, ...breakable(list.domains[list.domain[at]])),
     make("td", {}, share(list.hardness[at])),
     make("td", {}, percent(list.masked[at])),

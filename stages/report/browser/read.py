@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from batchwright.core.errors import InputError
 from batchwright.core.paths import CLUSTERS, SHARDS, VECTORS
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.provenance import Provenance
@@ -35,6 +36,8 @@ def read_browser(clusterings: dict[str, list[Clusters]], most: int) -> Browser:
         InputError: there are no shards, or they were made by an older version.
     """
     shards = ShardSet.open(SHARDS / "contextual")
+    if shards.manifest.format == 1:
+        raise InputError(f"{shards.folder}: made by an older version; run the stage 'pack' again")
     store = VectorStore.open(VECTORS / Provenance.read(CLUSTERS, "cluster").vectors)
     numbers = evenly(len(shards), most)
     names = list(clusterings)

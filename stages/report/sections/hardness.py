@@ -88,14 +88,14 @@ def draw_epochs(axes: Axes, batches: Mapping[str, Iterable[Batch]]) -> None:
     for number, (policy, own) in enumerate(batches.items()):
         by_epoch = _grouped(own, lambda batch: batch.epoch)
         epochs |= by_epoch.keys()
-        places = np.array(list(by_epoch)) + 1 + 0.16 * (number - (len(batches) - 1) / 2)
+        places = np.array(list(by_epoch)) + 0.16 * (number - (len(batches) - 1) / 2)
         values = [[batch.unmasked_hardness for batch in of_epoch] for of_epoch in by_epoch.values()]
         low, first, median, third, high = np.array([np.percentile(each, (5, 25, 50, 75, 95)) for each in values]).T
         colour = charts.colour(policy)
         axes.vlines(places, low, high, color=colour, linewidth=1.5)
         axes.vlines(places, first, third, color=colour, linewidth=6, alpha=0.6)
         axes.plot(places, median, "o", color=colour, markersize=7, label=policy)
-    axes.set(xlabel="epoch", ylabel="hardness of a batch", ylim=(0, None), xlim=(0.5, max(epochs) + 1.5))
+    axes.set(xlabel="epoch", ylabel="hardness of a batch", ylim=(0, None), xlim=(-0.5, max(epochs) + 0.5))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     charts.legend_above(axes)
 
@@ -103,7 +103,7 @@ def draw_epochs(axes: Axes, batches: Mapping[str, Iterable[Batch]]) -> None:
 def _by_epoch(batches: Mapping[str, Iterable[Batch]]) -> Table:
     """One row per policy and epoch."""
     rows = [
-        [f"{policy}, epoch {epoch + 1}", *_cells(of_epoch)]
+        [f"{policy}, epoch {epoch}", *_cells(of_epoch)]
         for policy, own in batches.items()
         for epoch, of_epoch in _grouped(own, lambda batch: batch.epoch).items()
     ]
@@ -129,7 +129,7 @@ def _by_domain(batches: Mapping[str, Iterable[Batch]]) -> Table:
     grouped = {policy: _grouped(own, lambda batch: (batch.domain, batch.epoch)) for policy, own in batches.items()}
     rows = [
         [
-            f"{domain}, epoch {epoch + 1}",
+            f"{domain}, epoch {epoch}",
             *(cell for own in grouped.values() for cell in _cells(own.get((domain, epoch)))),
         ]
         for domain, epoch in sorted({place for own in grouped.values() for place in own})
