@@ -44,21 +44,27 @@ def launch(job: J, work: Callable[[J], None]) -> None:
     shutil.rmtree(job.scratch, ignore_errors=True)
 
 
+_QUIET = ray.LoggingConfig(log_level="ERROR")
+"""For Ray's own processes: without a dashboard, one of them complains every second."""
 _LOOPBACK = {"_node_ip_address": "127.0.0.1", "include_dashboard": False}
 """A cluster of our own is for this machine. Some of Ray's parts listen on all addresses nevertheless, so that it asks
-for a token, which only its own processes know."""
+for a token, which only its own processes know. Ray asks for one by itself, unless ``RAY_AUTH_MODE`` is set too late."""
 
 
 def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:
     address = os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     ours = not ray.is_initialized()
     try:
         if ours:
-            ray.init(address=address, logging_level="ERROR", **(_LOOPBACK if address == "local" else {}))
+            ray.init(
+                address=address,
+                logging_level="ERROR",
+                logging_config=_QUIET,
+                **(_LOOPBACK if address == "local" else {}),
+            )
         _check_resources(job, workers)
         _message_file(job).unlink(missing_ok=True)
         with telling_of_losses(ray.nodes, _wanted(job, workers)):

@@ -26,8 +26,21 @@ shards = pathlib.Path("data/shards", sys.argv[1])
 shards.mkdir(parents=True)
 (shards / "manifest.json").write_text(json.dumps({key: params[key] for key in ("base", "cluster", "pack", "ingest")}))
 """
+DVC = yaml.safe_load((ROOT / "dvc.yaml").read_text().replace("${key}", "static"))
+CURVES = {
+    file: settings
+    for plot in DVC["stages"]["train"]["do"]["plots"]
+    for file, settings in plot.items()
+    if "title" in settings
+}
+"""The curves of a run, as DVC shows them."""
 PIPELINE = {
     "stages": {
+        "train": {
+            "cmd": "true",
+            "deps": ["stage.py"],
+            "plots": [{file: {**settings, "persist": True}} for file, settings in CURVES.items()],
+        },
         "pack": {
             "matrix": {"policy": ["contextual", "random"]},
             "cmd": f"{sys.executable} stage.py ${{item.policy}}",
@@ -41,7 +54,7 @@ PIPELINE = {
             "outs": [{"results/plots": {"cache": False, "persist": True}}],
         },
     },
-    "plots": yaml.safe_load((ROOT / "dvc.yaml").read_text())["plots"],
+    "plots": DVC["plots"],
 }
 
 
@@ -64,6 +77,8 @@ def write_results(folder: Path) -> None:
     scores = {("held_out", name): {"q": 0.5} for name in ("BM25", "static", "static-random")}
     curve = [{"step": str(step), "ndcg@10": str(step / 100)} for step in range(0, 50, 10)]
     batches = [{"domain": domain, "hardness": "0.1"} for domain in ("birds", "fish") for _ in range(60)]
+    write_tsv(folder / "train/static.tsv", [{"step": step, "loss": 1.0 / step} for step in range(1, 9)])
+    write_tsv(folder / "train/static-dev.tsv", curve)
     write_tsv(folder / "plots/quality.tsv", pictures.quality(scores))
     write_tsv(folder / "plots/learning.tsv", pictures.learning({"static": curve, "static-random": curve}))
     write_tsv(folder / "plots/hardness.tsv", pictures.hardness({"contextual": batches, "random": batches}))
@@ -103,8 +118,23 @@ def test_a_browser_draws_every_picture_without_network(project: Project) -> None
     assert "static-random" in body and ">contextual<" in body
 
 
+def test_pictures_are_drawn_while_a_training_runs(project: Project) -> None:
+    growing, waiting = (project.folder / file for file in CURVES)
+    whole = growing.read_text()
+    growing.write_text("".join(whole.splitlines(keepends=True)[:3]))  # two steps
+    waiting.unlink()
+    try:
+        run(project, "dvc plots show")
+        page = (project.folder / "dvc_plots" / "index.html").read_text()
+        assert "static: loss" in page and '"loss": "0.5"' in page and '"step": "3"' not in page
+        assert "static: nDCG@10 on dev queries" not in page
+    finally:
+        run(project, "git checkout --quiet .")
+
+
 def _titles() -> list[str]:
-    return [settings["title"] for plot in PIPELINE["plots"] for settings in plot.values()]  # type: ignore[attr-defined]
+    shown = [*CURVES.values(), *(settings for plot in DVC["plots"] for settings in plot.values())]
+    return [settings["title"] for settings in shown]
 
 
 def test_experiments_change_parameters_of_params_yaml_or_of_a_profile(project: Project) -> None:

@@ -1,6 +1,7 @@
 """Launching training with Ray Train: in this process, and with two real workers on a local cluster."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +61,33 @@ def test_two_ray_workers_train_as_this_process_does(
     assert losses(trained) == pytest.approx(alone, rel=1e-3)
     assert (trained.model / "model.safetensors").exists()
     assert not trained.scratch.exists()
+
+
+def slowly(work: TrainJob) -> None:
+    """Train for longer than Ray's processes wait before they say something."""
+    time.sleep(8)
+    train(work)
+
+
+def test_a_cluster_of_our_own_asks_for_a_token_and_prints_progress_only(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from batchwright.core.command import keep_quiet
+keep_quiet()
+import ray
+from tests.train.test_launch import job, slowly
+from trainers import launch
+from ray._raylet import AuthenticationMode, get_authentication_mode
+shutdown, asked = ray.shutdown, []
+ray.shutdown = lambda: (asked.append(get_authentication_mode() == AuthenticationMode.TOKEN), shutdown())
+launch.launch(job(Path({str(tmp_path)!r})), slowly)
+print(*asked)
+"""
+    knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch")}
+    done = run_python("-c", code, cwd=tmp_path, **knobs, BATCHWRIGHT_TRAIN_GPUS="0")
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    printed = [line for line in re.split(r"[\r\n]", done.stderr) if line.strip()]
+    assert printed and all(line.startswith("train biencoder: ") for line in printed), done.stderr
 
 
 def test_a_workers_message_reaches_the_user(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
