@@ -1,5 +1,6 @@
 """``batchwright push`` against a stand-in for the hub."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from batchwright.commands import push as command
 from batchwright.core.errors import InputError
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.shards import ShardSet
+from tests.end_to_end.docs import ROOT
 from tests.handover.hub import Hub, serve
 from tests.helpers import run_python, tree
 from tests.train.toys import toy_batch, toy_rows, write_toy_model, write_toy_shards
@@ -45,6 +47,18 @@ def test_shards_arrive_whole_in_a_private_repository(hub: Hub, tmp_path: Path) -
     arrived = hub.repositories["datasets/me/batches"]
     assert {".gitattributes": b"", **tree(folder)} == arrived
     assert hub.visibility == {"datasets/me/batches": "private"}
+
+
+def test_the_commands_that_the_page_shows(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_shards(tmp_path / "data/shards/contextual", 1)
+    write_toy_model(tmp_path / "models/biencoder")
+    page = (ROOT / "docs/other-trainers.md").read_text(encoding="utf-8")
+    shown = re.findall(r"`batchwright push ([^ `]+) OWNER/NAME`", page)
+    for number, folder in enumerate(shown):
+        done = push(hub, folder, f"me/pushed-{number}")
+        assert done.returncode == 0, done.stderr
+    assert list(hub.repositories) == ["datasets/me/pushed-0", "models/me/pushed-1"]
 
 
 def test_a_second_push_removes_shards_that_are_gone(hub: Hub, tmp_path: Path) -> None:

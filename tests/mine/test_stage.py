@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
@@ -12,6 +13,7 @@ from batchwright.core.results import read_json
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import ShardSet
+from batchwright.handover.export import export
 from stages.mine import stage as mine
 from stages.pack import stage as pack
 from tests.helpers import run_stage, topic_pairs, tree, write_params
@@ -55,6 +57,18 @@ def test_batches_stay_and_negatives_are_the_best_ranked_that_are_not_positives(r
     assert counted["pairs"] == 70
     assert counted["mined"] + counted["missing"] == 210
     assert counted["mined"] > 100
+
+
+def test_what_was_mined_is_exported(run_mine: RunMine) -> None:
+    run_mine()
+    said = export(ROUND, Path("pairs.parquet"), 3)
+    exported = pq.read_table("pairs.parquet").to_pylist()
+    shards = ShardSet.open(ROUND)
+    rows = {row["id"]: row for number in range(len(shards)) for row in shards.batch(number).to_pylist()}
+    whole = [(row["query"], row["document"], *row["negatives"]) for row in rows.values() if len(row["negatives"]) == 3]
+    assert sorted(tuple(row.values()) for row in exported) == sorted(whole) != []
+    assert list(exported[0]) == ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
+    assert said.startswith(f"{len(whole)} pairs with 3 hard negatives in pairs.parquet")
 
 
 def by_hand(domain: str) -> list[list[str]]:
