@@ -33,7 +33,6 @@ NEEDLESS = {
         "batchwright/formats/clusters.py",
         "batchwright/formats/query_scores.py",
         "batchwright/formats/runs.py",
-        "batchwright/formats/shards/masks.py",
     },
     "train": {
         # Shared by variants, but not used by all of them.
