@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.shards import NAMES, REASONS, ShardSet
+from batchwright.formats.shards import NAMES, ShardSet
 from batchwright.inspect.measures import Measured, by_domain, means, measure
 from batchwright.inspect.meetings import NOWHERE, Numbers, share_met
 
@@ -125,8 +125,8 @@ def _groups(a: list[Measured], b: list[Measured]) -> list[Group]:
 
 
 def _reasons(a: list[Measured], b: list[Measured]) -> list[Sides]:
-    sides = [Sides(name=name, a=_share(a, name), b=_share(b, name)) for name in NAMES]
-    return [each for each in sides if each.name in REASONS or each.a or each.b]
+    measured = {name for batch in (*a, *b) for name in batch.masked_by}
+    return [Sides(name=name, a=_share(a, name), b=_share(b, name)) for name in NAMES if name in measured]
 
 
 def _share(batches: list[Measured], reason: str) -> float:

@@ -19,7 +19,7 @@ WORDS = {
     "duplicate": "a duplicate of its own document",
     "judged": "judged to answer this query",
     "score": "scored like an answer",
-    UNKNOWN: "not kept why",
+    UNKNOWN: "the reason was not kept",
 }
 
 

@@ -87,7 +87,7 @@ print(*asked)
     done = run_python("-c", code, cwd=tmp_path, **knobs, BATCHWRIGHT_TRAIN_GPUS="0")
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
     if "Found multiple active Ray instances" in done.stderr:
-        return  # Ray looks for clusters on the whole machine, and finds those of tests that run beside this one
+        pytest.skip("asks for a token; what it prints is not judged, since Ray found the cluster of another test, too")
     printed = [line for line in re.split(r"[\r\n]", done.stderr) if line.strip()]
     assert printed and all(line.startswith("train biencoder: ") for line in printed), done.stderr
 

@@ -1,21 +1,14 @@
 """The trackers themselves, where they are installed (pip install wandb mlflow-skinny), without a network."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from batchwright.core.results import read_tsv
-from tests.train.test_live import inputs, job
+from tests.train.test_live import inputs, job, scratch
 from trainers.variants import train
 
-__all__ = ["inputs"]
-
-
-@pytest.fixture(autouse=True)
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    yield tmp_path / "scratch"
+__all__ = ["inputs", "scratch"]
 
 
 def test_mlflow_keeps_every_row_under_the_run_s_name(
