@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from tqdm import tqdm
 
+from batchwright.core.bar import bar
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives
 from batchwright.formats.vectors import PairVectors
@@ -45,7 +45,7 @@ def compare(data: str, opening: Open, jobs: Sequence[tuple[int, str]]) -> list[R
     """
     work = [(data, opening, *job) for job in jobs]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        found = tqdm(pool.imap(measure, work, chunksize=1), desc=data, total=len(jobs), unit="run", leave=False)
+        found = bar(pool.imap(measure, work, chunksize=1), desc=data, total=len(jobs), unit="run")
         return [row for row in found if row]
 
 

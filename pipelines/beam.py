@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
-from tqdm import tqdm
 
 from batchwright.core.atomic import atomic_file
+from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import beam_options
@@ -123,9 +123,9 @@ def progress(total: int, label: str, unit: str, done: Callable[[], int]) -> Iter
 
     def watch() -> None:
         while not ended.wait(_WATCH_SECONDS):
-            bar.update(done() - bar.n)
+            shown.update(done() - shown.n)
 
-    with os.fdopen(os.dup(2), "w") as screen, tqdm(total=total, desc=label, unit=unit, delay=2, file=screen) as bar:
+    with os.fdopen(os.dup(2), "w") as screen, counter(total, desc=label, unit=unit, file=screen) as shown:
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
@@ -133,7 +133,7 @@ def progress(total: int, label: str, unit: str, done: Callable[[], int]) -> Iter
         finally:
             ended.set()
             watcher.join()
-            bar.update(done() - bar.n)
+            shown.update(done() - shown.n)
 
 
 @contextlib.contextmanager

@@ -47,8 +47,8 @@ def launch(job: J, work: Callable[[J], None]) -> None:
 _QUIET = ray.LoggingConfig(log_level="ERROR")
 """For Ray's own processes: without a dashboard, one of them complains every second."""
 _LOOPBACK = {"_node_ip_address": "127.0.0.1", "include_dashboard": False}
-"""A cluster of our own is for this machine. Some of Ray's parts listen on all addresses nevertheless, so that it asks
-for a token, which only its own processes know. Ray asks for one by itself, unless ``RAY_AUTH_MODE`` is set too late."""
+"""A cluster of our own is for this machine. Some of Ray's parts listen on all addresses nevertheless, so it asks for a
+token, which only its own processes know. Ray does so by itself: ``RAY_AUTH_MODE`` is read when Ray is imported."""
 
 
 def _fit_on_cluster(job: J, work: Callable[[J], None], workers: int) -> None:

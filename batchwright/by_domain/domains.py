@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from batchwright.by_domain.kept import forget_others, keep, kept
 from batchwright.by_domain.memory import check_domains, of_pairs
 from batchwright.core.atomic import atomic_dir
+from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
 from batchwright.core.runtime import scratch
 
@@ -51,7 +50,7 @@ def do_domains(
     folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
     check_domains([domain for domain, parts in folders.items() if not (parts / _LEDGER).exists()], memory_of)
     done = {}
-    for domain, parts in tqdm(folders.items(), desc=stage, unit="domain", mininterval=2, delay=2):
+    for domain, parts in bar(folders.items(), desc=stage, unit="domain"):
         files, ledger = parts / "files", parts / _LEDGER
         found = kept(ledger, [files])
         if found is None:

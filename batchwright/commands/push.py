@@ -1,6 +1,7 @@
 """``batchwright push``: shards or a trained model to the Hugging Face hub."""
 
 import argparse
+import os
 from pathlib import Path
 
 from batchwright.core.errors import InputError
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> str:
     """Return where the folder is now."""
+    os.environ.pop("HF_HUB_DISABLE_PROGRESS_BARS", None)  # uploads take long; the hub shows how far they are
     try:
         from batchwright.handover.push import push
     except ModuleNotFoundError as error:  # the other commands need no more than the library itself

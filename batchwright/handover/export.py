@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.atomic import atomic_file
+from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
 
@@ -56,7 +57,7 @@ def _scan(shards: ShardSet) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
 def _tables(shards: ShardSet, chosen: NDArray[np.bool_], negatives: int) -> Iterator[pa.Table]:
     """Yield the chosen rows, a shard at a time."""
     size, first = shards.manifest.batch_size, 0
-    for shard in shards.manifest.shards:
+    for shard in bar(shards.manifest.shards, desc="export", unit="shard"):
         numbers = range(first, first + shard.batches)
         rows = pa.Table.from_batches([shards.batch(number) for number in numbers])
         rows = rows.filter(pa.array(chosen[numbers.start * size : numbers.stop * size]))

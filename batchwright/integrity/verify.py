@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from batchwright.core import seal
+from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.integrity.locked import forget, is_as_locked, locked_outputs
 
@@ -36,7 +37,7 @@ def verify(artifact: Path | None = None, *, mend: bool = False) -> str:
     there = [path for path in chosen if path.exists()]
     if not there:
         raise InputError(f"{artifact or 'dvc.lock'}: nothing to verify here; run: dvc repro, or dvc pull")
-    found = [fault for path in there for fault in _faults(path, outputs.get(path))]
+    found = [fault for path in bar(there, desc="verify", unit="artifact") for fault in _faults(path, outputs.get(path))]
     if not found:
         return f"{len(there)} artifacts are as they were made"
     if not mend:

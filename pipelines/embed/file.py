@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
 from batchwright.core.runtime import scratch
@@ -58,7 +58,7 @@ def _texts(pairs: Path, domain: str) -> tuple[list[str], NDArray[np.void]]:
 
 def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
     """Spool the vectors of the texts whose keys are ``words``; the vectors of other texts are only checked."""
-    with tqdm(total=count_rows(files), desc="embed, file", unit="row", mininterval=2, delay=2) as bar:
+    with counter(count_rows(files), desc="embed, file", unit="row") as progress:
         for batch in read_rows(files):
             found = find_keys(words, text_keys(batch.texts))
             known = np.flatnonzero(found >= 0)
@@ -69,7 +69,7 @@ def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
                     f"{batch.file}: row {batch.first + row}: differs from an earlier row's vector "
                     f"for the text {batch.texts[row][:60]!r}; remove one of the two rows"
                 )
-            bar.update(len(batch.texts))
+            progress.update(len(batch.texts))
     return spool
 
 

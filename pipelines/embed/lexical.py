@@ -23,9 +23,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from batchwright.by_domain import Metrics, copy_files, do_domains
+from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.formats.pairs import domains, file_stem, pairs_file, read_pairs
@@ -94,10 +94,10 @@ def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, fo
     model = fit(queries[: params.sample], known, params)
 
     def encoded() -> Iterator[NDArray[np.float16]]:
-        with tqdm(total=len(every), desc=domain, unit="text", mininterval=2, delay=2, leave=False) as bar:
+        with counter(len(every), desc=domain, unit="text") as progress:
             for block in blocks(len(every)):
                 yield model.encode(every[block])
-                bar.update(len(every[block]))
+                progress.update(len(every[block]))
 
     write_sorted_vectors(folder, keys, params.dimensions, encoded())
     return len(keys)

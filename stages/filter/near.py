@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
-from tqdm import tqdm
 
+from batchwright.core.bar import bar
 from batchwright.core.fingerprint import text_keys
 from stages.filter.shingles import cuts, jaccard, shingles
 
@@ -63,7 +63,7 @@ def _sketch(texts: Sequence[str], threshold: float) -> tuple[NDArray[np.uint64],
     keys = np.tile(_numbers(texts), (BANDS, 1))
     sketches = np.empty((len(texts), BANDS * HASHES), dtype=np.uint8)
     parts = list(cuts(np.array([len(text) for text in texts])))
-    for block in tqdm(parts, desc="duplicates", unit="block", leave=False, mininterval=2, delay=2):
+    for block in bar(parts, desc="duplicates", unit="block"):
         hashes, starts = shingles(texts[block])
         for band, number in np.ndindex(BANDS, HASHES):
             least = np.minimum.reduceat((hashes ^ salts[band, number]) * odds[band, number], starts[:-1])

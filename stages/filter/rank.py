@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from batchwright.core.bar import bar
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.vectors import PairVectors, blocks
@@ -42,7 +42,7 @@ def judge_by_rank(
     documents = np.unique(negatives.document_class, return_index=True)[1]
     dropped = negatives.dropped.copy()
     mined = np.full((len(negatives), params.mine.count if params.mine else 0), -1, dtype=np.int32)
-    for block in tqdm(list(blocks(len(negatives))), desc="rank", unit="block", leave=False, mininterval=2, delay=2):
+    for block in bar(list(blocks(len(negatives))), desc="rank", unit="block"):
         ranking = _rank(vectors, documents, negatives, known, block, depth)
         if params.consistency:
             lost = ~consistent(ranking, negatives.scores[block], params.consistency)

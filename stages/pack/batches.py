@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from batchwright.by_domain import Metrics, keep, kept
+from batchwright.core.bar import bar
 from batchwright.core.runtime import workers
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.shards import write_shard
@@ -72,7 +72,7 @@ def _write(
 
     starts = range(0, len(batches), per_file)
     with ThreadPoolExecutor(workers()) as pool:
-        files = tqdm(pool.map(write, starts), "masks", len(starts), unit="file", leave=False, mininterval=2, delay=2)
+        files = bar(pool.map(write, starts), desc="masks", total=len(starts), unit="file")
         return [row for rows in files for row in rows]
 
 

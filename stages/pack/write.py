@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
-from tqdm import tqdm
 
+from batchwright.core.bar import bar
 from batchwright.core.runtime import workers
 from batchwright.formats.shards import Shard, shard_name, write_shard
 from stages.pack.batches import batch_file
@@ -26,7 +26,7 @@ def write_shards(
         return write_shard(output / shard_name(start // per_shard, len(starts)), batches)
 
     with ThreadPoolExecutor(workers()) as pool:
-        return list(tqdm(pool.map(write, starts), "shards", len(starts), unit="shard", mininterval=2, delay=2))
+        return list(bar(pool.map(write, starts), desc="shards", total=len(starts), unit="shard"))
 
 
 def _read(folder: Path, place: int, per_file: int) -> pa.RecordBatch:

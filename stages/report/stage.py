@@ -3,6 +3,7 @@
 from markupsafe import Markup
 
 from batchwright.core.atomic import atomic_file
+from batchwright.core.bar import bar
 from batchwright.core.params import load_params
 from batchwright.core.paths import REPORT
 from batchwright.formats.runs import Runs
@@ -18,7 +19,7 @@ def main() -> str:
     """Write ``report/index.html``."""
     evaluation = read_evaluation(evaluation_files(load_params("runs", Runs).root))
     summary = _summary(read_ingested(), read_summaries()["contextual"], evaluation)
-    sections = [section for make in SECTIONS if (section := make()) is not None]
+    sections = [section for make in bar(SECTIONS, desc="report", unit="section") if (section := make()) is not None]
     page = render(summary, sections)
     with atomic_file(REPORT) as temporary:
         temporary.write_text(page, encoding="utf-8")

@@ -1,7 +1,8 @@
 """Spoil valid inputs, and read them in processes that may crash: ``python -m tests.faults.fuzz readers SECONDS``.
 
 ``models`` instead of ``readers`` spoils folders of models, which takes longer.
-A reader may accept a spoiled file, or refuse it with an ``InputError``. Anything else is a fault.
+A reader may accept a spoiled file, or refuse it with an ``InputError``. Anything else is a fault, and so is more than
+1 GiB of memory.
 """
 
 import multiprocessing
@@ -22,7 +23,8 @@ from tests.faults.seeds import Reader, seeds
 
 Make = Callable[[Path], Iterable[tuple[str, Path, Reader]]]
 """Writes valid inputs; returns what each is called, the file to spoil, and what reads it."""
-BATCH, SLOW, MEMORY = 200, 20, 6 << 30
+BATCH, SLOW, ADDRESSES, RESIDENT = 200, 20, 6 << 30, 1 << 20
+"""Inputs a process, seconds, bytes and KiB."""
 TOKENS = [
     b"\x00",
     b"\xff\xff\xff\xff",
@@ -73,7 +75,7 @@ def spoil(content: bytes, rng: random.Random) -> bytes:
 
 def work(make: Make, name: str, seed: int, folder: str, pipe: "multiprocessing.connection.Connection") -> None:
     """Read ``BATCH`` spoiled copies of one input; send each number before it is read, and each fault."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     found = {each: (file, read) for each, file, read in make(Path(folder))}
     file, read = found[name]
     content = file.read_bytes()
@@ -86,6 +88,9 @@ def work(make: Make, name: str, seed: int, folder: str, pipe: "multiprocessing.c
             pass
         except BaseException:
             pipe.send(("traceback", (number, traceback.format_exc()[-1500:])))
+        if (most := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) > RESIDENT:
+            pipe.send(("too much memory", (number, f"{most / 2**20:.1f} GiB")))
+            break
     pipe.send(("done", 0))
 
 

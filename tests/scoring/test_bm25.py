@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
+from stages.scoring import bm25
 from stages.scoring.bm25 import retrieve
 from tests.helpers import topic_pairs
 
@@ -36,3 +37,14 @@ def test_documents_without_words_are_an_input_error():
 def test_words_match_by_their_stems() -> None:
     indices, scores = retrieve(["mining batches"], ["one batch was mined", "the weather today"], k=2)
     assert indices[0, 0] == 0 and scores[0].tolist()[1] == 0 < scores[0].tolist()[0]
+
+
+def test_many_documents_show_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    documents = ["a red car", "a blue boat", "green trees"]
+    quiet = retrieve(["blue boats"], documents, 2)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(bm25, "_MANY", 3)
+    shown = retrieve(["blue boats"], documents, 2)
+    assert "Retrieve" in capsys.readouterr().err
+    for one, other in zip(quiet, shown, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,7 +1,5 @@
 """The curve of retrieval quality by step: the model in training is saved, loaded and scored as its users would."""
 
-import contextlib
-import io
 import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -49,8 +47,7 @@ class DevCurve:
         assert self._job.dev
         with tempfile.TemporaryDirectory(dir=self._job.scratch) as folder:
             self._save(step, Path(folder))
-            with contextlib.redirect_stderr(io.StringIO()):  # progress bars would tear that of the training apart
-                return self._job.dev(Path(folder))
+            return self._job.dev(Path(folder))
 
     def _file(self, step: int) -> Path:
         return self._job.scratch / f"dev-{step}.json"

@@ -1,13 +1,12 @@
 """The training loop that all trainings share. It does not depend on Ray: it uses a process group if there is one."""
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from torch import nn
-from tqdm import tqdm
 
+from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from trainers.common.checkpoint import Row, load_checkpoint, save_checkpoint
 from trainers.common.distributed import rank, sum_gradients
@@ -50,14 +49,7 @@ def run_steps(
     optimiser, schedule = build_optimiser(model.train(), params, steps, fresh)
     curve = load_checkpoint(job.scratch, model, optimiser, schedule)
     saved = time.monotonic()
-    progress = tqdm(
-        total=steps,
-        initial=len(curve),
-        desc=f"{task} {job.name}",
-        unit="step",
-        mininterval=2 if sys.stderr.isatty() else 30,  # in logs, and from Ray's workers, each time is a new line
-        disable=rank() > 0,
-    )
+    progress = counter(steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", delay=0, disable=rank() > 0)
     for row in curve:
         record(row)
     watch(len(curve))

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from tokenizers.trainers import WordPieceTrainer
-from tqdm import tqdm
 from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 
+from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
 from batchwright.formats.pairs import domains, read_pairs
@@ -80,9 +80,7 @@ def train_vocabulary(texts: Callable[[], Iterable[list[str]]], size: int) -> Pre
     inner = sorted({f"##{letter}" for block in texts() for text in block for letter in _inner_letters(blank, text)})
     # Without these, the trainer would number inner letters in the order of a hash map, and it breaks ties by number.
     trainer = WordPieceTrainer(vocab_size=size, special_tokens=[*special, *inner], show_progress=False)
-    blank.backend_tokenizer.train_from_iterator(
-        tqdm(texts(), desc="vocabulary", unit="block", mininterval=2, delay=2), trainer
-    )
+    blank.backend_tokenizer.train_from_iterator(bar(texts(), desc="vocabulary", unit="block"), trainer)
     vocabulary = blank.backend_tokenizer.get_vocab()
     if len(vocabulary) > size:
         raise InputError(
@@ -117,7 +115,7 @@ def write_corpus(
     """
     tokenizer.save_pretrained(folder / TOKENIZER)
     for name, validation in ((TRAINING, False), (VALIDATION, True)):
-        blocks = tqdm(read_texts(pairs, more, held_out, validation), desc=name, unit="block", mininterval=2, delay=2)
+        blocks = bar(read_texts(pairs, more, held_out, validation), desc=name, unit="block")
         texts = (ids for block in blocks if block for ids in _tokenise(tokenizer, block))
         write_stream(folder / name, texts, int(tokenizer.sep_token_id))
         if (folder / name).stat().st_size == 0:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from tqdm import tqdm
+
+from batchwright.core.bar import counter
 
 _BATCH = 64
 _BLOCK = 1024  # texts per step of the progress bar; they are sorted by length within a block
@@ -14,7 +15,7 @@ _BLOCK = 1024  # texts per step of the progress bar; they are sorted by length w
 def encode(model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
     """Encode texts as unit vectors ``(N, d)`` float32."""
     blocks = []
-    with tqdm(total=len(texts), desc="encode", unit="text", mininterval=2) as progress:
+    with counter(len(texts), desc="encode", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):
             block = list(texts[start : start + _BLOCK])
             blocks.append(model.encode(block, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))

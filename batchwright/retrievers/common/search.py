@@ -2,7 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
+
+from batchwright.core.bar import bar
 
 _QUERIES = 1024
 _DOCUMENTS = 16384
@@ -18,7 +19,7 @@ def search(
     k = min(k, len(documents))
     indices = np.empty((len(queries), k), np.int64)
     scores = np.empty((len(queries), k), np.float32)
-    for start in tqdm(range(0, len(queries), _QUERIES), desc="search", unit="block", mininterval=2):
+    for start in bar(range(0, len(queries), _QUERIES), desc="search", unit="block"):
         rows = slice(start, start + _QUERIES)
         indices[rows], scores[rows] = _search_block(queries[rows], documents, k)
     return indices, scores

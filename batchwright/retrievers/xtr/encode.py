@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import MultiVectorEncoder
 from torch import Tensor
-from tqdm import tqdm
 
+from batchwright.core.bar import counter
 from batchwright.retrievers.xtr.model import Task
 
 _BATCH = 64
@@ -39,7 +39,7 @@ def encode_tokens(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -
 def encode_blocks(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> Iterator[TokenVectors]:
     """Encode texts, which must include their prefix, in blocks of ``_BLOCK`` texts, each batched by length."""
     model.eval()
-    with tqdm(total=len(texts), desc=f"encode {task} tokens", unit="text", mininterval=2) as progress:
+    with counter(len(texts), desc=f"encode {task} tokens", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):
             with torch.no_grad():
                 found = _encode_block(model, list(texts[start : start + _BLOCK]), task)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
 from batchwright.core.atomic import atomic_dir
+from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.retrievers.xtr.index_folder import VECTORS, Kind, Saved, check_place, read_saved, write_saved
 from batchwright.retrievers.xtr.vectors import compressed, exact, read_vectors, write_vectors
@@ -157,7 +157,7 @@ class TokenIndex:
         k = min(k, len(self))
         ends = np.cumsum(np.asarray(lengths, np.int64))
         first = 0
-        with tqdm(total=len(ends), desc="retrieve tokens", unit="query", mininterval=2) as progress:
+        with counter(len(ends), desc="retrieve tokens", unit="query") as progress:
             while first < len(ends):
                 begin = ends[first - 1] if first else 0
                 last = max(int(np.searchsorted(ends, begin + _AT_ONCE // max(k, 1), "right")), first + 1)

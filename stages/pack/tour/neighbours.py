@@ -5,7 +5,8 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
+
+from batchwright.core.bar import bar
 
 NEAREST = 8
 EXACT_UP_TO = 8192
@@ -42,9 +43,7 @@ def nearest(unit: NDArray[np.float32]) -> Neighbours:
     # Each part of a code covers two dimensions.
     even = np.pad(unit, ((0, 0), (0, 1))) if unit.shape[1] % 2 else unit
     index = _index(even)
-    starts = tqdm(
-        range(0, len(even), _SEARCHED_TOGETHER), desc="tour", unit="block", mininterval=2, delay=2, leave=False
-    )
+    starts = bar(range(0, len(even), _SEARCHED_TOGETHER), desc="tour", unit="block")
     blocks = [_search(index, even, np.arange(start, min(start + _SEARCHED_TOGETHER, len(even)))) for start in starts]
     return Neighbours(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 

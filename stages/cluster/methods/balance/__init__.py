@@ -3,8 +3,8 @@
 import faiss
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from batchwright.core.bar import bar
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
 from stages.cluster.methods.balance.equal import equal_clusters, improve
@@ -55,14 +55,14 @@ def _members(
     """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
     parts = cells.split_into_cells(vectors, pairs, size, most, rng)
     found = []
-    for cell in tqdm(parts, desc="cells", unit="cell", leave=False, mininterval=2, delay=2):
+    for cell in bar(parts, desc="cells", unit="cell"):
         points = joint_points(vectors, cell)
         found.append(cell[exchange_pairs(points, equal_clusters(points, size, iterations, rng), rng)])
     members = np.concatenate(found)
     for sweep in range(SWEEPS if len(parts) > 1 else 0):
         groups = cells.regroup(vectors, members, most, rng)
         title = f"borders, {sweep + 1} of {SWEEPS}"
-        for group in tqdm(groups, desc=title, unit="group", leave=False, mininterval=2, delay=2):
+        for group in bar(groups, desc=title, unit="group"):
             rows = members[group]
             points = joint_points(vectors, rows.ravel())
             clusters = np.arange(rows.size).reshape(rows.shape)
