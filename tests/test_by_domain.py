@@ -164,3 +164,18 @@ def test_two_runs_of_a_stage_at_once_are_refused(corpus: Path) -> None:
     assert (second.returncode, second.stdout) == (1, "")
     assert second.stderr == ("filter: error: another process is running this here; wait until it ends, or stop it\n")
     assert run_stage("filter", cwd=corpus).returncode == 0, "a lock must end with its process"
+
+
+def test_files_that_a_killed_run_was_writing_are_no_part_of_its_work(corpus: Path) -> None:
+    def killed(domain: str, folder: Path) -> by_domain.Metrics:
+        (folder / "whole").touch()
+        (folder / ".half").touch()
+        raise KeyboardInterrupt
+
+    def look(domain: str, folder: Path) -> by_domain.Metrics:
+        return {"found": [file.name for file in folder.iterdir()]}
+
+    package = Path(pack.__file__).parent
+    with pytest.raises(KeyboardInterrupt):
+        by_domain.do_domains("look", package, killed, {"ants": 1})
+    assert by_domain.do_domains("look", package, look, {"ants": 1})["ants"].metrics == {"found": ["whole"]}

@@ -10,8 +10,10 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.core.params import load_params
 from batchwright.core.paths import DATA, MODELS, PAIRS
+from batchwright.core.room import check_disk, check_memory
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.retriever import TokenRetriever
 from stages.index.params import IndexParams
@@ -19,6 +21,7 @@ from stages.index.params import IndexParams
 OUTPUT = DATA / "indexes"
 TOKENS = "tokens"
 DOCUMENTS = "documents.parquet"
+_SAMPLE = 256
 
 
 def main(name: str) -> str:
@@ -26,12 +29,25 @@ def main(name: str) -> str:
     params = load_params(f"index.{name}", IndexParams)
     retriever = open_retriever(params.run)
     documents = read_documents(PAIRS)
-    vectors = retriever.encode_documents(documents["document"].to_pylist(), documents["domain"].to_pylist())
+    _check_room(retriever, documents)
+    vectors = _encode(retriever, documents)
     index = TokenIndex.build(vectors.vectors, vectors.lengths, retriever.model_hash, params.kind)
     with atomic_dir(OUTPUT / name) as folder:
         index.save(folder / TOKENS)
         pq.write_table(documents, folder / DOCUMENTS, compression="zstd")
     return f"'{name}', {len(index):,} tokens of {index.documents:,} documents, {params.kind}"
+
+
+def _encode(retriever: TokenRetriever, documents: pa.Table) -> TokenVectors:
+    return retriever.encode_documents(documents["document"].to_pylist(), documents["domain"].to_pylist())
+
+
+def _check_room(retriever: TokenRetriever, documents: pa.Table) -> None:
+    """Check disk for the vectors of all tokens, and memory for three copies: blocks, all of them, and the index."""
+    some = documents.slice(0, _SAMPLE)  # a fair sample: they are ordered by a hash
+    size = _encode(retriever, some).vectors.nbytes / max(len(some), 1) * len(documents)
+    check_memory(3 * size, f"indexing {len(documents):,} documents")
+    check_disk({OUTPUT: size}, f"indexing {len(documents):,} documents")
 
 
 def open_retriever(run: str) -> TokenRetriever:

@@ -15,7 +15,7 @@ import pytest
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.times import read_times, timed
-from tests.helpers import REPO, project_environment, run_python
+from tests.helpers import REPO, project_environment, run_python, run_stage
 
 
 def fail_with(error: Exception) -> Callable[[], str]:
@@ -140,3 +140,17 @@ def assert_helps(module: str, folder: Path) -> None:
     assert done.stdout.startswith(f"usage: python -m {module}")
     assert re.search(rf"example:\n +python -m {module}", done.stdout)
     assert not list(folder.iterdir())
+
+
+def test_a_stage_removes_what_killed_ones_left_in_results(workspace: Path) -> None:
+    script = """
+import os
+from pathlib import Path
+from batchwright.core.atomic import atomic_file
+with atomic_file(Path("results/train/curve.tsv")):
+    os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", script], env=project_environment(), check=False)
+    assert len(list(Path("results/train").iterdir())) == 1
+    run_stage("ingest", cwd=workspace)
+    assert not list(Path("results/train").iterdir())

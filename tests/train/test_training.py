@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
+from batchwright.core import room
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
@@ -237,3 +238,11 @@ def test_a_run_resumed_after_its_last_step_writes_the_same_bytes(
 
 def interrupted(folder: Path, max_length: int) -> None:
     raise KeyboardInterrupt
+
+
+def test_memory_is_checked_before_training(
+    tmp_path: Path, start: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "free_memory", lambda: 1000)
+    with pytest.raises(InputError, match=r"training a model of 0.0 GB needs about 0.0 GB of memory"):
+        toy_job(tmp_path, start, shards)

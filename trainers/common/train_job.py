@@ -1,13 +1,14 @@
 """Jobs that train on shards."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.room import check_disk
-from batchwright.core.runtime import scratch
+from batchwright.core.room import check_disk, check_memory
+from batchwright.core.runtime import scratch, train_workers
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
@@ -103,8 +104,13 @@ def plan_job(
 
 
 def _check_room(start: Path, unfinished: Path, model: Path) -> None:
-    """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32."""
-    if any(unfinished.glob("checkpoint-*")):
-        return  # it has found room before
+    """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32.
+
+    Memory must do for weights, gradients and moments of every worker here; what a batch takes comes on top of that.
+    """
     weights = weights_size(start)
-    check_disk({unfinished: 9 * weights, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")
+    what = f"training a model of {weights / 1e9:.1f} GB"
+    if training_device() == "cpu" and (os.environ.get("RAY_ADDRESS") or "local") == "local":
+        check_memory(4 * weights * max(train_workers(), 1), what)
+    if not any(unfinished.glob("checkpoint-*")):  # or it has found room before
+        check_disk({unfinished: 9 * weights, model.parent: weights}, what)

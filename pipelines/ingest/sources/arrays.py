@@ -79,9 +79,6 @@ _RAW = {
 def _looked_up(column: pa.DictionaryArray) -> pa.Array:
     values, indices = _checked(column.dictionary), column.indices
     indices.validate(full=True)
-    least, most = (pc.min_max(indices)[end].as_py() for end in ("min", "max"))
-    if most is not None and not 0 <= least <= most < len(values):
-        raise pa.ArrowInvalid(f"a dictionary of {len(values)} values has no value {least if least < 0 else most}")
     if values.type in _RAW.values():
         length = pc.sum(pc.binary_length(values).take(indices).cast(pa.int64())).as_py() or 0
         if length > _MOST_BYTES:

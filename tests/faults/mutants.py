@@ -1,0 +1,335 @@
+"""Undo the mend of each known fault, and look whether a test finds it: ``python -m tests.faults.mutants [NUMBER ...]``.
+
+``NUMBER`` chooses among them. A test must pass as the code is, and fail with the mend undone.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.helpers import REPO
+
+
+class Mutant(NamedTuple):
+    """What is wrong again if ``before``, which is in ``file`` once, is replaced by ``after``; ``test`` must see it."""
+
+    fault: str
+    file: str
+    before: str
+    after: str
+    test: str
+
+
+FUZZER = "faults/test_faults.py::test_spoiled_inputs_end_in_no_traceback_crash_or_hang"
+MUTANTS = [
+    Mutant(
+        "files of a killed run become part of the artifact",
+        "batchwright/by_domain/domains.py",
+        'files.rglob(".*")',
+        'files.rglob(".no such file")',
+        "test_by_domain.py",
+    ),
+    Mutant(
+        "temporary files of killed runs stay in results",
+        "batchwright/core/command.py",
+        "        remove_leftovers(RESULTS)\n",
+        "",
+        "core/test_command.py",
+    ),
+    Mutant(
+        "the old artifact is gone before the new one has its name",
+        "batchwright/core/atomic.py",
+        "        path.rename(old)\n",
+        "        shutil.rmtree(path)\n",
+        "core/test_atomic.py",
+    ),
+    Mutant(
+        "a source changes while it is read",
+        "batchwright/core/unchanged.py",
+        "if before.get(file) != after.get(file)",
+        "if False",
+        "ingest/test_watched.py",
+    ),
+    Mutant(
+        "a source lies where DVC does not look",
+        "stages/ingest/stage.py",
+        "    check_watched(_files(params), RAW_PAIRS)\n",
+        "",
+        "ingest/test_watched.py",
+    ),
+    Mutant(
+        "a damaged artifact is read",
+        "batchwright/core/seal.py",
+        "_sha256(file) != expected",
+        "False",
+        "core/test_seal.py",
+    ),
+    Mutant(
+        "verify does not see damage",
+        "batchwright/core/seal.py",
+        "elif file_sha256(folder / name) != sums[name]",
+        "elif False",
+        "integrity/test_verify.py",
+    ),
+    Mutant(
+        "a damaged checkpoint is used",
+        "trainers/common/checkpoint.py",
+        'if file_sha256(file) != file.stem.rpartition("-")[2]',
+        "if False",
+        "train/test_training.py",
+    ),
+    Mutant(
+        "only one checkpoint is kept",
+        "trainers/common/checkpoint.py",
+        "_KEPT = 2",
+        "_KEPT = 1",
+        "train/test_training.py",
+    ),
+    Mutant(
+        "a damaged chunk of vectors is used",
+        "pipelines/embed/chunk_files.py",
+        "if hashlib.sha256(array).digest() != digest",
+        "if False",
+        "embed/test_resume.py",
+    ),
+    Mutant(
+        "finished work of a domain is used although it is damaged",
+        "batchwright/by_domain/kept.py",
+        'if found["checked"] == _fingerprint(files, values)',
+        "if True",
+        "test_by_domain.py",
+    ),
+    Mutant(
+        "a run resumed after its last step writes another tokenizer",
+        "trainers/common/tokenizer_file.py",
+        "        tokenizer.no_padding()\n",
+        "        return\n",
+        "train/test_training.py",
+    ),
+    Mutant(
+        "a name leaves its folder",
+        "batchwright/core/names.py",
+        "if not _NAME.fullmatch(name)",
+        "if not name",
+        "core/test_names.py",
+    ),
+    Mutant(
+        "a domain takes the name of another file",
+        "batchwright/formats/pairs.py",
+        'quote(domain, safe=" ").replace(".", "%2E")',
+        "domain",
+        "core/test_names.py",
+    ),
+    Mutant(
+        "commands are built from names that are none",
+        "batchwright/core/command.py",
+        "    check_names(PARAMS_FILE)\n",
+        "",
+        "core/test_names.py",
+    ),
+    Mutant(
+        "many domains, too many open files",
+        "stages/pack/write.py",
+        "    with pa.memory_map(str(file)) as source:\n        return pa.ipc.open_file(source).get_batch(number)\n",
+        "    OPEN.append(pa.OSFile(str(file)))\n    return pa.ipc.open_file(OPEN[-1]).get_batch(number)\n\nOPEN = []\n",
+        "pack/test_stage.py",
+    ),
+    Mutant(
+        "offsets and views that point outside are followed",
+        "pipelines/ingest/sources/arrays.py",
+        "        column = column.view(raw)\n    column.validate(full=True)\n",
+        "        column = column.view(raw)\n",
+        FUZZER,
+    ),
+    Mutant(
+        "a small file becomes gigabytes",
+        "pipelines/ingest/sources/files.py",
+        "if self._read > self._most",
+        "if False",
+        "ingest/test_limits.py",
+    ),
+    Mutant(
+        "a line has no end",
+        "pipelines/ingest/sources/files.py",
+        "if characters > MOST_CHARACTERS",
+        "if False",
+        "ingest/test_limits.py",
+    ),
+    Mutant(
+        "a repeated text of Parquet becomes gigabytes",
+        "pipelines/ingest/sources/arrays.py",
+        "if length > _MOST_BYTES",
+        "if False",
+        "ingest/test_limits.py",
+    ),
+    Mutant(
+        "a deeply nested line ends in a traceback",
+        "pipelines/ingest/sources/jsonl.py",
+        "except (ValueError, RecursionError)",
+        "except ValueError",
+        FUZZER,
+    ),
+    Mutant(
+        "deeply nested parameters end in a traceback",
+        "batchwright/core/params.py",
+        '    except RecursionError:\n        raise InputError(f"{file}: is nested',
+        '    except ZeroDivisionError:\n        raise InputError(f"{file}: is nested',
+        FUZZER,
+    ),
+    Mutant(
+        "dates before the year 1 end in a traceback",
+        "pipelines/ingest/sources/arrays.py",
+        "return pa.types.is_temporal(kind) or not",
+        "return not",
+        FUZZER,
+    ),
+    Mutant(
+        "judgements that are no numbers end in a traceback",
+        "batchwright/formats/beir.py",
+        "    except ValueError:\n        return None\n",
+        "    except ZeroDivisionError:\n        return None\n",
+        FUZZER,
+    ),
+    Mutant(
+        "pickled weights are read",
+        "batchwright/formats/models.py",
+        "    _check_pickled(name, folder, version.pickled_weights)\n",
+        "",
+        "formats/test_models.py",
+    ),
+    Mutant(
+        "a damaged model ends in a library's traceback",
+        "batchwright/formats/models.py",
+        "    except Exception as error:\n        text",
+        "    except ZeroDivisionError as error:\n        text",
+        "formats/test_models.py",
+    ),
+    Mutant(
+        "weights that a model lacks are drawn at random",
+        "batchwright/formats/models.py",
+        "    if missing:\n",
+        "    if False:\n",
+        "fetch/test_stage.py",
+    ),
+    Mutant(
+        "data control the terminal",
+        "batchwright/core/message.py",
+        'c if c.isprintable() or c == "\\n" else',
+        "c if c else",
+        "core/test_message.py",
+    ),
+    Mutant(
+        "errors are longer than a screen",
+        "batchwright/core/message.py",
+        "if len(text) <= MOST",
+        "if True",
+        "core/test_message.py",
+    ),
+    Mutant(
+        "a key of YAML is there twice",
+        "batchwright/core/params.py",
+        "if twice := [",
+        "if False and [",
+        "faults/test_faults.py::test_keys_and_ids_that_are_there_twice_are_refused",
+    ),
+    Mutant(
+        "an id of BEIR is there twice",
+        "batchwright/formats/beir.py",
+        "if key in seen",
+        "if False",
+        "faults/test_faults.py::test_keys_and_ids_that_are_there_twice_are_refused",
+    ),
+    Mutant(
+        "whoever reaches the Ray cluster may use it",
+        "trainers/launch.py",
+        'os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))',
+        'os.environ.setdefault("RAY_AUTH_MODE", "disabled")',
+        "train/test_launch.py::test_a_cluster_of_our_own_asks_for_a_token_and_prints_progress_only",
+    ),
+    Mutant(
+        "a full disk ends in a traceback",
+        "batchwright/core/errors.py",
+        "if any(sign in text for sign in signs) or",
+        "if",
+        "pack/test_stage.py",
+    ),
+    Mutant(
+        "a terminated command leaves what it began",
+        "batchwright/core/command.py",
+        "signal.signal(signal.SIGTERM, _terminated)",
+        "signal.getsignal(signal.SIGTERM)",
+        "core/test_command.py",
+    ),
+    Mutant(
+        "a stage runs twice at once",
+        "batchwright/core/lock.py",
+        "fcntl.LOCK_EX | fcntl.LOCK_NB",
+        "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        "test_by_domain.py",
+    ),
+    Mutant(
+        "hours are spent before memory runs out",
+        "batchwright/core/room.py",
+        "if free is not None and free < needed",
+        "if False",
+        "core/test_room.py",
+    ),
+    Mutant(
+        "hours are spent before the disk is full",
+        "batchwright/core/room.py",
+        "if free < sums[disk]",
+        "if False",
+        "core/test_room.py",
+    ),
+]
+
+
+def main(chosen: list[int]) -> int:
+    """Print a line per mutant; return how many were not found."""
+    missed = 0
+    with tempfile.TemporaryDirectory() as name:
+        code = _copy(Path(name, "code"))
+        sound: dict[str, bool] = {}
+        for number, mutant in enumerate(MUTANTS):
+            if chosen and number not in chosen:
+                continue
+            if mutant.test not in sound:
+                sound[mutant.test] = _passes(code, mutant.test)
+            found = sound[mutant.test] and not _with(code, mutant)
+            missed += not found
+            state = "found" if found else "NOT FOUND" if sound[mutant.test] else "TEST FAILS ANYWAY"
+            print(f"{number:2}  {state}  {mutant.fault}: {mutant.test}", flush=True)
+    return missed
+
+
+def _copy(folder: Path) -> Path:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPO, capture_output=True, check=True).stdout
+    folder.mkdir()
+    subprocess.run(["xargs", "-0", "cp", "--parents", "-t", folder], input=listed, cwd=REPO, check=True)
+    return folder
+
+
+def _with(code: Path, mutant: Mutant) -> bool:
+    """Whether the test passes with the mend undone."""
+    file = code / mutant.file
+    text = file.read_text()
+    if text.count(mutant.before) != 1:
+        raise SystemExit(f"{mutant.file}: {mutant.before!r} is there {text.count(mutant.before)} times")
+    file.write_text(text.replace(mutant.before, mutant.after))
+    try:
+        return _passes(code, mutant.test)
+    finally:
+        file.write_text(text)
+
+
+def _passes(code: Path, test: str) -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", f"tests/{test}"]
+    settings = {**os.environ, "PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1"}
+    return not subprocess.run(command, cwd=code, env=settings, capture_output=True, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(list(map(int, sys.argv[1:]))), 1))
