@@ -28,9 +28,10 @@ test-all: $(BIN)/.installed  ## all tests
 	pytest -n 2 --dist loadscope
 	@echo "All tests pass"
 
-faults: $(BIN)/.installed  ## spoiled files, flipped bits, full disks and kills; some ninety minutes
+faults: $(BIN)/.installed  ## spoiled files, flipped bits, full disks and kills; some two hours
 	python -m tests.faults.fuzz readers 600
 	python -m tests.faults.fuzz models 300
+	python -m tests.faults.mutants
 	python -m tests.faults.flips .
 	python -m tests.faults.disks 3
 	python -m tests.faults.kills 60

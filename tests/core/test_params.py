@@ -50,6 +50,7 @@ def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
         ("- 1\n- 2", "expected groups of parameters, found list"),
         ("", "expected groups of parameters, found NoneType"),
         ("group: {batch_size: ", "not valid YAML"),
+        ("group: " + 3000 * "[", "is nested too deeply"),
     ],
 )
 def test_a_wrong_file_is_explained(tmp_path: Path, text: str, message: str) -> None:

@@ -131,6 +131,7 @@ def main(seconds: float, seed: int = 0, make: Make = seeds) -> Counter[str]:
     """Go through all inputs again and again for ``seconds``."""
     with tempfile.TemporaryDirectory() as folder:
         names = [name for name, _, _ in make(Path(folder))]
+    random.Random(seed).shuffle(names)  # a short run may not reach the last ones
     counts: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while True:

@@ -37,7 +37,7 @@ MUTANTS = [
         "batchwright/core/command.py",
         "        remove_leftovers(RESULTS)\n",
         "",
-        "core/test_command.py",
+        "core/test_command.py::test_a_stage_removes_what_killed_ones_left_in_results",
     ),
     Mutant(
         "the old artifact is gone before the new one has its name",
@@ -177,7 +177,7 @@ MUTANTS = [
         "batchwright/core/params.py",
         '    except RecursionError:\n        raise InputError(f"{file}: is nested',
         '    except ZeroDivisionError:\n        raise InputError(f"{file}: is nested',
-        FUZZER,
+        "core/test_params.py",
     ),
     Mutant(
         "dates before the year 1 end in a traceback",
@@ -261,7 +261,7 @@ MUTANTS = [
         "batchwright/core/command.py",
         "signal.signal(signal.SIGTERM, _terminated)",
         "signal.getsignal(signal.SIGTERM)",
-        "core/test_command.py",
+        "core/test_command.py::test_a_signal_ends_a_command_with_one_line_and_its_code",
     ),
     Mutant(
         "a stage runs twice at once",
