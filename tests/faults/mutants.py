@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.faults.victim import change
 from tests.helpers import REPO
 
 
@@ -315,10 +316,7 @@ def _copy(folder: Path) -> Path:
 def _with(code: Path, mutant: Mutant) -> bool:
     """Whether the test passes with the mend undone."""
     file = code / mutant.file
-    text = file.read_text()
-    if text.count(mutant.before) != 1:
-        raise SystemExit(f"{mutant.file}: {mutant.before!r} is there {text.count(mutant.before)} times")
-    file.write_text(text.replace(mutant.before, mutant.after))
+    text = change(file, mutant.before, mutant.after)
     try:
         return _passes(code, mutant.test)
     finally:

@@ -42,11 +42,16 @@ def copy_code(folder: Path, *changes: Change) -> Path:
     for name in CODE_FILES:
         shutil.copy(REPO / name, folder / name)
     for name, before, after in changes:
-        file = folder / name
-        text = file.read_text()
-        assert text.count(before) == 1, f"{name}: {before!r} is there {text.count(before)} times"
-        file.write_text(text.replace(before, after))
+        change(folder / name, before, after)
     return folder
+
+
+def change(file: Path, before: str, after: str) -> str:
+    """Write ``after`` instead of ``before``, which must be there once; return the text that the file had."""
+    text = file.read_text()
+    assert text.count(before) == 1, f"{file}: {before!r} is there {text.count(before)} times"
+    file.write_text(text.replace(before, after))
+    return text
 
 
 def new_project(folder: Path, code: Path, pairs: int = 1500) -> Path:
