@@ -8,6 +8,6 @@ from stages.report.section import Section
 from stages.report.templates import TEMPLATES
 
 
-def render(summary: Markup, sections: Sequence[Section]) -> str:
-    """Render the page as self-contained HTML."""
-    return TEMPLATES.get_template("template.html.j2").render(summary=summary, sections=sections)
+def render(summary: Markup, sections: Sequence[Section], reload: int | None = None) -> str:
+    """Render the page as self-contained HTML; with ``reload`` it has no batches and loads itself anew, in seconds."""
+    return TEMPLATES.get_template("template.html.j2").render(summary=summary, sections=sections, reload=reload)

@@ -31,15 +31,20 @@ class Step(Record):
 def section() -> Section:
     """Return charts by variant, with one line per run."""
     runs = load_params("runs", Runs).root
-    variants = dict.fromkeys(run.variant for run in runs.values())
-    own = {variant: {name: run for name, run in runs.items() if run.variant == variant} for variant in variants}
+    return losses({name: read_curve(name) for name in runs}, runs)
+
+
+def losses(curves: Mapping[str, Sequence[Step]], runs: Mapping[str, Run]) -> Section:
+    """Return the charts of these curves by variant."""
+    variants = dict.fromkeys(runs[name].variant for name in curves)
+    own = {variant: {name: curves[name] for name in curves if runs[name].variant == variant} for variant in variants}
     return Section(
         id="curves",
         title="Loss curves",
         intro="Thin lines are single steps, thick lines their moving mean. Harder batches mean a higher loss and a "
         "lower accuracy for the same model, so compare the shapes of the curves here, and compare the "
         "models in the results.",
-        parts=[show_charts(_charts(variant, own[variant]), heading=variant) for variant in variants],
+        parts=[show_charts(_charts(variant, own[variant], runs), heading=variant) for variant in variants],
     )
 
 
@@ -48,14 +53,13 @@ def read_curve(run: str) -> list[Step]:
     return read_rows(Step, RESULTS / "train" / f"{run}.tsv", made_by="train")
 
 
-def _charts(variant: str, runs: Mapping[str, Run]) -> dict[str, Markup]:
-    """Return one chart per measure that all runs have."""
-    curves = {name: read_curve(name) for name in runs}
-    batches = {name: run.batches for name, run in runs.items()}
+def _charts(variant: str, curves: Mapping[str, Sequence[Step]], runs: Mapping[str, Run]) -> dict[str, Markup]:
+    """Return one chart per measure that all curves have."""
+    batches = {name: runs[name].batches for name in curves}
     return {
         measure.replace("_", " ").capitalize(): charts.chart(
             partial(_draw, curves=curves, batches=batches, measure=measure),
-            f"Curves of {measure} in the training of {variant}: {' and '.join(runs)}.",
+            f"Curves of {measure} in the training of {variant}: {' and '.join(curves)}.",
         )
         for measure in MEASURES
         if all(getattr(step, measure) is not None for steps in curves.values() for step in steps)

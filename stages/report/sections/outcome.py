@@ -46,7 +46,7 @@ def section() -> Section | None:
         "before training. The dots are gains on the first collection, paired by query, with their 95% intervals: what "
         "crosses the line at 0 may be chance.",
         parts=[
-            show_charts(_curves(curves, runs) | _gains(differences, runs)),
+            show_charts(quality(curves, runs) | _gains(differences, runs)),
             *([show_table(table, "Steps to reach what random batches reach at their end")] if table.rows else []),
         ],
     )
@@ -75,7 +75,7 @@ def steps_to(curve: Sequence[DevStep], ndcg: float) -> int | None:
     return next((each.step for each in curve if each.ndcg >= ndcg), None)
 
 
-def _curves(curves: Curves, runs: Mapping[str, Run]) -> dict[str, Markup]:
+def quality(curves: Curves, runs: Mapping[str, Run]) -> dict[str, Markup]:
     """Return a chart per variant, by title, with one line per run."""
     variants = dict.fromkeys(runs[name].variant for name in curves)
     return {f"Quality by step, {variant}": _chart(variant, curves, runs) for variant in variants}
