@@ -85,7 +85,9 @@ class Runs:
         self.counts["one killed"] += 1
         started = _below(process.pid)
         if started:
-            _kill(rng.choice(started))
+            chosen = rng.choice(started)
+            print(f"killed: {_name(chosen)}", flush=True)
+            _kill(chosen)
         try:
             process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -99,7 +101,7 @@ class Runs:
         while left := [each for each in started if _runs(each)]:
             if time.monotonic() > deadline:
                 self.counts["processes left"] += len(left)
-                print(f"left running: {[each.pid for each in left]}", flush=True)
+                print(f"left running: {'; '.join(map(_name, left))}", flush=True)
                 for each in left:
                     _kill(each)
             time.sleep(0.2)
@@ -121,6 +123,14 @@ def _runs(process: psutil.Process) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _name(process: psutil.Process) -> str:
+    """The command, as far as it says which process this is; Ray's processes name themselves in the first word."""
+    try:
+        return f"{process.pid} {' '.join(process.cmdline())[:120]}"
+    except psutil.Error:
+        return f"{process.pid} (ended meanwhile)"
 
 
 def _kill(process: psutil.Process) -> None:
