@@ -11,10 +11,10 @@ from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
 from batchwright.core.runtime import scratch
-from batchwright.core.spill import spilled_rows
 from batchwright.formats.keys import Words, find_keys, key_words
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
+from batchwright.formats.spill import spilled_rows
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import FileParams
 from pipelines.embed.rows import count_rows, read_rows
@@ -74,9 +74,7 @@ def _collect(files: list[str], words: Words, spool: Spool) -> Spool:
     return spool
 
 
-def _check_complete(
-    path: str, pairs: Path, domain: str, keys: NDArray[np.void], words: Words, spool: Spool
-) -> None:
+def _check_complete(path: str, pairs: Path, domain: str, keys: NDArray[np.void], words: Words, spool: Spool) -> None:
     """Raise InputError if a text with one of ``keys`` has no vector."""
     missing = [keys[block][spool.missing(find_keys(words, keys[block]))] for block in blocks(len(keys))]
     if count := sum(map(len, missing)):

@@ -5,7 +5,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.spill import spilled
+from batchwright.formats.spill import spilled
 
 _ROUNDING = 2e-3  # a few float16 steps near 1
 
@@ -15,7 +15,7 @@ class Spool:
 
     def __init__(self, handle: IO[bytes], texts: int) -> None:
         self._handle = handle
-        self._places = spilled(texts, np.int64)
+        self._places: NDArray[np.int64] = spilled(texts, np.int64)
         self._places[:] = -1
         self._written = 0
         self.width = 0

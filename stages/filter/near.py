@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import text_keys
-from batchwright.core.spill import spilled, text_bounds
+from batchwright.formats.spill import spilled, text_bounds
 from stages.filter.shingles import cuts, jaccard, shingles
 
 BANDS, HASHES = 8, 8
@@ -105,9 +105,7 @@ def _crowd(own: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
 
 
-def _agreeing(
-    sketches: NDArray[np.uint8], left: NDArray[np.int64], right: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _agreeing(sketches: NDArray[np.uint8], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many bytes of their sketches two texts share, ``(n,)``."""
     counts = np.empty(len(left), np.int64)
     for start in range(0, len(left), _COMPARED_TOGETHER):

@@ -9,7 +9,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,11 +86,11 @@ def slices(count: int) -> Iterator[slice]:
     return (slice(start, start + _TOGETHER) for start in range(0, max(count, 1), _TOGETHER))
 
 
-def _file() -> IO[bytes]:
-    return tempfile.SpooledTemporaryFile(_SMALL, dir=scratch("spill"))
+def _file() -> "tempfile.SpooledTemporaryFile[bytes]":
+    return tempfile.SpooledTemporaryFile(_SMALL, dir=str(scratch("spill")))
 
 
-def _contents(handle: IO[bytes]) -> pa.Buffer:
+def _contents(handle: "tempfile.SpooledTemporaryFile[bytes]") -> pa.Buffer:
     if handle.tell() > _SMALL:
         handle.flush()
         return pa.py_buffer(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
