@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
+from batchwright.core.keys import Words, find_keys, key_words
 from batchwright.core.runtime import scratch
-from batchwright.formats.keys import Words, find_keys, key_words
+from batchwright.core.spill import spilled_rows
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
-from batchwright.formats.spill import spilled_rows
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import FileParams
 from pipelines.embed.rows import count_rows, read_rows

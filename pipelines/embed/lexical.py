@@ -29,9 +29,9 @@ from batchwright.by_domain import Metrics, copy_files, do_domains
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.spill import texts_in
 from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
-from batchwright.formats.spill import texts_in
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order

@@ -15,9 +15,9 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.core.paths import VECTORS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
+from batchwright.core.spill import spilled_rows
 from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
-from batchwright.formats.spill import spilled_rows
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam import guarded, pipeline, progress, raise_errors
 from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound

@@ -5,7 +5,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.spill import spilled
+from batchwright.core.spill import spilled
 
 _ROUNDING = 2e-3  # a few float16 steps near 1
 

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from batchwright.core.spill import spilled
 from batchwright.formats.clusters import NONE
-from batchwright.formats.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
 
 

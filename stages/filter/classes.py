@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from batchwright.core.keys import first_in, keys_of, sort_keys
 from batchwright.core.normal_form import normal_form
-from batchwright.formats.keys import first_in, keys_of, sort_keys
-from batchwright.formats.spill import arrays_of, slices, spilled_texts, texts_in
+from batchwright.core.spill import arrays_of, slices, spilled_texts, texts_in
 from stages.filter.near import near_classes
 
 

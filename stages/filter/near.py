@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import text_keys
-from batchwright.formats.spill import spilled, text_bounds
+from batchwright.core.spill import spilled, text_bounds
 from stages.filter.shingles import cuts, jaccard, shingles
 
 BANDS, HASHES = 8, 8

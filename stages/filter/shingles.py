@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from batchwright.formats.spill import text_bounds
+from batchwright.core.spill import text_bounds
 
 WIDTH = 5
 _BITS = 30  # of a sparse matrix's column number; the rare collisions within a text do no harm

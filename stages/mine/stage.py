@@ -14,6 +14,7 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.core.runtime import scratch
+from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
@@ -21,7 +22,6 @@ from batchwright.formats.pairs import domains, file_stem, scan_pairs, scan_texts
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import ShardSet
-from batchwright.formats.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.vectors import VectorStore
 from batchwright.retrievers import Retriever, load_retriever
 from stages.mine.choose import choose_hardest

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from batchwright.core.spill import spilled, spilled_texts
 from batchwright.formats.pairs import Split, count_pairs, scan_pairs
-from batchwright.formats.spill import spilled, spilled_texts
 
 _TEXTS = ("id", "query", "document", "domain")
 

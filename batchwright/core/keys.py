@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import text_keys
-from batchwright.formats.spill import blocks_of, slices, spilled, spilled_rows
+from batchwright.core.spill import blocks_of, slices, spilled, spilled_rows
 
 Words = NDArray[np.uint64]
 """The high and the low words of n keys, ``(2, n)``: NumPy cannot sort void, and ignores trailing zeros in bytes."""
