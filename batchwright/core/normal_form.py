@@ -20,7 +20,7 @@ def normal_form(text: str) -> str:
     Punctuation that stands alone is kept: ``cd -`` differs from ``cd``, and ``!!!`` from ``???``.
     """
     words = unicodedata.normalize("NFKC", text).casefold().split()
-    return " ".join(word if word.isalnum() else _without_marks(word) for word in words)
+    return " ".join([word if word.isalnum() else _without_marks(word) for word in words])
 
 
 @lru_cache(maxsize=1 << 16)  # most words with marks have been seen before, and looking for marks is slow

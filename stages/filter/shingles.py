@@ -12,7 +12,7 @@ from batchwright.core.spill import text_bounds
 
 WIDTH = 5
 _BITS = 30  # of a sparse matrix's column number; the rare collisions within a text do no harm
-_BLOCK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 16  # what is made of them stays in cache
 _generator = np.random.default_rng(0)
 _ODD = _generator.integers(1 << 62, size=WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
@@ -64,7 +64,7 @@ def _sets(texts: Sequence[str]) -> csr_matrix:
 
 
 def cuts(sizes: NDArray[np.int64]) -> Iterator[slice]:
-    """Cut texts of so many bytes into slices of about 250,000 bytes each."""
+    """Cut texts of so many bytes into slices of about 65,000 bytes each."""
     block = (np.cumsum(sizes) - sizes) // _BLOCK_BYTES
     edges = np.flatnonzero(np.diff(block, prepend=-1, append=-1)) if len(block) else np.empty(0, np.int64)
     return (slice(int(start), int(end)) for start, end in pairwise(edges))
