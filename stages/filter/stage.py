@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Metrics, do_domains, publish_domains
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
@@ -15,6 +15,7 @@ from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, N
 from batchwright.formats.pairs import domains, pairs_file, read_pairs
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
+from pipelines.spread import spread
 from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes
 from stages.filter.doubtful import doubtful
@@ -40,7 +41,7 @@ def main() -> str:
     check_unchanged()
     matched, unmatched = match_all(judgements, PAIRS) if files else ({}, 0)
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         rng = np.random.default_rng([seed, int(content_id(domain), 16)])
         negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng)
         negatives.write(folder, domain)
@@ -55,7 +56,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("filter", Path(__file__).parent, work, needed)
+    done = do_domains("filter", Path(__file__).parent, work, needed, spread)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}

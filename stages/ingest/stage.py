@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from batchwright.by_domain import Done, Metrics, do_domains
+from batchwright.by_domain import Done, Map, Metrics, do_domains
 from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.params import load_params
@@ -20,6 +20,7 @@ from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
 from pipelines.ingest.rejected import collect_rejected
+from pipelines.spread import spread
 
 OUTPUT = RESULTS / "ingest.json"
 
@@ -56,7 +57,7 @@ def _parts_of_domains(parts: Parts) -> dict[str, list[int]]:
 def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]]) -> dict[str, Done]:
     of = {domain: [parts[number][1] for number in own] for domain, own in numbers.items()}
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, _: Map) -> Metrics:
         return write_domain(domain, of[domain], folder, params.held_out, params.dev)
 
     needed = {
@@ -64,7 +65,14 @@ def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequen
         for domain, own in of.items()
     }
     memory = {domain: memory_of(part.pieces[domain]["rows"] for part in own) for domain, own in of.items()}
-    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, needed, memory.__getitem__)
+    return do_domains(
+        "ingest/domains", Path(ingest.__file__).parent, work, needed, spread, memory.__getitem__, _undivided
+    )
+
+
+def _undivided(_: str) -> int:
+    """A domain's pairs for ``do_domains``: there are no parts to spread, however many there are."""
+    return 0
 
 
 def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Metrics, keep, kept
+from batchwright.by_domain import Map, Metrics, keep, kept
 from batchwright.core.bar import bar
 from batchwright.core.runtime import workers
 from batchwright.formats.clusters import Clusters
@@ -23,7 +23,9 @@ from stages.pack.recipe import choose_recipe
 Row = dict[str, Any]
 
 
-def make_batches(inputs: Inputs, policy: str, params: PackParams, seed: int, name: str, folder: Path) -> Metrics:
+def make_batches(
+    inputs: Inputs, policy: str, params: PackParams, seed: int, name: str, folder: Path, do_parts: Map
+) -> Metrics:
     """Write all batches of a domain into ``folder``, as many to a file as to a shard.
 
     Returns:
