@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +13,8 @@ from batchwright.by_domain import one_by_one
 from batchwright.core.runtime import beam_is_asked, scratch
 
 Item = TypeVar("Item")
+
+_PROCESS = uuid.uuid4().hex
 
 
 def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str) -> None:
@@ -34,13 +37,12 @@ def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, uni
 
     from pipelines.beam import guarded, pipeline, progress, raise_errors
 
-    project = Path.cwd()
+    project, driver = Path.cwd(), _PROCESS
 
     def call(numbered: tuple[int, Item]) -> Iterator[None]:
         number, item = numbered
-        os.chdir(project)  # paths of artifacts are relative, and workers may start anywhere
-        with threadpool_limits(1):  # the other cores have work of their own
-            work(item)
+        _settle(project, driver)
+        work(item)
         (done / str(number)).touch()
         yield from ()
 
@@ -50,3 +52,11 @@ def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, uni
         with progress(len(items), desc, unit, lambda: sum(1 for _ in done.iterdir())), pipeline() as graph:
             _ = graph | "Items" >> beam.Create(list(enumerate(items))) | "Work" >> beam.FlatMap(guarded(call, errors))
         raise_errors(errors)
+
+
+def _settle(project: Path, driver: str) -> None:
+    """Prepare a worker process: paths of artifacts are relative, and other cores have work of their own."""
+    if driver != _PROCESS:
+        os.chdir(project)
+        os.environ["BATCHWRIGHT_WORKERS"] = "1"
+        threadpool_limits(1)
