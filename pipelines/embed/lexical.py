@@ -13,6 +13,7 @@ one BLAS thread, because sums depend on the number of threads. Texts are then en
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,8 +29,9 @@ from batchwright.by_domain import Map, Metrics, copy_files, do_domains
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.formats.pairs import domains, file_stem, pairs_file, read_pairs
-from batchwright.formats.prefixes import Prefixes
+from batchwright.core.spill import texts_in
+from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
+from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order
@@ -83,22 +85,22 @@ def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[
 
 
 def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, folder: Path) -> int:
-    table = read_pairs(pairs, domain)
-    queries, documents = (in_key_order(table[side].to_pylist())[0] for side in ("query", "document"))
-    every, keys = in_key_order([*queries, *documents])
-    known = documents[: params.sample]
+    queries, documents = (in_key_order(scan_texts(pairs, domain, side))[0] for side in SIDES)
+    every, keys = in_key_order(chain(texts_in(queries), texts_in(documents)))
+    asked, known = (texts[: params.sample].to_pylist() for texts in (queries, documents))
     if not any(re.search(WORD, text) for text in known):
         raise InputError(
             f"domain '{domain}': no document contains a letter or a digit; "
             f"vectors of kind '{params.kind}' are computed from words, so use another kind"
         )
-    model = fit(queries[: params.sample], known, params)
+    model = fit(asked, known, params)
 
     def encoded() -> Iterator[NDArray[np.float16]]:
         with counter(len(every), desc=domain, unit="text") as progress:
             for block in blocks(len(every)):
-                yield model.encode(every[block])
-                progress.update(len(every[block]))
+                some = every[block].to_pylist()
+                yield model.encode(some)
+                progress.update(len(some))
 
     write_sorted_vectors(folder, keys, params.dimensions, encoded())
     return len(keys)

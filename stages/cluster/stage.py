@@ -11,8 +11,9 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
-from batchwright.formats.negatives import Negatives, dropped_file
-from batchwright.formats.pairs import domains, pairs_file, read_pairs
+from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
+from batchwright.formats.pairs import domains, pairs_file, scan_pairs
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from pipelines.spread import spread
@@ -57,10 +58,9 @@ def main() -> str:
 
 
 def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int, do_parts: Map) -> Clusters:
-    pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(pairs)
-    kept = np.flatnonzero(Negatives.read(NEGATIVES, domain, len(pairs)).kept)
-    assignment = np.full(len(pairs), NONE, dtype=np.int32)
+    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
+    kept = np.flatnonzero(read_dropped(NEGATIVES, domain, len(vectors)) == KEPT)
+    assignment = np.full(len(vectors), NONE, dtype=np.int32)
     assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts)
     return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
 

@@ -12,7 +12,8 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, chec
 from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pairs import domains, pairs_file, read_pairs
+from batchwright.formats.pairs import domains, pairs_file, scan_pairs, scan_texts
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
 from pipelines.spread import spread
@@ -74,11 +75,10 @@ def main() -> str:
 def _judge_domain(
     domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator
 ) -> tuple[Negatives, Metrics]:
-    pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(pairs)
+    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
     scores = vectors.scores()
     query_class, document_class = (
-        duplicate_classes(pairs[side].to_pylist(), params.near_duplicates) for side in ("query", "document")
+        duplicate_classes(scan_texts(PAIRS, domain, side, "train"), params.near_duplicates) for side in SIDES
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng)
