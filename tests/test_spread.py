@@ -16,7 +16,7 @@ from batchwright.by_domain.kept_map import KeptMap
 from batchwright.by_domain.spread import one_by_one
 from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
-from batchwright.formats.pairs import read_pairs
+from batchwright.formats.pairs import scan_pairs
 from batchwright.formats.vectors import PairVectors, VectorStore
 from pipelines.spread import spread
 from stages.cluster import stage as cluster
@@ -151,8 +151,8 @@ def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) 
 
 
 def test_vectors_travel_as_the_name_of_their_file(corpus: Path) -> None:
-    pairs = read_pairs(PAIRS, "bees/wild", "train")
-    vectors = VectorStore.open(Path("data/vectors/planted")).of("bees/wild").of_pairs(pairs).take(slice(5, 9))
+    store = VectorStore.open(Path("data/vectors/planted"))
+    vectors = store.of("bees/wild").of_pairs(scan_pairs(PAIRS, "bees/wild")).take(slice(5, 9))
     sent = pickle.dumps(vectors)
     assert len(sent) < 1000
     found: PairVectors = pickle.loads(sent)

@@ -36,14 +36,30 @@ def spilled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.frombuffer(mmap.mmap(handle.fileno(), size), dtype).reshape(shape)
 
 
+class SpilledRows:
+    """Rows of one dtype and shape, added in blocks."""
+
+    def __init__(self, dtype: DTypeLike, shape: tuple[int, ...] = ()) -> None:
+        self._dtype, self._shape, self._handle = np.dtype(dtype), shape, _file()
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Append rows."""
+        self._handle.write(np.ascontiguousarray(block, self._dtype).tobytes())
+
+    def array(self) -> NDArray[Any]:
+        """Return all rows, read-only; no more can be added."""
+        with self._handle:
+            return np.frombuffer(_contents(self._handle), self._dtype).reshape(-1, *self._shape)
+
+
 def spilled_rows(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """Concatenate arrays, at least one, that agree on all but the first axis; the result is read-only."""
-    count = 0
-    with _file() as handle:
-        for block in blocks:
-            handle.write(np.ascontiguousarray(block).data)
-            count += len(block)
-        return np.frombuffer(_contents(handle), block.dtype).reshape(count, *block.shape[1:])
+    rest = iter(blocks)
+    first = next(rest)
+    rows = SpilledRows(first.dtype, first.shape[1:])
+    for block in itertools.chain([first], rest):
+        rows.add(block)
+    return rows.array()
 
 
 def spilled_texts(arrays: Iterable[pa.Array]) -> pa.LargeStringArray:

@@ -74,9 +74,7 @@ def _collect(files: list[str], words: Words, spool: Spool) -> Spool:
     return spool
 
 
-def _check_complete(
-    path: str, pairs: Path, domain: str, keys: NDArray[np.void], words: Words, spool: Spool
-) -> None:
+def _check_complete(path: str, pairs: Path, domain: str, keys: NDArray[np.void], words: Words, spool: Spool) -> None:
     """Raise InputError if a text with one of ``keys`` has no vector."""
     missing = [keys[block][spool.missing(find_keys(words, keys[block]))] for block in blocks(len(keys))]
     if count := sum(map(len, missing)):

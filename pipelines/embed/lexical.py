@@ -13,8 +13,8 @@ one BLAS thread, because sums depend on the number of threads. Texts are then en
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import numpy as np

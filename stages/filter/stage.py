@@ -44,7 +44,7 @@ def main() -> str:
 
     def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         rng = np.random.default_rng([seed, int(content_id(domain), 16)])
-        negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng)
+        negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng, do_parts)
         negatives.write(folder, domain)
         return found
 
@@ -73,12 +73,12 @@ def main() -> str:
 
 
 def _judge_domain(
-    domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator
+    domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator, do_parts: Map
 ) -> tuple[Negatives, Metrics]:
     vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
     scores = vectors.scores()
     query_class, document_class = (
-        duplicate_classes(scan_texts(PAIRS, domain, side, "train"), params.near_duplicates) for side in SIDES
+        duplicate_classes(scan_texts(PAIRS, domain, side, "train"), params.near_duplicates, do_parts) for side in SIDES
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng)
@@ -93,7 +93,7 @@ def _judge_domain(
         judged=judged,
         relevant=relevant,
     )
-    negatives = judge_by_rank(vectors, negatives, params, rng)
+    negatives = judge_by_rank(vectors, negatives, params, rng, do_parts)
     counts = {"doubtful": int(np.count_nonzero(weak)), "judgements_overruled": overruled}
     return negatives, {**_describe(negatives), **counts}
 
