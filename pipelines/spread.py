@@ -23,17 +23,14 @@ def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, un
     Raises:
         InputError: ``work`` raised some; the message has all of them.
     """
-    if beam_is_asked():
+    if beam_is_asked() and len(items) > 1:
         _by_beam(work, items, desc, unit)
     else:
         one_by_one(work, items, desc=desc, unit=unit)
 
 
 def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str) -> None:
-    if not items:
-        return
-    # Importing Beam takes a second.
-    import apache_beam as beam
+    import apache_beam as beam  # takes a second
 
     from pipelines.beam import guarded, pipeline, progress, raise_errors
 

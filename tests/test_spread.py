@@ -150,7 +150,8 @@ def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) 
         domains.do_domains("look", tmp_path, lambda *_: {}, {"ants": 1}, nowhere, lambda _: 0.0, lambda _: 0)
 
 
-def test_vectors_travel_as_the_name_of_their_file(corpus: Path) -> None:
+def test_vectors_travel_as_the_name_of_their_file(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchwright.formats.arrays.SMALL", 0)
     store = VectorStore.open(Path("data/vectors/planted"))
     vectors = store.of("bees/wild").of_pairs(scan_pairs(PAIRS, "bees/wild")).take(slice(5, 9))
     sent = pickle.dumps(vectors)
