@@ -9,7 +9,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,18 +62,35 @@ def spilled_rows(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
     return rows.array()
 
 
+class SpilledTexts:
+    """Texts, added in arrays of strings without nulls, which may be slices."""
+
+    def __init__(self) -> None:
+        self._ends, self._letters = SpilledRows(np.int64), SpilledRows(np.uint8)
+        self._size = 0
+        self._ends.add(np.zeros(1))
+
+    def add(self, texts: pa.Array) -> None:
+        """Append texts."""
+        if len(texts):
+            large = texts.cast(pa.large_string())
+            own = text_bounds(large)
+            self._letters.add(np.frombuffer(large.buffers()[2] or b"", np.uint8)[own[0] : own[-1]])
+            self._ends.add(own[1:] - own[0] + self._size)
+            self._size += int(own[-1] - own[0])
+
+    def array(self) -> pa.LargeStringArray:
+        """Return all texts; no more can be added."""
+        ends, letters = self._ends.array(), self._letters.array()
+        return pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
+
+
 def spilled_texts(arrays: Iterable[pa.Array]) -> pa.LargeStringArray:
     """Concatenate arrays of strings without nulls; they may be slices."""
-    count, size = 0, 0
-    with _file() as ends, _file() as letters:
-        ends.write(bytes(8))
-        for array in filter(len, arrays):
-            large = array.cast(pa.large_string())
-            own = text_bounds(large)
-            letters.write(memoryview(large.buffers()[2] or b"")[own[0] : own[-1]])
-            ends.write((own[1:] - own[0] + size).tobytes())
-            count, size = count + len(array), size + int(own[-1] - own[0])
-        return pa.LargeStringArray.from_buffers(count, _contents(ends), _contents(letters))
+    texts = SpilledTexts()
+    for array in arrays:
+        texts.add(array)
+    return texts.array()
 
 
 def arrays_of(texts: Iterable[str]) -> Iterator[pa.LargeStringArray]:
@@ -102,11 +119,11 @@ def slices(count: int) -> Iterator[slice]:
     return (slice(start, start + _TOGETHER) for start in range(0, max(count, 1), _TOGETHER))
 
 
-def _file() -> IO[bytes]:
-    return tempfile.SpooledTemporaryFile(_SMALL, dir=scratch("spill"))
+def _file() -> "tempfile.SpooledTemporaryFile[bytes]":
+    return tempfile.SpooledTemporaryFile(_SMALL, dir=str(scratch("spill")))
 
 
-def _contents(handle: IO[bytes]) -> pa.Buffer:
+def _contents(handle: "tempfile.SpooledTemporaryFile[bytes]") -> pa.Buffer:
     if handle.tell() > _SMALL:
         handle.flush()
         return pa.py_buffer(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))

@@ -56,7 +56,8 @@ class Negatives:
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which pairs the filter kept, ``(N,)``."""
-        return self.dropped == KEPT
+        kept: NDArray[np.bool_] = self.dropped == KEPT
+        return kept
 
     def false(
         self, rows: NDArray[np.integer[Any]] | slice, scores: NDArray[np.float32], likeness: NDArray[np.float32]

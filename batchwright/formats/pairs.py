@@ -88,13 +88,14 @@ def scan_pairs(
     Raises:
         InputError: the file is missing, damaged, unsorted or has other columns.
     """
-    file, last = pairs_file(folder, domain), ""
+    file, last = pairs_file(folder, domain), None
     with _open(file, PAIRS_SCHEMA) as table:
         for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(["id", "split", *columns]))):
             ids = batch["id"]
-            if len(ids) and not (last < ids[0].as_py() and pc.all(pc.less(ids[:-1], ids[1:])).as_py()):
+            following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
+            if pc.any(pc.greater_equal(following[:-1], following[1:])).as_py():
                 raise InputError(f"{file}: ids are not sorted and unique; run the stage 'ingest' again")
-            last = ids[-1].as_py() if len(ids) else last
+            last = following[-1].as_py() if len(following) else None
             own = batch if split is None else batch.filter(pc.equal(batch["split"], split))
             yield own.select(columns)
 
@@ -139,7 +140,8 @@ def _open(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     """Open a file with the columns of ``schema``."""
     check(file)
     try:
-        with pq.ParquetFile(file) as table:  # read_table would import pandas, which takes a second
+        # ``read_table`` would import pandas, which takes a second; not mapped, batches leave behind all that was read.
+        with pq.ParquetFile(file, memory_map=True) as table:
             if table.schema_arrow.remove_metadata() != schema:
                 raise InputError(f"{file}: columns are {table.schema_arrow.names}, expected {schema.names}")
             yield table

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
+from batchwright.core.keys import Words, find_keys, key_words, sort_keys
 from batchwright.core.results import read_json, write_json
 from batchwright.formats.arrays import read_array
-from batchwright.formats.keys import Words, find_keys, key_words, sort_keys
 from batchwright.formats.pairs import file_stem
 from batchwright.formats.prefixes import SIDES, Prefixes, Side
 

@@ -15,7 +15,7 @@ class Spool:
 
     def __init__(self, handle: IO[bytes], texts: int) -> None:
         self._handle = handle
-        self._places = spilled(texts, np.int64)
+        self._places: NDArray[np.int64] = spilled(texts, np.int64)
         self._places[:] = -1
         self._written = 0
         self.width = 0

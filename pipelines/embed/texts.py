@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from batchwright.core.keys import first_in, key_words, keys_of, sort_keys
 from batchwright.core.spill import arrays_of, slices, spilled_rows, spilled_texts, texts_in
-from batchwright.formats.keys import first_in, key_words, keys_of, sort_keys
 
 
 def in_key_order(texts: Iterable[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:

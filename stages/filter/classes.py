@@ -1,6 +1,6 @@
 """Group duplicate texts into classes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -8,8 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
-from batchwright.core.spill import SpilledRows, blocks_of, slices, spilled_rows, spilled_texts
-from batchwright.formats.keys import first_in, sort_keys
+from batchwright.core.keys import first_in, sort_keys
+from batchwright.core.spill import SpilledRows, SpilledTexts, blocks_of, slices, spilled_rows, spilled_texts
 from stages.filter.near import near_classes
 from stages.filter.sketches import SKETCH, sketch
 
@@ -20,26 +20,17 @@ def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Ma
     Texts share a class if their normal forms are equal or, with ``near_duplicates`` below 1, nearly equal (see
     ``near_classes``). Class numbers do not depend on the order of the texts.
     """
-    forms, sketches = _sketches(do_parts(partial(sketch, near_duplicates), blocks_of(texts)))
+    every_form, every_sketch = SpilledTexts(), SpilledRows(SKETCH)
+    for some_forms, some_sketches in do_parts(partial(sketch, near_duplicates), blocks_of(texts)):
+        every_form.add(some_forms)
+        every_sketch.add(some_sketches)
+    forms, sketches = every_form.array(), every_sketch.array()
     form, first = _equal_classes(sketches["key"])
     if near_duplicates == 1:
         return form
     forms = spilled_texts(forms.take(pa.array(first[block])) for block in slices(len(first)))
     sketches = spilled_rows(sketches[first[block]] for block in slices(len(first)))
     return near_classes(forms, sketches, near_duplicates)[form]
-
-
-def _sketches(
-    found: Iterable[tuple[pa.LargeStringArray, NDArray[np.void]]],
-) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
-    rows = SpilledRows(SKETCH)
-
-    def forms() -> Iterator[pa.LargeStringArray]:
-        for array, sketches in found:
-            rows.add(sketches)
-            yield array
-
-    return spilled_texts(forms()), rows.array()
 
 
 def _equal_classes(keys: NDArray[np.void]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -23,8 +23,8 @@ _GIVEN = pa.schema(list(SHARD_SCHEMA)[:5])
 class Domain:
     """A domain to pack.
 
-    ``pairs`` is what ``map_pairs`` returned. Clusters were made from ``vectors``; ``surrogate`` says which negatives are
-    false, and ``judge`` where it is unsure.
+    ``pairs`` is what ``map_pairs`` returned.
+    Clusters were made from ``vectors``; ``surrogate`` says which negatives are false, and ``judge`` where it is unsure.
     """
 
     pairs: pa.Table

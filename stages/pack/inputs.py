@@ -9,7 +9,6 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
-from batchwright.formats.mapped_pairs import map_pairs
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
 from batchwright.formats.pairs import file_stem, pairs_file, scan_pairs
 from batchwright.formats.prefixes import SIDES
@@ -17,6 +16,7 @@ from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
+from stages.pack.mapped import map_pairs
 from stages.pack.params import JudgeParams
 
 

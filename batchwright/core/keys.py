@@ -10,7 +10,7 @@ from batchwright.core.fingerprint import text_keys
 from batchwright.core.spill import blocks_of, slices, spilled, spilled_rows
 
 Words = NDArray[np.uint64]
-"""The high words and the low words of n keys, ``(2, n)``: NumPy cannot sort void, and ignores trailing zeros in bytes."""
+"""The high and the low words of n keys, ``(2, n)``: NumPy cannot sort void, and ignores trailing zeros in bytes."""
 
 
 def keys_of(texts: Iterable[str]) -> NDArray[np.void]:
