@@ -18,7 +18,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
 from batchwright.formats.pairs import scan_pairs
 from batchwright.formats.vectors import PairVectors, VectorStore
-from pipelines.spread import spread
+from pipelines.beam.spread import spread
 from stages.cluster import stage as cluster
 from stages.cluster.methods import balance
 from stages.filter import stage as judge

@@ -33,10 +33,10 @@ from batchwright.core.spill import texts_in
 from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
+from pipelines.beam.spread import spread
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order
 from pipelines.embed.weights import Weighting, fit_weights
-from pipelines.spread import spread
 
 WORD = r"[^\W_]+"  # letters and digits, so the parts of an identifier are separate words
 _CODE = ("lexical.py", "texts.py", "weights.py")

@@ -16,7 +16,7 @@ from batchwright.formats.pairs import domains, pairs_file, scan_pairs
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
-from pipelines.spread import spread
+from pipelines.beam.spread import spread
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids

@@ -16,7 +16,7 @@ from batchwright.formats.pairs import domains, pairs_file, scan_pairs, scan_text
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
-from pipelines.spread import spread
+from pipelines.beam.spread import spread
 from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes
 from stages.filter.doubtful import doubtful

@@ -14,13 +14,13 @@ from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
+from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, take_account
 from pipelines.ingest.domain import PAIRS_FILE, memory_of, write_domain
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
 from pipelines.ingest.rejected import collect_rejected
-from pipelines.spread import spread
 
 OUTPUT = RESULTS / "ingest.json"
 

@@ -82,7 +82,7 @@ def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str
     def make(batch: Batch) -> tuple[pa.RecordBatch, Row]:
         return domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows])
 
-    with ThreadPoolExecutor(workers()) as pool:
+    with ThreadPoolExecutor(min(workers(), len(batches))) as pool:
         made = list(pool.map(make, batches))
     shard = write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
     return shard.sha256, [measures for _, measures in made]

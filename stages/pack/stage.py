@@ -18,7 +18,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
-from pipelines.spread import spread
+from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches
 from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams

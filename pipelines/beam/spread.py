@@ -32,7 +32,7 @@ def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, un
 def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str) -> None:
     import apache_beam as beam  # takes a second
 
-    from pipelines.beam import guarded, pipeline, progress, raise_errors
+    from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
 
     project, driver = Path.cwd(), _PROCESS
 
