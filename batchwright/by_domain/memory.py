@@ -23,6 +23,11 @@ def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> 
         check_memory(needed[domain], f"domain '{domain}'")
 
 
+def pairs_of(domain: str) -> int:
+    """Number of a domain's pairs, of all splits."""
+    return int(pq.read_metadata(pairs_file(PAIRS, domain)).num_rows)
+
+
 def of_pairs(domain: str) -> float:
     """Bytes that the work on a domain's pairs takes."""
     table = pq.read_metadata(pairs_file(PAIRS, domain))

@@ -36,28 +36,61 @@ def spilled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.frombuffer(mmap.mmap(handle.fileno(), size), dtype).reshape(shape)
 
 
+class SpilledRows:
+    """Rows of one dtype and shape, added in blocks."""
+
+    def __init__(self, dtype: DTypeLike, shape: tuple[int, ...] = ()) -> None:
+        self._dtype, self._shape, self._handle = np.dtype(dtype), shape, _file()
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Append rows."""
+        self._handle.write(np.ascontiguousarray(block, self._dtype).tobytes())
+
+    def array(self) -> NDArray[Any]:
+        """Return all rows, read-only; no more can be added."""
+        with self._handle:
+            return np.frombuffer(_contents(self._handle), self._dtype).reshape(-1, *self._shape)
+
+
 def spilled_rows(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
     """Concatenate arrays, at least one, that agree on all but the first axis; the result is read-only."""
-    count = 0
-    with _file() as handle:
-        for block in blocks:
-            handle.write(np.ascontiguousarray(block).data)
-            count += len(block)
-        return np.frombuffer(_contents(handle), block.dtype).reshape(count, *block.shape[1:])
+    rest = iter(blocks)
+    first = next(rest)
+    rows = SpilledRows(first.dtype, first.shape[1:])
+    for block in itertools.chain([first], rest):
+        rows.add(block)
+    return rows.array()
+
+
+class SpilledTexts:
+    """Texts, added in arrays of strings without nulls, which may be slices."""
+
+    def __init__(self) -> None:
+        self._ends, self._letters = SpilledRows(np.int64), SpilledRows(np.uint8)
+        self._size = 0
+        self._ends.add(np.zeros(1))
+
+    def add(self, texts: pa.Array) -> None:
+        """Append texts."""
+        if len(texts):
+            large = texts.cast(pa.large_string())
+            own = text_bounds(large)
+            self._letters.add(np.frombuffer(large.buffers()[2] or b"", np.uint8)[own[0] : own[-1]])
+            self._ends.add(own[1:] - own[0] + self._size)
+            self._size += int(own[-1] - own[0])
+
+    def array(self) -> pa.LargeStringArray:
+        """Return all texts; no more can be added."""
+        ends, letters = self._ends.array(), self._letters.array()
+        return pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
 
 
 def spilled_texts(arrays: Iterable[pa.Array]) -> pa.LargeStringArray:
     """Concatenate arrays of strings without nulls; they may be slices."""
-    count, size = 0, 0
-    with _file() as ends, _file() as letters:
-        ends.write(bytes(8))
-        for array in filter(len, arrays):
-            large = array.cast(pa.large_string())
-            own = text_bounds(large)
-            letters.write(memoryview(large.buffers()[2] or b"")[own[0] : own[-1]])
-            ends.write((own[1:] - own[0] + size).tobytes())
-            count, size = count + len(array), size + int(own[-1] - own[0])
-        return pa.LargeStringArray.from_buffers(count, _contents(ends), _contents(letters))
+    texts = SpilledTexts()
+    for array in arrays:
+        texts.add(array)
+    return texts.array()
 
 
 def arrays_of(texts: Iterable[str]) -> Iterator[pa.LargeStringArray]:

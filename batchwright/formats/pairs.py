@@ -114,11 +114,6 @@ def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Tabl
     return pa.Table.from_batches(scan_pairs(folder, domain, split), PAIRS_SCHEMA)
 
 
-def count_pairs(folder: Path, domain: str, split: Split) -> int:
-    """How many of a domain's pairs are in a split."""
-    return sum(len(batch) for batch in scan_pairs(folder, domain, split, ["id"]))
-
-
 def read_columns(folder: Path, domain: str, *names: str) -> pa.Table:
     """Read some columns of a domain's pairs, in id order.
 

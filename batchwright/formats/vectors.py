@@ -109,6 +109,11 @@ class PairVectors:
     vectors: NDArray[np.float16]
     rows: NDArray[np.int32] | NDArray[np.int64]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle memory-mapped vectors as the name of their file."""
+        vectors = Path(str(self.vectors.filename)) if isinstance(self.vectors, np.memmap) else self.vectors
+        return _pair_vectors, (vectors, self.rows)
+
     def __len__(self) -> int:
         return len(self.rows[0])
 
@@ -154,6 +159,11 @@ class PairVectors:
             sums = self.sums(others[block].ravel()).reshape(*others[block].shape, -1)
             found[block] = np.einsum("nd,nkd->nk", own[block], sums)
         return found
+
+
+def _pair_vectors(vectors: Path | NDArray[np.float16], rows: NDArray[np.int64]) -> PairVectors:
+    mapped = np.load(vectors, mmap_mode="r") if isinstance(vectors, Path) else vectors
+    return PairVectors(vectors=mapped, rows=rows)
 
 
 def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:

@@ -25,7 +25,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import Metrics, copy_files, do_domains
+from batchwright.by_domain import Map, Metrics, copy_files, do_domains
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
@@ -33,6 +33,7 @@ from batchwright.core.spill import texts_in
 from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
+from pipelines.beam.spread import spread
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order
 from pipelines.embed.weights import Weighting, fit_weights
@@ -70,13 +71,13 @@ def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[
         InputError: the sampled documents of a domain contain no words.
     """
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, _: Map) -> Metrics:
         return {"texts": _embed_domain(pairs, domain, params, folder / file_stem(domain))}
 
     code = files_fingerprint(Path(__file__).with_name(name) for name in _CODE)
     made_by = fingerprint(params.model_dump(), code, [version(name) for name in ("numpy", "scipy", "scikit-learn")])
     inputs = {domain: [made_by, files_fingerprint([pairs_file(pairs, domain)])] for domain in domains(pairs)}
-    done = do_domains(f"embed/{output.name}", Path(__file__).parent, work, inputs)
+    done = do_domains(f"embed/{output.name}", Path(__file__).parent, work, inputs, spread)
     copy_files(done, output)
     write_encoder(output, {**params.model_dump(), "prefixes": Prefixes().model_dump(), "weights": made_by})
     texts = {domain: int(of.metrics["texts"]) for domain, of in done.items()}

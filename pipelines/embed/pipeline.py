@@ -19,7 +19,7 @@ from batchwright.core.spill import spilled_rows
 from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
-from pipelines.beam import guarded, pipeline, progress, raise_errors
+from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
 from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code, load_encoder

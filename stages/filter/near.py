@@ -1,8 +1,7 @@
 """Find near-duplicate texts: MinHash bands propose candidates, each is verified, and matches form tight classes."""
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -10,26 +9,18 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from batchwright.core.bar import bar
-from batchwright.core.fingerprint import text_keys
-from batchwright.core.spill import spilled, text_bounds
-from stages.filter.shingles import cuts, jaccard, shingles
+from stages.filter.shingles import jaccard
 
-BANDS, HASHES = 8, 8
-"""The size of a text's MinHash sketch. A band's key combines as many of the band's hashes as ``MISSED`` allows."""
-MISSED = 1e-3
-"""Accepted share of pairs right at the threshold that are missed because they share no band."""
 NEIGHBOURS = 4
 """How many of the next texts with the same band key each text is compared with, unless they are already joined."""
 DEVIATIONS = 3
 """Candidates are compared exactly unless their sketches' similarity is this many deviations below the threshold."""
 ROUNDS = 8
-_NUMBER = re.compile(r"\d(?<!\w\d)\d*+(?!\w)")  # \b\d+\b, but begins with what can be searched for fast
 _COMPARED_TOGETHER = 1 << 16
 
 
-def near_classes(texts: pa.LargeStringArray, threshold: float) -> NDArray[np.int32]:
-    """Return the class ``(n,)`` of each of ``texts``, which are all different.
+def near_classes(texts: pa.LargeStringArray, sketches: NDArray[np.void], threshold: float) -> NDArray[np.int32]:
+    """Return the class ``(n,)`` of each of ``texts``, which are all different, given a ``SKETCH`` of each.
 
     Two texts are alike if their shingles have a Jaccard similarity of at least ``threshold``. Texts share a class if
     a chain of such pairs joins them and each is at most two such steps from the first text of the class. Apart from
@@ -38,14 +29,13 @@ def near_classes(texts: pa.LargeStringArray, threshold: float) -> NDArray[np.int
     joined = np.arange(len(texts), dtype=np.int32)
     if len(texts) < 2:
         return joined
-    keys, sketches = _sketch(texts, threshold)
-    hashes = sketches.shape[1]
+    hashes = sketches["hashes"].shape[1]
     least = threshold * hashes - DEVIATIONS * math.sqrt(threshold * (1 - threshold) * hashes)
     refused = np.empty(0, np.int64)
-    for left, right in _candidates(keys):
+    for left, right in _candidates(sketches["bands"]):
         apart = np.flatnonzero(joined[left] != joined[right])
-        likely = apart[_agreeing(sketches, left[apart], right[apart]) >= least]
-        if not len(likely):  # nearly always the case in small domains, of which there may be thousands
+        likely = apart[_agreeing(sketches["hashes"], left[apart], right[apart]) >= least]
+        if not len(likely):
             continue
         left, right = np.minimum(left[likely], right[likely]), np.maximum(left[likely], right[likely])
         pairs = np.setdiff1d(left * len(texts) + right, refused)
@@ -56,42 +46,18 @@ def near_classes(texts: pa.LargeStringArray, threshold: float) -> NDArray[np.int
     return _tighten(texts, joined, 2 * threshold - 1)
 
 
-def _sketch(texts: pa.LargeStringArray, threshold: float) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-    """Return band keys ``(BANDS, n)`` and the low bytes of each text's minimum hashes, ``(n, BANDS * HASHES)``."""
-    share = 1 - MISSED ** (1 / BANDS)
-    width = min(max(1, math.floor(math.log(share) / math.log(threshold))), HASHES)
-    generator = np.random.default_rng(0)
-    salts = generator.integers(1 << 32, size=(BANDS, HASHES), dtype=np.uint32)
-    odds = generator.integers(1 << 31, size=(BANDS, HASHES), dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    keys = spilled((BANDS, len(texts)), np.uint64)
-    sketches = spilled((len(texts), BANDS * HASHES), np.uint8)
-    for block in bar(list(cuts(np.diff(text_bounds(texts)))), desc="duplicates", unit="block"):
-        some = texts[block].to_pylist()
-        keys[:, block] = _numbers(some)
-        hashes, starts = shingles(some)
-        for band, number in np.ndindex(BANDS, HASHES):
-            least = np.minimum.reduceat((hashes ^ salts[band, number]) * odds[band, number], starts[:-1])
-            sketches[block, band * HASHES + number] = least & np.uint32(0xFF)
-            if number < width:
-                keys[band, block] = keys[band, block] * np.uint64(0x9E3779B97F4A7C15) + least
-    return keys, sketches
-
-
-def _numbers(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """Return a key of the numbers in each text: changing type 1 to type 2, or 2018 to 2019, is not a small edit."""
-    listed = (" ".join(sorted(_NUMBER.findall(text))) for text in texts)
-    keys: NDArray[np.uint64] = text_keys(listed).view(np.uint64)[::2].copy()
-    return keys
-
-
 def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield pairs of texts that share a band's key, if they are close when sorted by the keys of the next bands.
+    """Yield pairs of texts that share a band's key ``(n, BANDS)`` and are close if sorted by the next bands' keys.
 
     The closest pairs of a band come first.
     """
-    for band, own in enumerate(keys):
+    bands = keys.shape[1]
+    for band in range(bands):
+        own = keys[:, band]
         crowd = _crowd(own)
-        order = crowd[np.lexsort([keys[number % BANDS, crowd] for number in range(band + BANDS - 1, band - 1, -1)])]
+        if not len(crowd):  # nearly always the case in small domains, of which there may be thousands
+            continue
+        order = crowd[np.lexsort([keys[crowd, number % bands] for number in range(band + bands - 1, band - 1, -1)])]
         for step in range(1, NEIGHBOURS + 1):
             left, right = order[:-step], order[step:]
             shared = own[left] == own[right]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchwright.core.normal_form import normal_form
 from stages.filter import near
-from stages.filter.classes import duplicate_classes, normal_form
+from stages.filter.classes import duplicate_classes
 from stages.filter.shingles import WIDTH, jaccard
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
