@@ -19,7 +19,7 @@ from batchwright.core.runtime import scratch
 
 _SMALL = 1 << 20
 """Bytes up to which nothing is worth a file."""
-_TOGETHER = 1 << 14
+_MOST_TEXTS, _MOST_CHARACTERS, _MOST_ROWS = 1 << 14, 1 << 24, 1 << 12
 
 
 def spilled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -109,14 +109,21 @@ def text_bounds(texts: pa.LargeStringArray) -> NDArray[np.int64]:
 
 
 def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Cut texts into lists of some thousands."""
-    rest = iter(texts)
-    return iter(lambda: list(itertools.islice(rest, _TOGETHER)), [])
+    """Cut texts into lists of some thousands; of long ones, fewer."""
+    block, size = list[str](), 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if len(block) == _MOST_TEXTS or size >= _MOST_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def slices(count: int) -> Iterator[slice]:
     """Cut ``count`` rows into slices of some thousands; no rows are one empty slice."""
-    return (slice(start, start + _TOGETHER) for start in range(0, max(count, 1), _TOGETHER))
+    return (slice(start, start + _MOST_ROWS) for start in range(0, max(count, 1), _MOST_ROWS))
 
 
 def _file() -> "tempfile.SpooledTemporaryFile[bytes]":

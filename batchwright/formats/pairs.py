@@ -90,7 +90,7 @@ def scan_pairs(
     """
     file, last = pairs_file(folder, domain), None
     with _open(file, PAIRS_SCHEMA) as table:
-        for batch in table.iter_batches(_ROWS, columns=list(dict.fromkeys(["id", "split", *columns]))):
+        for batch in _batches(table, list(dict.fromkeys(["id", "split", *columns]))):
             ids = batch["id"]
             following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
             if pc.any(pc.greater_equal(following[:-1], following[1:])).as_py():
@@ -128,6 +128,12 @@ def read_rejects(file: Path) -> pa.Table:
     """Read the rejected rows of all sources."""
     with _open(file, REJECTS_SCHEMA) as table:
         return table.read()
+
+
+def _batches(table: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Read one row group after the other: long texts make batches of many rows too large, but not row groups."""
+    for group in range(table.num_row_groups):
+        yield from table.iter_batches(_ROWS, row_groups=[group], columns=columns)
 
 
 @contextmanager
