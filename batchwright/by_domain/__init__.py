@@ -2,5 +2,20 @@
 
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
+from batchwright.by_domain.kept_map import Map
+from batchwright.by_domain.spread import Spread, one_by_one
 
-__all__ = ["Done", "Metrics", "Work", "copy_files", "do_domains", "forget_others", "keep", "kept", "publish_domains"]
+__all__ = [
+    "Done",
+    "Map",
+    "Metrics",
+    "Spread",
+    "Work",
+    "copy_files",
+    "do_domains",
+    "forget_others",
+    "keep",
+    "kept",
+    "one_by_one",
+    "publish_domains",
+]

@@ -15,11 +15,15 @@ from stages.pack.hardness import measure, measure_rows
 from stages.pack.judge import Judge
 from stages.pack.masks import mask_of, masked_by, reasons_of, rows_mostly_masked
 
+_GIVEN = pa.schema(list(SHARD_SCHEMA)[:5])
+"""The columns of pairs in shards."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
     """A domain to pack.
 
+    ``pairs`` is what ``map_pairs`` returned.
     Clusters were made from ``vectors``; ``surrogate`` says which negatives are false, and ``judge`` where it is unsure.
     """
 
@@ -36,7 +40,7 @@ class Domain:
         the number of rows that are mostly masked and, if there is a judge, how many cells it was asked about and
         masked.
         """
-        table = self.pairs.take(rows)
+        table = self.pairs.take(rows).cast(_GIVEN)
         similarities = _similarities(self.vectors, rows)
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
         query_class, document_class = self.negatives.query_class[rows], self.negatives.document_class[rows]

@@ -18,6 +18,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
+from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches
 from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams
@@ -84,9 +85,8 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
     _check_room(policy, sum(pairs for pairs, _ in sizes.values()), params)
     settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
     needed = {name: [settings, params.weights.get(name), inputs.fingerprint(name)] for name in sizes}
-    return do_domains(
-        f"pack/{policy}", Path(__file__).parent, partial(make_batches, inputs, policy, params, seed), needed
-    )
+    work = partial(make_batches, inputs, policy, params, seed)
+    return do_domains(f"pack/{policy}", Path(__file__).parent, work, needed, spread)
 
 
 def _check_room(policy: str, pairs: int, params: PackParams) -> None:
