@@ -27,6 +27,7 @@ NEEDLESS = {
         "batchwright/core/bar.py",
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",
+        "batchwright/core/storage.py",
         "batchwright/core/unchanged.py",
     },
     "mine": {

@@ -12,6 +12,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from tests.helpers import run_python
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.common import step_loop
 from trainers.common.train_job import TrainJob
 from trainers.launch import launch
 from trainers.variants import train
@@ -64,8 +65,9 @@ def test_two_ray_workers_train_as_this_process_does(
 
 
 def slowly(work: TrainJob) -> None:
-    """Train for longer than Ray's processes wait before they say something."""
+    """Train for longer than Ray's processes wait before they say something, and report after each step."""
     time.sleep(8)
+    step_loop.SAVE_EVERY_SECONDS = 0.0
     train(work)
 
 
@@ -76,11 +78,11 @@ from batchwright.core.command import keep_quiet
 keep_quiet()
 import ray
 from tests.train.test_launch import job, slowly
-from trainers import launch
+from trainers.launch import launch
 from ray._raylet import AuthenticationMode, get_authentication_mode
 shutdown, asked = ray.shutdown, []
 ray.shutdown = lambda: (asked.append(get_authentication_mode() == AuthenticationMode.TOKEN), shutdown())
-launch.launch(job(Path({str(tmp_path)!r})), slowly)
+launch(job(Path({str(tmp_path)!r})), slowly)
 print(*asked)
 """
     knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch")}
@@ -122,7 +124,11 @@ def test_only_the_launcher_imports_ray_and_only_the_token_index_faiss() -> None:
         for file in (root / package).rglob("*.py")
         for name in imports.findall(file.read_text(encoding="utf-8"))
     }
-    assert found == {("trainers/launch.py", "ray"), ("batchwright/retrievers/xtr/vectors.py", "faiss")}
+    assert found == {
+        ("trainers/launch/fit.py", "ray"),
+        ("trainers/launch/cluster.py", "ray"),
+        ("batchwright/retrievers/xtr/vectors.py", "faiss"),
+    }
 
 
 def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:

@@ -12,7 +12,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from tests.helpers import REPO
-from trainers.common.lost_machines import loss
+from trainers.launch.lost_machines import loss
 
 NODES = [
     {"NodeID": "a", "Alive": True, "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 2.0}},
@@ -77,7 +77,7 @@ def test_training_waits_for_a_machine_and_goes_on_from_its_checkpoint(tmp_path: 
         )
         said: list[str] = []
         threading.Thread(target=lambda: said.extend(iter(process.stderr.readline, "")), daemon=True).start()
-        wait(lambda: list(tmp_path.rglob("checkpoint-*.pt")) or process.poll() is not None, 300)
+        wait(lambda: list(tmp_path.rglob("checkpoint-*/state.pt")) or process.poll() is not None, 300)
         assert process.poll() is None, "".join(said)
         cluster.remove_node(other, allow_graceful=False)
         lost = time.monotonic()
