@@ -15,9 +15,9 @@ from torch import distributed as dist
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
 from batchwright.core.runtime import WORKERS, Workers, ray_address, train_workers
 from batchwright.core.storage import Storage
-from trainers.launch.cluster import PATIENCE, Patience, check_resources, connected, waited_in_vain, wanted
 from trainers.common.distributed import rank
 from trainers.common.job import Job
+from trainers.launch.cluster import PATIENCE, Patience, check_resources, connected, waited_in_vain, wanted
 from trainers.launch.lost_machines import telling_of_losses
 
 RESTARTS = 2
