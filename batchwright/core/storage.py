@@ -86,6 +86,17 @@ class Storage:
             fs.copy_files(f"{self.path}/{name}", temporary, source_filesystem=self.filesystem)
             yield Path(temporary)
 
+    def download(self, name: str, file: Path) -> None:
+        """Copy the file ``name`` to ``file`` on this machine.
+
+        Raises:
+            InputError: there is no such file, or it cannot be read.
+        """
+        try:
+            fs.copy_files(f"{self.path}/{name}", str(file), source_filesystem=self.filesystem)
+        except OSError as error:
+            raise InputError(f"{self / name}: cannot be read ({error})") from None
+
     def remove(self, *names: str) -> None:
         """Remove the files and folders of these names; some may be gone."""
         for name in names:
