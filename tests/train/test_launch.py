@@ -14,7 +14,7 @@ from tests.helpers import run_python
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop
 from trainers.common.train_job import TrainJob
-from trainers.launch import launch
+from trainers.launch import fit, launch
 from trainers.variants import train
 
 STEPS = 6
@@ -78,7 +78,7 @@ from batchwright.core.command import keep_quiet
 keep_quiet()
 import ray
 from tests.train.test_launch import job, slowly
-from trainers.launch import launch
+from trainers.launch import fit, launch
 from ray._raylet import AuthenticationMode, get_authentication_mode
 shutdown, asked = ray.shutdown, []
 ray.shutdown = lambda: (asked.append(get_authentication_mode() == AuthenticationMode.TOKEN), shutdown())
@@ -113,6 +113,36 @@ def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypa
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "6")
     with pytest.raises(InputError, match="a batch has only 5 rows"):
         launch(job(tmp_path), train)
+
+
+def test_an_address_without_workers_is_said_to_be_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "0")
+    monkeypatch.setenv("RAY_ADDRESS", "nowhere:6379")
+    launch(job(tmp_path), train)
+    assert "warning: RAY_ADDRESS is ignored: BATCHWRIGHT_TRAIN_WORKERS is 0" in capsys.readouterr().err
+    assert len(losses(job(tmp_path))) == STEPS
+
+
+@ray.remote(num_cpus=1)
+class Occupied:
+    """Something else that the cluster is busy with."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["2", "2:3"])
+def test_workers_that_cannot_be_started_are_waited_for_but_not_for_ever(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", workers)
+    monkeypatch.setenv("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "3")
+    monkeypatch.setattr(fit, "PATIENCE", 8)
+    other = Occupied.remote()
+    ray.get(other.__ray_ready__.remote())
+    with pytest.raises(InputError, match=f"{workers} workers could not be started within .* run it again to go on"):
+        launch(job(tmp_path), train)
+    ray.kill(other)
 
 
 def test_only_the_launcher_imports_ray_and_only_the_token_index_faiss() -> None:

@@ -1,6 +1,7 @@
 """Runs a training job with Ray Train, in this process or on a cluster."""
 
 import logging
+import platform
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -107,6 +108,11 @@ def _train_on_worker(config: dict[str, Any]) -> None:
     """Train. Leave the message of an InputError for ``launch``: if it were raised, Ray would print it and retry."""
     for name in ("", "sentence_transformers"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    if not config["job"].scratch.is_dir():
+        raise FileNotFoundError(
+            f"machine {platform.node()} does not see {config['job'].scratch}; all machines must share the scratch and "
+            "the project's folder, see docs/cluster.md"
+        )
     try:
         _train(config)
     except InputError as error:
