@@ -15,9 +15,6 @@ from batchwright.core.errors import InputError
 from batchwright.core.runtime import WORKERS, Workers, ray_address
 from trainers.common.job import Job
 
-PATIENCE = 600
-"""For how many seconds a training waits for machines."""
-
 _QUIET = ray.LoggingConfig(log_level="ERROR")
 """For Ray's own processes: without a dashboard, one of them complains every second."""
 _LOOPBACK = {"_node_ip_address": "127.0.0.1", "include_dashboard": False}
@@ -71,13 +68,14 @@ def check_resources(job: Job, workers: Workers) -> None:
 
 
 class OutOfPatienceError(Exception):
-    """Workers could not be started for ``PATIENCE`` seconds."""
+    """Workers could not be started for as long as ``Patience`` waits."""
 
 
 class Patience(ControllerCallback):  # type: ignore[misc]
-    """Ends a training whose workers cannot be started for ``PATIENCE`` seconds; Ray itself would wait for ever."""
+    """Ends a training whose workers cannot be started for some ``seconds``; Ray itself would wait for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._since: float | None = None
 
     def after_controller_state_update(self, previous: TrainControllerState, current: TrainControllerState) -> None:
@@ -86,7 +84,7 @@ class Patience(ControllerCallback):  # type: ignore[misc]
             self._since = None
             return
         self._since = self._since or time.monotonic()
-        if time.monotonic() - self._since > PATIENCE:
+        if time.monotonic() - self._since > self._seconds:
             raise OutOfPatienceError
         if type(previous) is type(current):
             time.sleep(1)  # Ray asks again at once

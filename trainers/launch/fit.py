@@ -18,10 +18,12 @@ from batchwright.core.runtime import WORKERS, Workers, ray_address, train_worker
 from batchwright.core.storage import Storage
 from trainers.common.distributed import rank
 from trainers.common.job import Job
-from trainers.launch.cluster import PATIENCE, Patience, check_resources, connected, waited_in_vain, wanted
+from trainers.launch.cluster import Patience, check_resources, connected, waited_in_vain, wanted
 from trainers.launch.lost_machines import telling_of_losses
 
 RESTARTS = 2
+PATIENCE = 600
+"""For how many seconds a training waits for machines."""
 
 J = TypeVar("J", bound=Job)
 
@@ -88,7 +90,7 @@ def _fit(job: J, work: Callable[[J], None], workers: Workers) -> None:
             storage_path=folder,
             storage_filesystem=job.storage.filesystem,
             failure_config=FailureConfig(max_failures=RESTARTS, controller_failure_limit=-1),
-            callbacks=[Patience()],
+            callbacks=[Patience(PATIENCE)],
             logging_config=LoggingConfig(log_level="ERROR"),
         ),
     ).fit()
