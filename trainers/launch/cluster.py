@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import ray
 from ray.train import ControllerError, TrainingFailedError
 from ray.train.v2._internal.execution.callback import ControllerCallback
-from ray.train.v2._internal.execution.controller.state import RunningState, TrainControllerState
+from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
 
 from batchwright.core.errors import InputError
 from batchwright.core.runtime import WORKERS, Workers, ray_address
@@ -34,8 +34,8 @@ def connected() -> Iterator[None]:
     address = ray_address()
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        # Parts of Ray listen on all addresses. Ray makes them ask for a token unless RAY_AUTH_MODE said otherwise when
-        # Ray was imported; this token is known to nobody else.
+        # Parts of Ray listen on all addresses. They ask for a token by themselves (Ray looked at RAY_AUTH_MODE when it
+        # was imported), and nobody else knows this one.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
         more = _LOOPBACK if address == "local" else {}
@@ -80,7 +80,7 @@ class Patience(ControllerCallback):  # type: ignore[misc]
 
     def after_controller_state_update(self, previous: TrainControllerState, current: TrainControllerState) -> None:
         """See Ray's class; it is called in Ray's controller, again and again while that waits."""
-        if isinstance(current, RunningState):
+        if isinstance(current, RunningState | PreemptingState):
             self._since = None
             return
         self._since = self._since or time.monotonic()
