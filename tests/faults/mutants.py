@@ -90,6 +90,13 @@ MUTANTS = [
         "train/test_training.py",
     ),
     Mutant(
+        "a damaged shard is copied from object storage",
+        "batchwright/formats/shards/remote.py",
+        "if file_sha256(temporary) != shard.sha256",
+        "if False",
+        "formats/test_shards.py",
+    ),
+    Mutant(
         "a damaged chunk of vectors is used",
         "pipelines/embed/chunk_files.py",
         "if hashlib.sha256(array).digest() != digest",

@@ -73,6 +73,6 @@ def run_steps(
             progress.update()
             if clock.strikes():
                 saved = save_checkpoint(job.storage, model, optimiser, schedule, curve) if rank() == 0 else None
-                job.report(row, saved)
+                job.report(curve[-1], saved)
             watch(len(curve))
     return curve
