@@ -1,7 +1,10 @@
 """Fixtures of all tests: no network, a model cache of the session's own, a folder to run stages in."""
 
+import logging
 import os
 import tempfile
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +37,30 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny_models import save_bert
 
     return save_bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server on this machine."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new bucket, as a URI; the environment says how to reach it."""
+    from pyarrow.fs import S3FileSystem
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    name = f"bucket-{uuid.uuid4().hex}"
+    S3FileSystem(endpoint_override=s3_server, allow_bucket_creation=True).create_dir(name)
+    return f"s3://{name}"

@@ -2,8 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from batchwright.core.errors import InputError
+
+WORKERS = "BATCHWRIGHT_TRAIN_WORKERS"
 
 
 def scratch_root() -> Path:
@@ -27,18 +30,45 @@ def workers() -> int:
     return _count("BATCHWRIGHT_WORKERS", os.cpu_count() or 1, least=1)
 
 
-def train_workers() -> int:
-    """Ray Train workers: ``BATCHWRIGHT_TRAIN_WORKERS``; 0 (the default) trains in this process."""
-    return _count("BATCHWRIGHT_TRAIN_WORKERS", 0)
+class Workers(NamedTuple):
+    """The fewest and the most Ray Train workers of a training; it takes as many of them as the cluster has room for."""
+
+    fewest: int
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.fewest}:{self.most}" if self.fewest < self.most else str(self.most)
+
+
+def train_workers() -> Workers:
+    """Ray Train workers: ``BATCHWRIGHT_TRAIN_WORKERS``, a number or a range such as ``1:4``.
+
+    0 (the default) trains in this process.
+    """
+    value = os.environ.get(WORKERS, "0")
+    fewest, _, most = value.partition(":")
+    if ":" not in value:
+        return Workers(*[_count(WORKERS, 0)] * 2)
+    if not (fewest.isdecimal() and most.isdecimal() and 1 <= int(fewest) <= int(most)):
+        raise InputError(f"environment variable {WORKERS}: expected a number or a range such as 1:4, found {value!r}")
+    return Workers(int(fewest), int(most))
+
+
+def ray_address() -> str:
+    """The Ray cluster to train on: ``RAY_ADDRESS``, by default one that is started for the training, ``local``."""
+    return os.environ.get("RAY_ADDRESS") or "local"
+
+
+def storage() -> str | None:
+    """Where checkpoints are kept: ``BATCHWRIGHT_STORAGE``, a folder or a URI; by default in the scratch folder."""
+    return os.environ.get("BATCHWRIGHT_STORAGE") or None
 
 
 def train_gpus(default: int) -> int:
     """GPUs per training process, 0 or 1: ``BATCHWRIGHT_TRAIN_GPUS`` or, if unset, ``default``."""
     gpus = _count("BATCHWRIGHT_TRAIN_GPUS", default)
     if gpus > 1:
-        raise InputError(
-            f"BATCHWRIGHT_TRAIN_GPUS={gpus}: each worker uses one GPU; raise BATCHWRIGHT_TRAIN_WORKERS instead"
-        )
+        raise InputError(f"BATCHWRIGHT_TRAIN_GPUS={gpus}: each worker uses one GPU; raise {WORKERS} instead")
     return gpus
 
 

@@ -29,6 +29,7 @@ NEEDLESS = {
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",
         "batchwright/core/spill.py",
+        "batchwright/core/storage.py",
         "batchwright/core/unchanged.py",
     },
     "mine": {

@@ -9,8 +9,9 @@ DVC_PAGE = ROOT / "docs" / "dvc.md"
 REPRODUCE_PAGE = ROOT / "docs" / "reproduce.md"
 REBUILD_PAGE = ROOT / "docs" / "rebuild.md"
 RETRAIN_PAGE = ROOT / "docs" / "retrain.md"
-WALKS = (DVC_PAGE, REPRODUCE_PAGE, REBUILD_PAGE, RETRAIN_PAGE)
-"""Pages whose lines of shell are steps, one after the other."""
+CLUSTER_PAGE = ROOT / "docs" / "cluster.md"
+WALKS = (DVC_PAGE, REPRODUCE_PAGE, REBUILD_PAGE, RETRAIN_PAGE, CLUSTER_PAGE)
+"""Pages whose lines of shell are steps, one after the other; tests of their own run their code."""
 
 
 def commands(language: str) -> set[str]:
@@ -27,6 +28,11 @@ def commands(language: str) -> set[str]:
 def steps(page: Path) -> list[list[str]]:
     """Lines of shell, one list for each fenced block, in the page's order."""
     return [_lines(block) for block in _blocks(page, "sh")]
+
+
+def code(page: Path) -> list[str]:
+    """Blocks of Python, in the page's order."""
+    return _blocks(page, "python")
 
 
 def profiles_named() -> set[str]:

@@ -78,8 +78,8 @@ MUTANTS = [
     Mutant(
         "a damaged checkpoint is used",
         "trainers/common/checkpoint.py",
-        'if file_sha256(file) != file.stem.rpartition("-")[2]',
-        "if False",
+        "if any(faults(folder)):",
+        "if False:",
         "train/test_training.py",
     ),
     Mutant(
@@ -88,6 +88,13 @@ MUTANTS = [
         "_KEPT = 2",
         "_KEPT = 1",
         "train/test_training.py",
+    ),
+    Mutant(
+        "a damaged shard is copied from object storage",
+        "batchwright/formats/shards/remote.py",
+        "if file_sha256(temporary) != shard.sha256",
+        "if False",
+        "formats/test_shards.py",
     ),
     Mutant(
         "a damaged chunk of vectors is used",
@@ -245,7 +252,7 @@ MUTANTS = [
     ),
     Mutant(
         "whoever reaches the Ray cluster may use it",
-        "trainers/launch.py",
+        "trainers/launch/cluster.py",
         'os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))',
         'os.environ.setdefault("RAY_AUTH_MODE", "disabled")',
         "train/test_launch.py::test_a_cluster_of_our_own_asks_for_a_token_and_prints_progress_only",

@@ -1,14 +1,17 @@
 """Shards and their manifest: any damage is found, and the error names the file."""
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.fs import copy_files
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
+from batchwright.core.storage import Storage
 from batchwright.formats.shards import (
     NAMES,
     REASONS,
@@ -212,3 +215,36 @@ def test_a_missing_damaged_or_foreign_manifest_is_reported(folder: Path) -> None
     (folder / "manifest.json").write_text('{"batches": 1}')
     with pytest.raises(InputError, match=r"manifest\.json: not a valid manifest of this version"):
         ShardSet.open(folder)
+
+
+@pytest.fixture
+def remote(folder: Path, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storage:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    storage = Storage.at(bucket) / "shards"
+    copy_files(str(folder), storage.path, destination_filesystem=storage.filesystem)
+    return storage
+
+
+def test_shards_in_object_storage_are_copied_when_they_are_read_and_only_once(remote: Storage, tmp_path: Path) -> None:
+    shards = pickle.loads(pickle.dumps(ShardSet.open(str(remote))))
+    assert shards.batch(3).equals(batch(3))
+    assert len(list((tmp_path / "scratch").rglob("*.arrow"))) == 1
+    shards.verify()
+    remote.remove(*(shard.name for shard in shards.manifest.shards))
+    again = ShardSet.open(str(remote))
+    assert [again.batch(number) for number in range(6)] == [batch(number) for number in range(6)]
+    damage(again.folder / shard_name(1, 3))
+    with pytest.raises(InputError, match="differs from the manifest's sha256; delete it, and it is copied again"):
+        again.verify()
+
+
+def test_what_is_not_whole_in_object_storage_is_refused(folder: Path, remote: Storage, tmp_path: Path) -> None:
+    damage(folder / shard_name(1, 3))
+    copy_files(str(folder), remote.path, destination_filesystem=remote.filesystem)
+    shards = ShardSet.open(str(remote))
+    with pytest.raises(InputError, match=r"s3://.*train-00001-of-00003\.arrow: content differs"):
+        shards.batch(3)
+    assert not list((tmp_path / "scratch").rglob("*.arrow"))
+    remote.remove("manifest.json")
+    with pytest.raises(InputError, match=r"s3://.*/shards/manifest.json: cannot be read"):
+        ShardSet.open(str(remote))

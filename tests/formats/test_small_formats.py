@@ -1,5 +1,6 @@
 """Results, fingerprints and execution settings."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id, files_fingerprint, fingerprint, text_keys
 from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
-from batchwright.core.runtime import beam_options, scratch, train_gpus, train_workers, workers
+from batchwright.core.runtime import beam_options, ray_address, scratch, storage, train_gpus, train_workers, workers
 
 
 def test_equal_json_is_equal_bytes_whatever_the_order_of_keys(tmp_path: Path) -> None:
@@ -74,10 +75,25 @@ def test_a_setting_that_is_not_a_valid_number_is_reported(monkeypatch: pytest.Mo
         workers()
 
 
+@pytest.mark.parametrize(("value", "found"), [("3", (3, 3)), ("1:4", (1, 4)), ("2:2", (2, 2))])
+def test_workers_are_a_number_or_a_range(monkeypatch: pytest.MonkeyPatch, value: str, found: tuple[int, int]) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", value)
+    assert train_workers() == found
+
+
+@pytest.mark.parametrize("value", ["0:4", "4:1", "1:", ":2", "1:2:3", "one"])
+def test_a_range_of_workers_that_is_none_is_reported(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", value)
+    with pytest.raises(InputError, match="environment variable BATCHWRIGHT_TRAIN_WORKERS: expected"):
+        train_workers()
+
+
 def test_settings_have_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("BATCHWRIGHT_WORKERS", "BATCHWRIGHT_TRAIN_WORKERS", "BATCHWRIGHT_TRAIN_GPUS", "BEAM_OPTIONS"):
-        monkeypatch.delenv(variable, raising=False)
+    for variable in os.environ:
+        if variable.startswith(("BATCHWRIGHT_", "BEAM_", "RAY_")):
+            monkeypatch.delenv(variable)
     assert workers() >= 1
-    assert train_workers() == 0
+    assert train_workers() == (0, 0)
+    assert (ray_address(), storage()) == ("local", None)
     assert train_gpus(default=1) == 1
     assert beam_options() == ["--runner=FnApiRunner"]

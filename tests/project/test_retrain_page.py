@@ -3,10 +3,13 @@
 import json
 import random
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from tests.end_to_end.docs import RETRAIN_PAGE, ROOT, steps
 from tests.project.installed import run
@@ -89,11 +92,31 @@ def test_the_workflow_runs_in_a_fresh_clone(tmp_path: Path) -> None:
     assert job["steps"][0]["with"]["fetch-depth"] == 0, "tags and the branch deployed are needed"
 
 
+SCHEDULE = ROOT / "docs/schedule"
+KINDS = yaml.safe_load(Path(__file__).with_name("kuberay.yaml").read_text())
+
+
+def faults(manifest: Any) -> list[str]:
+    """What KubeRay would say of a manifest."""
+    schema = {"$ref": f"#/$defs/{manifest['kind']}", **KINDS}
+    return [error.message for error in Draft202012Validator(schema).iter_errors(manifest)]
+
+
 def test_the_manifest_is_a_cron_job_of_the_pinned_ray() -> None:
-    manifest = yaml.safe_load((ROOT / "docs/schedule/kuberay.yaml").read_text())
-    assert (manifest["apiVersion"], manifest["kind"]) == ("ray.io/v1", "RayCronJob")
+    manifest = yaml.safe_load((SCHEDULE / "kuberay.yaml").read_text())
+    assert (manifest["kind"], faults(manifest)) == ("RayCronJob", [])
     job = manifest["spec"]["jobTemplate"]
     assert f"ray=={job['rayClusterSpec']['rayVersion']}" in (ROOT / "requirements.lock").read_text()
     command = job["entrypoint"].replace("/project", "/").replace("batchwright retrain", "(exit {code})")
     for code, ended in ((0, 0), (3, 0), (4, 1), (1, 1)):
         assert subprocess.run(["sh", "-c", command.replace("{code}", str(code))], check=False).returncode == ended
+
+
+def test_the_cron_job_makes_a_job_that_runs_once() -> None:
+    with (SCHEDULE / "kuberay.yaml").open() as file:
+        done = subprocess.run([sys.executable, SCHEDULE / "rayjob.py"], stdin=file, capture_output=True, check=True)
+    job = yaml.safe_load(done.stdout)
+    assert (job["kind"], faults(job)) == ("RayJob", [])
+    assert "jobTemplate" not in job["spec"]
+    job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["replica"] = job["spec"]["rayClusterSpec"].pop("rayVersion")
+    assert faults(job) == ["Additional properties are not allowed ('replica' was unexpected)"]

@@ -12,8 +12,9 @@ from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from tests.helpers import run_python
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.common import step_loop
 from trainers.common.train_job import TrainJob
-from trainers.launch import launch
+from trainers.launch import fit, launch
 from trainers.variants import train
 
 STEPS = 6
@@ -64,8 +65,9 @@ def test_two_ray_workers_train_as_this_process_does(
 
 
 def slowly(work: TrainJob) -> None:
-    """Train for longer than Ray's processes wait before they say something."""
+    """Train for longer than Ray's processes wait before they say something, and report after each step."""
     time.sleep(8)
+    step_loop.SAVE_EVERY_SECONDS = 0.0
     train(work)
 
 
@@ -76,11 +78,11 @@ from batchwright.core.command import keep_quiet
 keep_quiet()
 import ray
 from tests.train.test_launch import job, slowly
-from trainers import launch
+from trainers.launch import fit, launch
 from ray._raylet import AuthenticationMode, get_authentication_mode
 shutdown, asked = ray.shutdown, []
 ray.shutdown = lambda: (asked.append(get_authentication_mode() == AuthenticationMode.TOKEN), shutdown())
-launch.launch(job(Path({str(tmp_path)!r})), slowly)
+launch(job(Path({str(tmp_path)!r})), slowly)
 print(*asked)
 """
     knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch")}
@@ -113,6 +115,36 @@ def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypa
         launch(job(tmp_path), train)
 
 
+def test_an_address_without_workers_is_said_to_be_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "0")
+    monkeypatch.setenv("RAY_ADDRESS", "nowhere:6379")
+    launch(job(tmp_path), train)
+    assert "warning: RAY_ADDRESS is ignored: BATCHWRIGHT_TRAIN_WORKERS is 0" in capsys.readouterr().err
+    assert len(losses(job(tmp_path))) == STEPS
+
+
+@ray.remote(num_cpus=1)
+class Occupied:
+    """Something else that the cluster is busy with."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["2", "2:3"])
+def test_workers_that_cannot_be_started_are_waited_for_but_not_for_ever(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", workers)
+    monkeypatch.setenv("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "3")
+    monkeypatch.setattr(fit, "PATIENCE", 8)
+    other = Occupied.remote()
+    ray.get(other.__ray_ready__.remote())
+    with pytest.raises(InputError, match=f"{workers} workers could not be started within .* run it again to go on"):
+        launch(job(tmp_path), train)
+    ray.kill(other)
+
+
 def test_only_the_launcher_imports_ray_and_only_the_token_index_faiss() -> None:
     root = Path(__file__).parents[2]
     imports = re.compile(r"^\s*(?:import|from)\s+(ray|faiss|apache_beam)\b", re.MULTILINE)
@@ -122,7 +154,11 @@ def test_only_the_launcher_imports_ray_and_only_the_token_index_faiss() -> None:
         for file in (root / package).rglob("*.py")
         for name in imports.findall(file.read_text(encoding="utf-8"))
     }
-    assert found == {("trainers/launch.py", "ray"), ("batchwright/retrievers/xtr/vectors.py", "faiss")}
+    assert found == {
+        ("trainers/launch/fit.py", "ray"),
+        ("trainers/launch/cluster.py", "ray"),
+        ("batchwright/retrievers/xtr/vectors.py", "faiss"),
+    }
 
 
 def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:

@@ -12,7 +12,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from tests.helpers import REPO
-from trainers.common.lost_machines import loss
+from trainers.launch.lost_machines import loss
 
 NODES = [
     {"NodeID": "a", "Alive": True, "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 2.0}},
@@ -53,7 +53,16 @@ def test_a_loss_says_what_is_missing() -> None:
 
 
 @pytest.mark.slow
-def test_training_waits_for_a_machine_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("workers", "told"),
+    [
+        ("2", "training needs 2 CPUs (1 are left) and waits for another"),
+        ("1:2", "training goes on without it"),
+    ],
+)
+def test_training_goes_on_from_its_checkpoint_on_another_machine_or_on_fewer(
+    tmp_path: Path, workers: str, told: str
+) -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         other = cluster.add_node(num_cpus=1)
@@ -62,7 +71,7 @@ def test_training_waits_for_a_machine_and_goes_on_from_its_checkpoint(tmp_path: 
         script.write_text(SLOW)
         settings = {
             "RAY_ADDRESS": cluster.address,
-            "BATCHWRIGHT_TRAIN_WORKERS": "2",
+            "BATCHWRIGHT_TRAIN_WORKERS": workers,
             "BATCHWRIGHT_TRAIN_GPUS": "0",
             "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch"),
             "PYTHONPATH": f"{REPO}:{tmp_path}",
@@ -77,14 +86,15 @@ def test_training_waits_for_a_machine_and_goes_on_from_its_checkpoint(tmp_path: 
         )
         said: list[str] = []
         threading.Thread(target=lambda: said.extend(iter(process.stderr.readline, "")), daemon=True).start()
-        wait(lambda: list(tmp_path.rglob("checkpoint-*.pt")) or process.poll() is not None, 300)
+        wait(lambda: list(tmp_path.rglob("checkpoint-*/state.pt")) or process.poll() is not None, 300)
         assert process.poll() is None, "".join(said)
         cluster.remove_node(other, allow_graceful=False)
         lost = time.monotonic()
         wait(lambda: any("the Ray cluster lost the machine" in line for line in said), 60)
         assert time.monotonic() - lost < 60
-        assert any("training needs 2 CPUs (1 are left) and waits for another" in line for line in said), said
-        cluster.add_node(num_cpus=1)
+        assert any(told in line for line in said), said
+        if workers == "2":
+            cluster.add_node(num_cpus=1)
         assert process.wait(180) == 0, "".join(said)
         assert "trained" in process.stdout.read()
     finally:

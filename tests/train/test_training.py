@@ -195,7 +195,7 @@ def test_a_static_model_can_be_trained_and_reads_as_many_tokens_as_others(tmp_pa
 
 
 @pytest.mark.parametrize("damaged", [1, 2])
-def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_is_used(
+def test_a_damaged_checkpoint_is_removed_and_the_one_before_it_is_used(
     tmp_path: Path,
     start: Path,
     shards: Path,
@@ -210,15 +210,15 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_is_used(
     calls = die_at_the_sixth_step(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         train(killed)
-    kept = sorted(killed.scratch.glob("checkpoint-*.pt"))
-    assert [int(file.name.split("-")[1]) for file in kept] == [4, 5]
+    kept = sorted(killed.storage.local.glob("checkpoint-*/state.pt"))
+    assert [int(file.parent.name.split("-")[1]) for file in kept] == [4, 5]
     for file in kept[-damaged:]:
         changed = bytearray(file.read_bytes())
         changed[len(changed) // 2] ^= 1
         file.write_bytes(bytes(changed))
     train(killed)
     assert len(calls) == 6 + {1: 4, 2: 8}[damaged]
-    assert capsys.readouterr().err.count("damaged, and set aside") == damaged
+    assert capsys.readouterr().err.count("damaged, and removed") == damaged
     assert content(tmp_path / "whole") == content(tmp_path / "killed")
     assert not [file for file in killed.scratch.rglob("*") if file.is_file()]
 

@@ -1,8 +1,6 @@
-"""Checkpoints of unfinished training runs: the last two, each named by its steps and its SHA-256."""
+"""Checkpoints of unfinished training runs: the last two, each a folder with checksums, named by its steps."""
 
 import sys
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,41 +8,41 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from batchwright.core.atomic import atomic_file
-from batchwright.core.fingerprint import file_sha256
+from batchwright.core.seal import faults
+from batchwright.core.storage import Storage
 
 Row = dict[str, float | int]
 _KEPT = 2
+_STATE = "state.pt"
 
 
-def save_checkpoint(folder: Path, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR, curve: list[Row]) -> None:
-    """Write a checkpoint after ``len(curve)`` steps into ``folder``, atomically; only the one before it stays."""
+def save_checkpoint(
+    storage: Storage, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR, curve: list[Row]
+) -> Storage:
+    """Write a checkpoint after ``len(curve)`` steps, whole or not at all, and return it; the one before it stays."""
     state = {
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
         "schedule": schedule.state_dict(),
         "curve": curve,
     }
-    unnamed = folder / "new"
-    with atomic_file(unnamed) as temporary, temporary.open("wb") as handle:  # torch's own files hide why they fail
+    name = f"checkpoint-{len(curve):09d}"
+    with storage.publish(name) as folder, (folder / _STATE).open("wb") as handle:  # torch's own hides why it fails
         torch.save(state, handle)
-    unnamed.replace(folder / f"checkpoint-{len(curve):09d}-{file_sha256(unnamed)}.pt")
-    for old in _checkpoints(folder)[_KEPT:]:
-        old.unlink()
+    storage.remove(*_checkpoints(storage)[_KEPT:])
+    return storage / name
 
 
-def load_checkpoint(folder: Path, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR) -> list[Row]:
+def load_checkpoint(storage: Storage, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR) -> list[Row]:
     """Restore the last checkpoint and return its curve, which is empty if there is none.
 
-    A damaged one is set aside, with a warning, and the one before it is restored.
+    One that is damaged, or not whole, is removed with a warning, and the one before it is restored.
     """
-    for file in _checkpoints(folder):
-        if file_sha256(file) != file.stem.rpartition("-")[2]:
-            print(f"warning: {file}: damaged, and set aside; training goes on from before", file=sys.stderr)
-            with suppress(FileNotFoundError):  # another worker was faster
-                file.replace(file.with_suffix(".damaged"))
+    for name in _checkpoints(storage):
+        if (state := _read(storage, name)) is None:
+            print(f"warning: {storage / name}: damaged, and removed; training goes on from before", file=sys.stderr)
+            storage.remove(name)
             continue
-        state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
         model.load_state_dict(state["model"])
         optimiser.load_state_dict(state["optimiser"])
         schedule.load_state_dict(state["schedule"])
@@ -53,12 +51,23 @@ def load_checkpoint(folder: Path, model: nn.Module, optimiser: Optimizer, schedu
     return []
 
 
-def remove_checkpoints(folder: Path) -> None:
+def remove_checkpoints(storage: Storage) -> None:
     """Remove the checkpoints of a finished run."""
-    for file in [*_checkpoints(folder), *folder.glob("checkpoint-*.damaged")]:
-        file.unlink()
+    storage.remove(*_checkpoints(storage))
 
 
-def _checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints, newest first."""
-    return sorted(folder.glob("checkpoint-*.pt"), reverse=True)
+def _read(storage: Storage, name: str) -> dict[str, Any] | None:
+    """Read a checkpoint, unless it is damaged; another worker may remove it meanwhile because it is."""
+    try:
+        with storage.fetch(name) as folder:
+            if any(faults(folder)):
+                return None
+            state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
+            return state
+    except FileNotFoundError:
+        return None
+
+
+def _checkpoints(storage: Storage) -> list[str]:
+    """Return the names of the checkpoints, newest first."""
+    return [name for name in reversed(storage.names()) if name.startswith("checkpoint-")]

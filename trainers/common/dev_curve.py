@@ -5,17 +5,21 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from batchwright.core.errors import InputError
 from batchwright.core.results import read_json, write_json, write_tsv
+from batchwright.core.seal import faults
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import rank
 from trainers.common.train_job import TrainJob
+
+_FILE = "measures.json"
 
 
 class DevCurve:
     """Measures a model every ``evaluate_every`` of its ``steps``, before the first and after the last one.
 
-    ``save`` writes the model after a number of steps into a folder; ``record`` gets each row. Measures are kept in the
-    job's scratch folder, so that a resumed run goes on with them. Nothing is measured if the job has no ``dev`` or on
+    ``save`` writes the model after a number of steps into a folder; ``record`` gets each row. Measures are kept beside
+    the job's checkpoints, so that a resumed run goes on with them. Nothing is measured if the job has no ``dev`` or on
     ranks other than 0. Training is not affected: each step seeds its own random draws.
     """
 
@@ -29,25 +33,39 @@ class DevCurve:
         self._rows: list[Row] = []
 
     def measure(self, step: int) -> None:
-        """Measure the model after ``step`` steps, if that is due; what was measured before is read."""
+        """Measure the model after ``step`` steps, if that is due; what was measured before is read.
+
+        Raises:
+            InputError: what was measured before is damaged.
+        """
         while self._due and self._due[0] <= step:
             due = self._due.popleft()
-            if not self._file(due).exists():
-                write_json(self._file(due), self._measure(due))
-            self._rows.append({"step": due, **read_json(self._file(due), made_by="train")})
+            self._rows.append({"step": due, **(self._kept(due) or self._measured(due, step))})
             self._record(self._rows[-1])
 
     def write(self, curve: Path) -> None:
-        """Write one row per step that was measured, possibly none, and remove the measures from scratch."""
+        """Write one row per step that was measured, possibly none, and remove the kept measures."""
         write_tsv(curve, self._rows)
-        for row in self._rows:
-            self._file(int(row["step"])).unlink()
+        self._job.storage.remove(*[_name(int(row["step"])) for row in self._rows])
 
-    def _measure(self, step: int) -> Mapping[str, float]:
+    def _kept(self, due: int) -> Mapping[str, float] | None:
+        if _name(due) not in self._job.storage.names():
+            return None
+        with self._job.storage.fetch(_name(due)) as folder:
+            return None if any(faults(folder)) else read_json(folder / _FILE, made_by="train")
+
+    def _measured(self, due: int, step: int) -> Mapping[str, float]:
         assert self._job.dev
+        if due < step:
+            kept = self._job.storage
+            raise InputError(f"{kept / _name(due)}: missing or damaged; delete {kept}, and run it again to train anew")
         with tempfile.TemporaryDirectory(dir=self._job.scratch) as folder:
-            self._save(step, Path(folder))
-            return self._job.dev(Path(folder))
+            self._save(due, Path(folder))
+            measures = dict(sorted(self._job.dev(Path(folder)).items()))  # as they are read
+        with self._job.storage.publish(_name(due)) as kept_in:
+            write_json(kept_in / _FILE, measures)
+        return measures
 
-    def _file(self, step: int) -> Path:
-        return self._job.scratch / f"dev-{step}.json"
+
+def _name(step: int) -> str:
+    return f"dev-{step}"

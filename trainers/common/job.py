@@ -1,14 +1,23 @@
 """Jobs: everything a training process needs to know, wherever it runs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from batchwright.core import runtime
 from batchwright.core.fingerprint import code_fingerprint
-from batchwright.core.runtime import train_gpus
+from batchwright.core.storage import Storage
+
+Report = Callable[[Mapping[str, float | int], Storage | None], None]
+"""Called on every rank after a checkpoint, with the last row of the curve, and on rank 0 with the checkpoint."""
+
+
+def report_nothing(row: Mapping[str, float | int], checkpoint: Storage | None) -> None:
+    """For trainings that nobody follows but their curves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +25,8 @@ class Job(ABC):
     """A training job. It can be pickled, and all paths are absolute, since each worker runs in its own folder.
 
     ``name`` appears in progress bars and file names. ``batch_size`` is the number of rows in a batch over all workers.
-    Workers on several machines must share the file system that the paths are on. ``tracker`` is one of
-    ``trainers.common.trackers``.
+    Workers on several machines must share the file system that the paths are on. ``storage`` keeps what a resumed run
+    goes on with. ``tracker`` is one of ``trainers.common.trackers``.
     """
 
     name: str
@@ -25,8 +34,10 @@ class Job(ABC):
     batch_size: int
     model: Path
     scratch: Path
+    storage: Storage
     device: Literal["cpu", "cuda"]
     tracker: str | None = None
+    report: Report = report_nothing
 
     @property
     @abstractmethod
@@ -34,9 +45,18 @@ class Job(ABC):
         """The parameters, as a tracker shows them."""
 
 
+def job_storage(name: str, scratch: Path) -> Storage:
+    """Return where the job keeps its checkpoints; its name is as unique as that of its scratch folder.
+
+    Raises:
+        InputError: ``BATCHWRIGHT_STORAGE`` is nowhere.
+    """
+    return Storage.at(runtime.storage() or scratch) / f"{name}-{scratch.name}"
+
+
 def training_device() -> Literal["cpu", "cuda"]:
     """The device that training processes use."""
-    return "cuda" if train_gpus(int(torch.cuda.is_available())) else "cpu"
+    return "cuda" if runtime.train_gpus(int(torch.cuda.is_available())) else "cpu"
 
 
 def training_code() -> str:

@@ -78,7 +78,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         watch.write(job.dev_curve)
         with atomic_dir(job.model) as folder:
             _save(job, learner, shards.manifest, steps, folder)
-        remove_checkpoints(job.scratch)
+        remove_checkpoints(job.storage)
 
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:

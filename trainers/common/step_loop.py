@@ -1,7 +1,6 @@
 """The training loop that all trainings share. It does not depend on Ray: it uses a process group if there is one."""
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from torch import nn
@@ -9,6 +8,7 @@ from torch import nn
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from trainers.common.checkpoint import Row, load_checkpoint, save_checkpoint
+from trainers.common.checkpoint_clock import CheckpointClock
 from trainers.common.distributed import rank, sum_gradients
 from trainers.common.job import Job
 from trainers.common.optimiser import build_optimiser
@@ -47,8 +47,8 @@ def run_steps(
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
     """
     optimiser, schedule = build_optimiser(model.train(), params, steps, fresh)
-    curve = load_checkpoint(job.scratch, model, optimiser, schedule)
-    saved = time.monotonic()
+    curve = load_checkpoint(job.storage, model, optimiser, schedule)
+    clock = CheckpointClock(SAVE_EVERY_SECONDS, job.device)
     progress = counter(steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", delay=0, disable=rank() > 0)
     for row in curve:
         record(row)
@@ -71,8 +71,8 @@ def run_steps(
             record(row)
             progress.set_postfix(loss=f"{row['loss']:.4f}", refresh=False)
             progress.update()
-            if rank() == 0 and time.monotonic() - saved >= SAVE_EVERY_SECONDS:
-                save_checkpoint(job.scratch, model, optimiser, schedule, curve)
-                saved = time.monotonic()
+            if clock.strikes():
+                saved = save_checkpoint(job.storage, model, optimiser, schedule, curve) if rank() == 0 else None
+                job.report(curve[-1], saved)
             watch(len(curve))
     return curve

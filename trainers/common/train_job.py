@@ -1,6 +1,6 @@
 """Jobs that train on shards."""
 
-import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.room import check_disk, check_memory
-from batchwright.core.runtime import scratch, train_workers
+from batchwright.core.runtime import ray_address, scratch, train_workers
+from batchwright.core.storage import Storage
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
 from trainers.common.epochs import planned_batches
-from trainers.common.job import Job, training_code, training_device
+from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.common.params import Common, VariantParams
 from trainers.common.trackers import chosen_tracker
 
@@ -83,7 +84,8 @@ def plan_job(
     watched = dev.fingerprint if dev else None
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
     unfinished = scratch("train", fingerprint(name, *decides)).resolve()
-    _check_room(start, unfinished, model)
+    storage = job_storage(name, unfinished)
+    _check_room(start, storage, model)
     return TrainJob(
         name=name,
         variant=variant,
@@ -98,19 +100,21 @@ def plan_job(
         curve=curve.resolve(),
         dev=dev,
         scratch=unfinished,
+        storage=storage,
         device=training_device(),
         tracker=chosen_tracker(),
     )
 
 
-def _check_room(start: Path, unfinished: Path, model: Path) -> None:
+def _check_room(start: Path, storage: Storage, model: Path) -> None:
     """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32.
 
     Memory must do for weights, gradients and moments of every worker here; what a batch takes comes on top of that.
     """
     weights = weights_size(start)
     what = f"training a model of {weights / 1e9:.1f} GB"
-    if training_device() == "cpu" and (os.environ.get("RAY_ADDRESS") or "local") == "local":
-        check_memory(4 * weights * max(train_workers(), 1), what)
-    if not any(unfinished.glob("checkpoint-*")):  # or it has found room before
-        check_disk({unfinished: 9 * weights, model.parent: weights}, what)
+    if training_device() == "cpu" and ray_address() == "local":
+        check_memory(4 * weights * max(train_workers().fewest, 1), what)
+    if not storage.names():  # or it has found room before
+        place = storage.local or Path(tempfile.gettempdir())  # object storage is written from there
+        check_disk({place: 9 * weights, model.parent: weights}, what)

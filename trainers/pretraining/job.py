@@ -10,7 +10,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import loading, locate_model, model_hash
-from trainers.common.job import Job, training_code, training_device
+from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.common.trackers import chosen_tracker
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
 from trainers.pretraining.params import NewEncoder, PretrainParams
@@ -61,6 +61,7 @@ def plan_pretraining(
         batch_size=params.batch_size,
         model=model.resolve(),
         scratch=folder,
+        storage=job_storage(name, folder),
         device=training_device(),
         tracker=chosen_tracker(),
         params=params,

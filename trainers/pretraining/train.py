@@ -61,7 +61,7 @@ def pretrain(job: PretrainJob) -> None:
     with atomic_dir(job.model) as folder:
         save_pretrained(run.model, run.tokenizer, job.params, run.steps_before + job.params.steps, folder)
         settle_tokenizer(folder)
-    remove_checkpoints(job.scratch)
+    remove_checkpoints(job.storage)
 
 
 class Pretraining:

@@ -14,8 +14,10 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.seal import check
+from batchwright.core.storage import Storage, is_remote
 from batchwright.formats.shards.first_format import completed
 from batchwright.formats.shards.manifest import Manifest, Shard
+from batchwright.formats.shards.remote import cached, copy_shard
 from batchwright.formats.shards.strata import stands_for
 
 SHARD_SCHEMA = pa.schema(
@@ -73,18 +75,26 @@ def write_shard(file: Path, batches: Sequence[pa.RecordBatch], *, compressed: bo
 
 @dataclass(frozen=True)
 class ShardSet:
-    """A folder of shards with its manifest; batches are numbered consecutively across shards."""
+    """A folder of shards with its manifest; batches are numbered consecutively across shards.
+
+    Shards whose ``origin`` is object storage are copied to ``folder`` when they are first read.
+    """
 
     folder: Path
     manifest: Manifest
+    origin: Storage | None = None
 
     @classmethod
     def open(cls, folder: Path | str) -> "ShardSet":
-        """Open a folder.
+        """Open a folder, or one in object storage, such as ``s3://bucket/shards``.
 
         Raises:
             InputError: the manifest is missing or invalid, or a shard is missing or of another size.
         """
+        if is_remote(folder):
+            origin = Storage.at(folder)
+            copies = cached(origin)
+            return cls(copies, Manifest.read(copies), origin)
         folder = Path(folder)
         manifest = Manifest.read(folder)
         for shard in manifest.shards:
@@ -102,11 +112,8 @@ class ShardSet:
             InputError: a shard differs; the message names the first one.
         """
         for shard in self.manifest.shards:
-            if file_sha256(self.folder / shard.name) != shard.sha256:
-                raise InputError(
-                    f"{self.folder / shard.name}: content differs from the manifest's sha256; "
-                    "run the stage 'pack' again"
-                )
+            if file_sha256(file := self._file(shard)) != shard.sha256:
+                raise InputError(f"{file}: content differs from the manifest's sha256; {self._remedy}")
 
     def batch(self, index: int) -> pa.RecordBatch:
         """Read training batch ``index``, memory-mapped."""
@@ -147,10 +154,20 @@ class ShardSet:
     def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return completed(batch, SHARD_SCHEMA) if self.manifest.format == 1 else batch
 
+    @property
+    def _remedy(self) -> str:
+        return "delete it, and it is copied again" if self.origin else "run the stage 'pack' again"
+
+    def _file(self, shard: Shard) -> Path:
+        file = self.folder / shard.name
+        if self.origin and not file.exists():
+            copy_shard(self.origin, shard, file)
+        return file
+
     @contextmanager
     def _open(self, shard: Shard, names: Sequence[str]) -> Iterator[pa.RecordBatchFileReader]:
         """Open a shard to read some of its columns."""
-        file, schema = self.folder / shard.name, SCHEMAS[self.manifest.format]
+        file, schema = self._file(shard), SCHEMAS[self.manifest.format]
         check(file)
         kept = schema.names if self.manifest.format == 1 else names
         wanted = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in kept])
@@ -161,7 +178,7 @@ class ShardSet:
                     raise InputError(f"{file}: columns are {found.names}, expected {schema.names}")
                 yield pa.ipc.open_file(source, options=wanted)
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{file}: damaged ({error}); run the stage 'pack' again") from None
+            raise InputError(f"{file}: damaged ({error}); {self._remedy}") from None
 
     def __len__(self) -> int:
         return self.manifest.batches

@@ -1,0 +1,95 @@
+"""The Ray cluster that trains: how to connect to it, what it must have, and how long it is waited for."""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+from ray.train import ControllerError, TrainingFailedError
+from ray.train.v2._internal.execution.callback import ControllerCallback
+from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
+
+from batchwright.core.errors import InputError
+from batchwright.core.runtime import WORKERS, Workers, ray_address
+from trainers.common.job import Job
+
+_QUIET = ray.LoggingConfig(log_level="ERROR")
+"""For Ray's own processes: without a dashboard, one of them complains every second."""
+_LOOPBACK = {"_node_ip_address": "127.0.0.1", "include_dashboard": False}
+"""A cluster that we start serves this machine alone."""
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Connect to the cluster at ``RAY_ADDRESS``, or start one for the length of the block; keep one that is in use.
+
+    Raises:
+        InputError: the cluster does not answer.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    address = ray_address()
+    if address == "local":
+        os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
+        # Parts of Ray listen on all addresses. They ask for a token by themselves (Ray looked at RAY_AUTH_MODE when it
+        # was imported), and nobody else knows this one.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        more = _LOOPBACK if address == "local" else {}
+        ray.init(address=address, logging_level="ERROR", logging_config=_QUIET, **more)
+        yield
+    except ConnectionError as error:
+        raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
+    finally:
+        ray.shutdown()
+
+
+def wanted(job: Job, workers: int) -> dict[str, float]:
+    """Return what so many workers need of a cluster."""
+    return {"CPU": workers, "GPU": workers * (job.device == "cuda")}
+
+
+def check_resources(job: Job, workers: Workers) -> None:
+    """Check that the cluster has room for the fewest workers.
+
+    Raises:
+        InputError: it has not.
+    """
+    available = ray.cluster_resources()
+    for kind, count in wanted(job, workers.fewest).items():
+        if count > available.get(kind, 0):
+            raise InputError(
+                f"{WORKERS}={workers}: needs {count} {kind}s, the cluster has {available.get(kind, 0):g}; lower it, "
+                "or name a larger cluster with RAY_ADDRESS"
+            )
+
+
+class OutOfPatienceError(Exception):
+    """Workers could not be started for as long as ``Patience`` waits."""
+
+
+class Patience(ControllerCallback):  # type: ignore[misc]
+    """Ends a training whose workers cannot be started for some ``seconds``; Ray itself would wait for ever."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def after_controller_state_update(self, previous: TrainControllerState, current: TrainControllerState) -> None:
+        """See Ray's class; it is called in Ray's controller, again and again while that waits."""
+        if isinstance(current, RunningState | PreemptingState):
+            self._since = None
+            return
+        self._since = self._since or time.monotonic()
+        if time.monotonic() - self._since > self._seconds:
+            raise OutOfPatienceError
+        if type(previous) is type(current):
+            time.sleep(1)  # Ray asks again at once
+
+
+def waited_in_vain(error: TrainingFailedError) -> bool:
+    """Whether a training was ended by ``Patience``."""
+    return isinstance(error, ControllerError) and isinstance(error.controller_failure, OutOfPatienceError)
