@@ -2,5 +2,17 @@
 
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
+from batchwright.by_domain.memory import of_pairs
 
-__all__ = ["Done", "Metrics", "Work", "copy_files", "do_domains", "forget_others", "keep", "kept", "publish_domains"]
+__all__ = [
+    "Done",
+    "Metrics",
+    "Work",
+    "copy_files",
+    "do_domains",
+    "forget_others",
+    "keep",
+    "kept",
+    "of_pairs",
+    "publish_domains",
+]

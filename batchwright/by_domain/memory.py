@@ -23,8 +23,8 @@ def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> 
         check_memory(needed[domain], f"domain '{domain}'")
 
 
-def of_pairs(domain: str) -> float:
-    """Bytes that the work on a domain's pairs takes."""
-    table = pq.read_metadata(pairs_file(PAIRS, domain))
-    text = sum(table.row_group(group).total_byte_size for group in range(table.num_row_groups))
-    return float(BASE + A_PAIR * table.num_rows + A_BYTE_OF_TEXT * text)
+def of_pairs(*domains: str) -> float:
+    """Bytes that the work on the pairs of ``domains``, which are done together, takes."""
+    tables = [pq.read_metadata(pairs_file(PAIRS, domain)) for domain in domains]
+    text = sum(table.row_group(group).total_byte_size for table in tables for group in range(table.num_row_groups))
+    return float(BASE + A_PAIR * sum(table.num_rows for table in tables) + A_BYTE_OF_TEXT * text)
