@@ -7,6 +7,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.neighbours import knn, on_gpu
 from batchwright.formats.vectors import PairVectors, Rows, blocks
 from stages.cluster.params import ClusterParams
 
@@ -47,9 +48,8 @@ def k_means(points: Points, vectors: PairVectors, params: ClusterParams, seed: i
     if k <= 1:
         return np.zeros(len(vectors), dtype=np.int32)
     training = points(vectors, sample(len(vectors), max(params.resident_pairs, k), seed))
-    index = faiss.IndexFlatL2(training.shape[1])
-    index.add(train(training, k, iterations=params.iterations, seed=seed))
-    found = [index.search(points(vectors, block), 1)[1][:, 0] for block in blocks(len(vectors))]
+    centroids = train(training, k, iterations=params.iterations, seed=seed)
+    found = [knn(points(vectors, block), centroids, 1)[1][:, 0] for block in blocks(len(vectors))]
     return np.concatenate(found).astype(np.int32)
 
 
@@ -60,7 +60,7 @@ def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) ->
         k,
         niter=iterations,
         seed=seed,
-        gpu=faiss.get_num_gpus() > 0,
+        gpu=on_gpu(),
         min_points_per_centroid=1,
         max_points_per_centroid=len(points),
         early_stop_threshold=EARLY_STOP,

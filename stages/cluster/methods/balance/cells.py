@@ -2,10 +2,10 @@
 
 import math
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.balance.fill import fill
 from stages.cluster.methods.lloyd import sample, sum_points, train
@@ -54,7 +54,7 @@ def regroup(
 def _nearest(
     points: NDArray[np.float32], centroids: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    distances, best = faiss.knn(points, centroids, min(CANDIDATES, len(centroids)))
+    distances, best = knn(points, centroids, min(CANDIDATES, len(centroids)))
     return -distances, best
 
 
