@@ -53,7 +53,7 @@ def plant_batches(
         order = {name: rng.permutation(len(own)) for name, own in rows.items()}
         for number in range(batches):
             name, start = domains[number % len(domains)], number // len(domains) * size
-            made.append(_batch([rows[name][row] for row in order[name][start : start + size]]))
+            made.append(make_batch([rows[name][row] for row in order[name][start : start + size]]))
     write_batches(data / "shards/contextual", made, epochs)
 
 
@@ -70,7 +70,8 @@ def _pairs(domain: str, count: int, clusters: int, words: int, rng: np.random.Ge
     return made
 
 
-def _batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+def make_batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """Return a batch of some pairs, in which the first rows mask their neighbour, for each reason in turn."""
     size = len(rows)
     mask = np.zeros((size, size), bool)
     first = np.arange(min(len(REASONS), size - 1))

@@ -19,7 +19,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -30,7 +30,6 @@ from torch.nn import functional
 from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.retrievers.xtr.impute import colbert_operations, collect, xtr_operations
-from experiments.common.workspace import Row
 from tests.xtr.reference import dense
 from trainers.xtr.scores import Tokens, score
 
@@ -43,7 +42,9 @@ def _pylate(queries: Tokens, documents: Tokens, k: int) -> Tensor:
     return cast(Tensor, scores(queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None]))
 
 
-WAYS: dict[str, Callable[[Tokens, Tokens, int], Tensor]] = {
+Way = Callable[[Tokens, Tokens, int], Tensor]
+
+WAYS: dict[str, Way] = {
     "streaming": lambda queries, documents, k: score(queries, documents, k).values,
     "dense": dense,
     "library": lambda queries, documents, k: xtr_scores(
@@ -68,7 +69,7 @@ def main() -> None:
     if arguments.search:
         _search()
         return
-    rows: list[Row] = []
+    rows: list[dict[str, Any]] = []
     for batch in arguments.batches:
         for way in arguments.ways:
             with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -79,21 +80,15 @@ def main() -> None:
         write_tsv(arguments.output, rows)
 
 
-def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: int) -> Row:
+def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: int) -> dict[str, Any]:
     """Memory and median processor time; wall time would include other programs."""
     generator = torch.Generator().manual_seed(0)
-
-    def texts(length: int) -> Tokens:
-        vectors = functional.normalize(torch.randn(batch, length, WIDTH, generator=generator), dim=-1)
-        return Tokens(vectors.requires_grad_(), torch.ones(batch, length, dtype=torch.bool))
-
-    queries, documents = (texts(length) for length in lengths)
+    queries, documents = (random_texts(batch, length, generator) for length in lengths)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
-        scores = WAYS[way](queries, documents, k)
-        torch.autograd.backward(functional.cross_entropy(scores / TEMPERATURE, torch.arange(batch)))
+        score_and_back(WAYS[way], queries, documents, k)
         seconds.append(time.process_time() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
@@ -102,6 +97,22 @@ def _measure(way: str, batch: int, lengths: tuple[int, int], k: int, repeats: in
         "seconds": round(statistics.median(seconds), 4),
         "mib": (peak - before) // 1024,
     }
+
+
+def random_texts(texts: int, length: int, generator: torch.Generator) -> Tokens:
+    """Return texts of random unit vectors on the generator's device."""
+    there = generator.device
+    vectors = torch.randn(texts, length, WIDTH, generator=generator, device=there)
+    mask = torch.ones(texts, length, dtype=torch.bool, device=there)
+    return Tokens(functional.normalize(vectors, dim=-1).requires_grad_(), mask)
+
+
+def score_and_back(score_all: Way, queries: Tokens, documents: Tokens, k: int) -> None:
+    """Score all documents for each query, and backpropagate a cross-entropy."""
+    scores = score_all(queries, documents, k)
+    torch.autograd.backward(
+        functional.cross_entropy(scores / TEMPERATURE, torch.arange(len(scores), device=scores.device))
+    )
 
 
 def _search(tokens: int = 16, k: int = 100, length: int = 55, documents: int = 20_000) -> None:

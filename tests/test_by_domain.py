@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,13 +48,18 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     domains: list[str] = []
 
     def watched(
-        stage: str, package: Path, work: by_domain.Work, inputs: dict[str, object], spread: by_domain.Spread
+        stage: str,
+        package: Path,
+        work: by_domain.Work,
+        inputs: dict[str, object],
+        spread: by_domain.Spread,
+        **more: Any,
     ) -> dict[str, by_domain.Done]:
         def noted(domain: str, folder: Path, do_parts: by_domain.Map) -> by_domain.Metrics:
             domains.append(domain)
             return work(domain, folder, do_parts)
 
-        return by_domain.do_domains(stage, package, noted, inputs, spread)
+        return by_domain.do_domains(stage, package, noted, inputs, spread, **more)
 
     for module in (judge, cluster, pack):
         monkeypatch.setattr(module, "do_domains", watched)

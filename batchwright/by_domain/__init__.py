@@ -3,6 +3,7 @@
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
 from batchwright.by_domain.kept_map import Map
+from batchwright.by_domain.memory import of_pairs, pairs_of
 from batchwright.by_domain.spread import Spread, one_by_one
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "forget_others",
     "keep",
     "kept",
+    "of_pairs",
     "one_by_one",
+    "pairs_of",
     "publish_domains",
 ]

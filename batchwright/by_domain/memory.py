@@ -23,12 +23,12 @@ def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> 
         check_memory(needed[domain], f"domain '{domain}'")
 
 
-def pairs_of(domain: str) -> int:
-    """Number of a domain's pairs, of all splits."""
-    return int(pq.read_metadata(pairs_file(PAIRS, domain)).num_rows)
+def pairs_of(*domains: str) -> int:
+    """Number of the pairs of ``domains``, of all splits."""
+    return sum(int(pq.read_metadata(pairs_file(PAIRS, domain)).num_rows) for domain in domains)
 
 
-def of_pairs(domain: str) -> float:
-    """Bytes that the work on a domain's pairs takes."""
-    pairs = pairs_of(domain)
+def of_pairs(*domains: str) -> float:
+    """Bytes that the work on the pairs of ``domains``, which are done together, takes."""
+    pairs = pairs_of(*domains)
     return float(BASE + A_PAIR * pairs + A_RESIDENT_PAIR * min(pairs, RESIDENT))

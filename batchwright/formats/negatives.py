@@ -29,7 +29,7 @@ class Negatives:
 
     ``scores`` ``(N,)`` float32: the surrogate's score f(q, d) of the pair itself.
     ``thresholds`` ``(N,)`` float32: the lowest score that makes a document a false negative of the query.
-    ``likeness``: how alike two pairs must be for that, as a cosine of q + d and q' + d'.
+    ``likeness``: how alike two pairs must be for that, as a cosine of q + d and q' + d', or a limit a row, ``(N,)``.
     ``query_class``, ``document_class`` ``(N,)`` int32: duplicate texts have the same class.
     ``dropped`` ``(N,)`` uint8: ``KEPT``, or why the filter dropped the pair, see ``DROPPED``.
     ``mined`` ``(N, n)`` int32: rows whose documents are hard negatives of the query, hardest first; -1 means none.
@@ -42,7 +42,7 @@ class Negatives:
 
     scores: NDArray[np.float32]
     thresholds: NDArray[np.float32]
-    likeness: np.float32 = EVERY_PAIR
+    likeness: np.float32 | NDArray[np.float32] = EVERY_PAIR
     query_class: NDArray[np.int32]
     document_class: NDArray[np.int32]
     dropped: NDArray[np.uint8]
@@ -68,7 +68,12 @@ class Negatives:
         cosines of the query's own pair and each document's pair (``PairVectors.sums``). Both must be reached.
         """
         false: NDArray[np.bool_] = scores >= self.thresholds[rows][:, None]
-        return false & (likeness >= self.likeness)
+        return false & (likeness >= self.limits(rows))
+
+    def limits(self, rows: NDArray[np.integer[Any]] | slice) -> NDArray[np.float32]:
+        """How alike others must be to the pairs of ``rows`` ``(n,)``, as ``(n, 1)``."""
+        limits: NDArray[np.float32] = np.broadcast_to(self.likeness, len(self))[rows, None]
+        return limits
 
     def write(self, folder: Path, domain: str) -> None:
         """Write a domain's arrays into the artifact's folder."""

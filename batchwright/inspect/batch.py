@@ -89,7 +89,7 @@ def view_batch(shards: ShardSet, project: Project, number: int, focus: int | Non
         shards=str(shards.folder),
         batch=number,
         epoch=shards.manifest.epoch_of(number),
-        domain=batch["domain"][0].as_py(),
+        domain=shards.domain_of(batch),
         size=batch.num_rows,
         clusters=len(set(batch["cluster"].to_pylist())),
         hardness=mean_hardness(unmasked, share),

@@ -79,7 +79,12 @@ class Evidence:
 
 def gather(shards: ShardSet, project: Project, batch: pa.RecordBatch) -> Evidence:
     """Look up what ``project`` knows about a training batch."""
-    domain, missing = batch["domain"][0].as_py(), []
+    domain, *others = batch["domain"].unique().to_pylist()
+    judge = shards.manifest.parameters.get("judge") is not None
+    if others:
+        missing = [f"no scores and limits: the batch is of {1 + len(others)} small domains"]
+        return Evidence(surrogate=None, filtered=None, judge=judge, missing=missing)
+    missing = []
     if shards.manifest.format == 1:
         missing.append(f"no reasons, hardness and clusters: {OLD}")
     surrogate, filtered = None, None
@@ -91,7 +96,6 @@ def gather(shards: ShardSet, project: Project, batch: pa.RecordBatch) -> Evidenc
         filtered = _filtered(project, domain, batch["id"])
     except InputError as error:
         missing.append(f"no limits of the filter: {error}")
-    judge = shards.manifest.parameters.get("judge") is not None
     return Evidence(surrogate=surrogate, filtered=filtered, judge=judge, missing=missing)
 
 

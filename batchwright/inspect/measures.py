@@ -54,7 +54,7 @@ ORDERS: dict[str, Callable[[Worst], float]] = {
 def measure(shards: ShardSet) -> list[Measured]:
     """Measure every batch."""
     read = list(shards.columns("domain", "hardness", "masked_share", "reasons"))
-    domains = [batch["domain"][0].as_py() for batch in read]
+    domains = [shards.domain_of(batch) for batch in read]
     epochs = [shards.manifest.epoch_of(number) for number in range(len(read))]
     hardness = [_hardness(batch) for batch in read]
     usual = defaultdict(list)

@@ -115,14 +115,17 @@ def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) 
 
 def _left_over(manifest: Manifest, domain: str, epoch: int) -> LeftOver:
     """Say why a kept pair of a domain is in no batch of an epoch."""
-    left = manifest.epochs[epoch].left_over.get(domain, 0)
+    packed_as = manifest.packed_as(domain)
+    left = manifest.epochs[epoch].left_over.get(packed_as or domain, 0)
     weight = manifest.parameters.get("weights", {}).get(domain, 1)
     if not left:
         why = "these batches are older than the pair"
+    elif packed_as is None:
+        why = f"pack.small_domains leaves out '{domain}', which cannot fill a batch of {manifest.batch_size}"
     elif weight < 1:
         why = f"one of {left:,} that pack.weights leaves out: it takes {weight:g} of '{domain}'"
     else:
-        why = f"one of {left:,} of '{domain}' that do not fill a batch of {manifest.batch_size}"
+        why = f"one of {left:,} of '{packed_as}' that do not fill a batch of {manifest.batch_size}"
     return LeftOver(epoch=epoch, why=why)
 
 

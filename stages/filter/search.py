@@ -1,9 +1,9 @@
 """Exact search for the highest-scoring documents, one block of documents at a time."""
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors, blocks
 
 
@@ -17,11 +17,8 @@ def nearest(
     scores = np.empty((len(queries), 0), np.float32)
     rows = np.empty((len(queries), 0), np.int64)
     for block in blocks(len(documents)):
-        index: faiss.Index = faiss.IndexFlatIP(vectors.width)
-        if faiss.get_num_gpus():
-            index = faiss.index_cpu_to_all_gpus(index)
-        index.add(vectors.documents(documents[block]))
-        found, places = index.search(queries, min(depth, index.ntotal))
+        there = vectors.documents(documents[block])
+        found, places = knn(queries, there, min(depth, len(there)), inner_product=True)
         scores = np.concatenate([scores, found], axis=1)
         rows = np.concatenate([rows, documents[block][places]], axis=1)
         best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]

@@ -25,6 +25,8 @@ class Domain:
 
     ``pairs`` is what ``map_pairs`` returned.
     Clusters were made from ``vectors``; ``surrogate`` says which negatives are false, and ``judge`` where it is unsure.
+    Several small domains may be packed as one. Their vectors cannot be compared, so that similarities across domains
+    count as 0, and only the data for masks says which of these negatives are false.
     """
 
     pairs: pa.Table
@@ -41,11 +43,12 @@ class Domain:
         masked.
         """
         table = self.pairs.take(rows).cast(_GIVEN)
-        similarities = _similarities(self.vectors, rows)
+        own = _same(table["domain"])
+        similarities = _similarities(self.vectors, rows) * own
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
         query_class, document_class = self.negatives.query_class[rows], self.negatives.document_class[rows]
         known, relevant, irrelevant = (each.among(query_class, document_class) for each in self._relations)
-        false, counts = self._false(table, rows, scores, known | irrelevant)
+        false, counts = self._false(table, rows, scores, known | irrelevant | ~own)
         mask = mask_of(false, known)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         reasons = reasons_of(mask, known, relevant, document_class)
@@ -87,6 +90,13 @@ class Domain:
         both = zip(given.to_pylist(), found.sum(axis=1).tolist(), strict=True)
         lists = [list(dict.fromkeys([*of_pair, *(next(texts) for _ in range(count))])) for of_pair, count in both]
         return pa.array(lists, type=given.type)
+
+
+def _same(values: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which of the values ``(B,)`` are the same, ``(B, B)``."""
+    codes = values.combine_chunks().dictionary_encode().indices.to_numpy()
+    same: NDArray[np.bool_] = codes[:, None] == codes
+    return same
 
 
 def _similarities(vectors: PairVectors, rows: NDArray[np.int64]) -> NDArray[np.float32]:

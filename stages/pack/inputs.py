@@ -1,5 +1,6 @@
 """Open the artifacts that packing reads, a domain at a time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from batchwright.formats.vectors import PairVectors, VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
 from stages.pack.mapped import map_pairs
+from stages.pack.merged import in_memory, merge_clusters, merge_domains
 from stages.pack.params import JudgeParams
 
 
@@ -34,12 +36,20 @@ class Inputs:
         models = {"clusters": self.vectors.weights, "surrogate": self.surrogate.weights}
         return models | ({"judge": self.judge.weights} if self.judge else {})
 
-    def open(self, name: str) -> tuple[Domain, list[Clusters]]:
-        """Open a domain and its clusterings.
+    def open(self, names: Sequence[str]) -> tuple[Domain, list[Clusters]]:
+        """Open a domain and its clusterings, or several that are packed together.
 
         Raises:
             InputError: a file is missing or damaged, or the judge has nothing to decide.
         """
+        if len(names) == 1:
+            domain = self._open(names[0])
+            return domain, read_draws(CLUSTERS, names[0], len(domain.pairs))
+        domains = [in_memory(self._open(name)) for name in names]
+        draws = (read_draws(CLUSTERS, name, len(own.pairs)) for name, own in zip(names, domains, strict=True))
+        return merge_domains(domains), [merge_clusters(each) for each in zip(*draws, strict=True)]
+
+    def _open(self, name: str) -> Domain:
         pairs = map_pairs(PAIRS, name, "train")
         negatives = Negatives.read(NEGATIVES, name, len(pairs))
         if self.judge and negatives.likeness == EVERY_PAIR:
@@ -49,8 +59,7 @@ class Inputs:
             )
         vectors = self._vectors(self.vectors, name)
         surrogate = vectors if self.vectors == self.surrogate else self._vectors(self.surrogate, name)
-        domain = Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
-        return domain, read_draws(CLUSTERS, name, len(pairs))
+        return Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
 
     def _vectors(self, store: VectorStore, name: str) -> PairVectors:
         return store.of(name).of_pairs(scan_pairs(PAIRS, name, "train", SIDES))

@@ -55,7 +55,8 @@ class Judge:
 
         Where a domain has no such limit, nothing is in doubt.
         """
-        low, high = negatives.likeness - self._params.below, negatives.likeness + self._params.above
+        limits = negatives.limits(rows)
+        low, high = limits - self._params.below, limits + self._params.above
         near: NDArray[np.bool_] = (likeness >= low) & (likeness < high)
         return near & (scores >= negatives.thresholds[rows][:, None])
 

@@ -42,6 +42,11 @@ class PackParams(Params):
     left_over: Literal["drop", "refill"] = "drop"
     """What to do with the last pairs of a domain if they do not fill a batch: ``drop`` leaves them out of the epoch,
     ``refill`` completes the batch with pairs that the epoch has already used."""
+    small_domains: Literal["refuse", "merge", "refill", "drop"] = "merge"
+    """What to do with domains that cannot fill a batch: ``refuse`` stops and names them. ``merge`` packs them together,
+    so that their batches hold pairs of several domains; of two such pairs, only equal texts make false negatives.
+    ``refill`` completes a batch with the domain's own pairs, again and again, and masks the copies, as ``merge`` does
+    if all of them cannot fill one. ``drop`` leaves them out. The manifest lists these domains."""
     weights: dict[str, Annotated[float, Field(gt=0)]] = {}
     """Number of passes over a domain in each epoch, 1 by default: 0.5 takes half of its batches, 2 takes each pair
     twice."""

@@ -13,7 +13,7 @@ from batchwright.formats.clusters import Clusters
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 from stages.pack.recipe import Recipe
-from stages.pack.sizes import check_sizes
+from stages.pack.sizes import small_domains
 
 Draws = Sequence[Clusters]
 """One or more clusterings of a domain."""
@@ -36,9 +36,9 @@ def plan_batches(clusters: Mapping[str, Draws], policy: str, params: PackParams,
     """Return the batches of all domains in training order; a ``cluster_share`` of ``auto`` is random.
 
     Raises:
-        InputError: a domain cannot fill one batch, a weight names an unknown domain, or no batch is left.
+        InputError: a domain that cannot fill a batch is refused, a weight names an unknown domain, or no batch is left.
     """
-    check_sizes({domain: (pairs_of(draws), len(draws[0].assignment)) for domain, draws in clusters.items()}, params)
+    small_domains({domain: (pairs_of(draws), len(draws[0].assignment)) for domain, draws in clusters.items()}, params)
     planned = {domain: plan_domain(domain, draws, policy, params, seed) for domain, draws in clusters.items()}
     epochs = {domain: [batch.epoch for batch in batches] for domain, batches in planned.items()}
     return [planned[domain][place] for domain, place in training_order(epochs, policy, seed)]
@@ -82,7 +82,7 @@ def training_order(epochs: Mapping[str, Sequence[int]], policy: str, seed: int) 
         for place, epoch in enumerate(epochs[domain]):
             by_epoch.setdefault(epoch, []).append((domain, place))
     if not by_epoch:
-        raise InputError("no batch is left; raise pack.weights")
+        raise InputError("no batch is left; raise pack.weights, or lower pack.batch_size")
     return [
         by_epoch[epoch][place]
         for epoch in sorted(by_epoch)
@@ -109,15 +109,18 @@ def _batches_of_epoch(
         rng = _rng(seed, policy, epoch, domain, number)
         draw = (epoch * passes + number) % len(draws)
         order = POLICIES[policy](draws[draw], params.batch_size, share, rng)
-        batches = _cut(order, params.batch_size, refill=params.left_over == "refill")
+        batches = _cut(order, params)
         taken = round(min(1.0, weight - number) * len(batches))
         yield from ((draw, batches[place]) for place in np.sort(rng.permutation(len(batches))[:taken]))
 
 
-def _cut(order: NDArray[np.int64], batch_size: int, *, refill: bool) -> list[NDArray[np.int64]]:
-    """Cut ``order`` into batches of exactly ``batch_size``; ``refill`` completes the last with earlier pairs."""
+def _cut(order: NDArray[np.int64], params: PackParams) -> list[NDArray[np.int64]]:
+    """Cut ``order`` into whole batches; ``refill`` completes the last with earlier pairs."""
+    batch_size = params.batch_size
+    if len(order) < batch_size:
+        return [] if params.small_domains == "drop" else [np.resize(order, batch_size)]
     batches = [order[end - batch_size : end] for end in range(batch_size, len(order) + 1, batch_size)]
-    if refill and len(order) % batch_size:
+    if params.left_over == "refill" and len(order) % batch_size:
         batches.append(order[-batch_size:])
     return batches
 

@@ -1,5 +1,6 @@
-"""A domain that travels to other processes as its name, and is opened where it is needed."""
+"""Domains that travel to other processes as their names, and are opened where they are needed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,15 +12,15 @@ from stages.pack.inputs import Inputs
 
 @dataclass(frozen=True)
 class Source:
-    """The domain ``name`` of ``inputs``."""
+    """A domain of ``inputs``, or several that are packed together."""
 
     inputs: Inputs
-    name: str
+    names: Sequence[str]
 
     @cached_property
     def opened(self) -> tuple[Domain, list[Clusters]]:
         """The domain and its clusterings, opened once in each process."""
-        return self.inputs.open(self.name)
+        return self.inputs.open(self.names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Source, (self.inputs, self.name)
+        return Source, (self.inputs, self.names)

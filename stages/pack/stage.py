@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain import Done, do_domains
+from batchwright.by_domain import Done, do_domains, of_pairs, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
@@ -24,7 +24,7 @@ from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams
 from stages.pack.plan import training_order
 from stages.pack.policies import POLICIES
-from stages.pack.sizes import check_sizes
+from stages.pack.sizes import described, packed_together, small_domains
 from stages.pack.summary import Row, mean_measures, summarise_domains, summarise_epochs, totals
 from stages.pack.write import write_shards
 
@@ -44,7 +44,10 @@ def main(policy: str) -> str:
     params = load_params("pack", PackParams)
     seed = load_params("base", Base).seed
     inputs = open_inputs(params.judge)
-    found = _make_domains(policy, params, seed, inputs)
+    sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
+    small = small_domains(sizes, params)
+    _check_room(policy, sum(pairs for pairs, _ in sizes.values()), params)
+    found = _make_domains(policy, params, seed, inputs, packed_together(sizes, small))
     domains = {name: done.metrics for name, done in found.items()}
     epochs = {name: [row["epoch"] for row in domain["rows"]] for name, domain in domains.items()}
     order = training_order(epochs, policy, seed)
@@ -61,6 +64,7 @@ def main(policy: str) -> str:
             seed=seed,
             documents={name: domain["documents"] for name, domain in domains.items()},
             cluster_shares={name: domain["shares"] for name, domain in domains.items()},
+            small_domains=small,
             parameters=params.model_dump(),
             models=inputs.models,
             epochs=summarise_epochs(rows, domains, params.epochs),
@@ -74,19 +78,29 @@ def main(policy: str) -> str:
     _warn_of_masked(policy, metrics["domains"], params.batch_size)
     return (
         f"{len(order):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
-        f"{metrics['masked_share']:.2%} masked, {metrics['left_over']:,} pairs left over"
+        f"{metrics['masked_share']:.2%} masked, {metrics['left_over']:,} pairs left over{described(small, params)}"
     )
 
 
-def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) -> dict[str, Done]:
-    """Make the batches of every domain, on which the weights of others have no effect."""
-    sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
-    check_sizes(sizes, params)
-    _check_room(policy, sum(pairs for pairs, _ in sizes.values()), params)
+def _make_domains(
+    policy: str, params: PackParams, seed: int, inputs: Inputs, together: Mapping[str, Sequence[str]]
+) -> dict[str, Done]:
+    """Make the batches of all domains ``together`` by name, on which the weights of others have no effect."""
     settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
-    needed = {name: [settings, params.weights.get(name), inputs.fingerprint(name)] for name in sizes}
-    work = partial(make_batches, inputs, policy, params, seed)
-    return do_domains(f"pack/{policy}", Path(__file__).parent, work, needed, spread)
+    weights = {name: params.weights.get(domains[0], 1.0) for name, domains in together.items()}
+    weighted = params.model_copy(update={"weights": weights})
+    return do_domains(
+        f"pack/{policy}",
+        Path(__file__).parent,
+        partial(make_batches, inputs, together, policy, weighted, seed),
+        {
+            name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
+            for name, domains in together.items()
+        },
+        spread,
+        memory_of=lambda name: of_pairs(*together[name]),
+        size_of=lambda name: pairs_of(*together[name]),
+    )
 
 
 def _check_room(policy: str, pairs: int, params: PackParams) -> None:

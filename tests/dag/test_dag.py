@@ -26,6 +26,7 @@ NEEDLESS = {
         # Listing core as one folder is worth a rare needless rerun.
         "batchwright/core/bar.py",
         "batchwright/core/keys.py",
+        "batchwright/core/neighbours.py",
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",
         "batchwright/core/spill.py",

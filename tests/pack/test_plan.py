@@ -154,10 +154,11 @@ def test_two_domains_of_the_same_shape_get_different_draws() -> None:
 
 
 def test_domains_smaller_than_a_batch_are_named_with_their_sizes() -> None:
+    refuse = {"small_domains": "refuse"}
     with pytest.raises(InputError, match=r"batch_size is 8, but these .*: 'ants' \(7\), 'bees' \(1\); lower pack"):
-        plan(batch_size=8, ants=[4, 3], bees=[1], cats=[8])
+        plan(batch_size=8, more=refuse, ants=[4, 3], bees=[1], cats=[8])
     with pytest.raises(InputError, match=r"'d09' \(1\) and 5 more; lower"):
-        plan(batch_size=8, **{f"d{number:02}": [1] for number in range(15)})
+        plan(batch_size=8, more=refuse, **{f"d{number:02}": [1] for number in range(15)})
 
 
 def test_the_share_changes_with_the_epoch_and_the_last_value_is_repeated() -> None:
@@ -201,7 +202,7 @@ def test_a_domain_without_training_pairs_has_no_batches() -> None:
 def test_the_message_mentions_dropped_pairs_if_too_few_are_left() -> None:
     clusters = make_clusters([9])
     clusters.assignment[[2, 5, 6]] = NONE
-    params = PackParams(batch_size=8, epochs=1, cluster_share=[1.0], batches_per_shard=3)
+    params = PackParams(batch_size=8, epochs=1, cluster_share=[1.0], small_domains="refuse", batches_per_shard=3)
     with pytest.raises(InputError, match=r"'ants' \(6, of 9 before the filter\); lower"):
         plan_batches({"ants": [clusters]}, "random", params, 1)
 

@@ -92,6 +92,7 @@ def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack
         "epochs": 2,
         "cluster_share": [1.0],
         "left_over": "drop",
+        "small_domains": "merge",
         "weights": {},
         "judge": None,
         "batches_per_shard": 3,
@@ -190,19 +191,6 @@ def test_an_unfinished_run_is_not_resumed_after_inputs_change(
     known = {name for domain in ("birds", "fish") for name in read_pairs(Path("data/pairs"), domain)["id"].to_pylist()}
     assert len(shards.manifest.shards) == 10
     assert packed <= known
-
-
-def test_a_domain_smaller_than_a_batch_gives_one_message_and_no_output(corpus: Path) -> None:
-    write_params(corpus, {"pack.batch_size": 64})
-    ended = run_stage("pack", "contextual", cwd=corpus)
-    assert ended.returncode == 1
-    assert ended.stderr == (
-        "pack: error: pack.batch_size is 64, but these domains hold fewer training pairs: 'fish' (45); "
-        "lower pack.batch_size, or give small domains the same name in ingest.sources\n"
-    )
-    assert ended.stdout == ""
-    assert not Path("data/shards").exists()
-    assert not Path("results/pack").exists()
 
 
 @pytest.mark.parametrize(

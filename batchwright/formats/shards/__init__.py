@@ -1,6 +1,6 @@
 """Shards: Arrow files of training batches with false-negative masks, and the manifest that describes them."""
 
-from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard
+from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard, SmallDomain
 from batchwright.formats.shards.masks import NAMES, REASONS, UNKNOWN, pack_mask, pack_reasons, read_reasons, unpack_mask
 from batchwright.formats.shards.shard_set import SHARD_SCHEMA, ShardSet, shard_name, write_shard
 
@@ -13,6 +13,7 @@ __all__ = [
     "Manifest",
     "Shard",
     "ShardSet",
+    "SmallDomain",
     "pack_mask",
     "pack_reasons",
     "read_reasons",

@@ -22,12 +22,22 @@ class Shard(Params):
     batches: int
 
 
+class SmallDomain(Params):
+    """A domain that cannot fill a batch: its number of ``pairs``, and the name that its batches go by, if it has any.
+
+    Domains that are packed together share a name.
+    """
+
+    pairs: int
+    packed_as: str | None
+
+
 class EpochSummary(Params):
     """One epoch: the batches ``[first_batch, first_batch + batches)``.
 
-    ``left_over`` counts, per domain, the kept pairs that are in no batch of the epoch. ``repeated`` counts how often
-    a pair was packed once more. ``met_before`` is the share of co-occurrences (two pairs in one batch) that already
-    occurred in an earlier epoch.
+    ``left_over`` counts, by the names that domains are packed as, the kept pairs that are in no batch of the epoch.
+    ``repeated`` counts how often a pair was packed once more. ``met_before`` is the share of co-occurrences (two pairs
+    in one batch) that already occurred in an earlier epoch.
 
     ``hardness`` is the mean off-diagonal query-document similarity within batches, ``unmasked_hardness`` the same
     mean over the negatives that the mask keeps. ``masked_share`` is the share of negatives that are masked, and
@@ -49,8 +59,9 @@ class Manifest(Params):
     """The content of ``manifest.json``.
 
     ``documents`` is the number of different documents of each domain, and ``cluster_shares`` the share of a batch that
-    comes from one cluster in each of its epochs, 0 if batches are random; older manifests lack both. Shards of
-    ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read (``completed``).
+    comes from one cluster in each of its epochs, 0 if batches are random; older manifests lack both. ``small_domains``
+    says what was done with domains that cannot fill a batch. Shards of ``format`` 1 lack the columns that say why cells
+    are masked (``SHARD_SCHEMA``); they are still read (``completed``).
     """
 
     format: Literal[1, 2] = 2
@@ -61,6 +72,7 @@ class Manifest(Params):
     seed: int
     documents: dict[str, int] = {}
     cluster_shares: dict[str, list[float]] = {}
+    small_domains: dict[str, SmallDomain] = {}
     parameters: dict[str, Any]
     models: dict[str, str]
     epochs: list[EpochSummary]
@@ -83,6 +95,11 @@ class Manifest(Params):
     def epoch_of(self, batch: int) -> int:
         """Return the epoch, counted from 0, that a batch belongs to."""
         return sum(epoch.first_batch <= batch for epoch in self.epochs) - 1
+
+    def packed_as(self, domain: str) -> str | None:
+        """Return the name that a domain's batches go by, usually its own; None: it was left out."""
+        small = self.small_domains.get(domain)
+        return small.packed_as if small else domain
 
     def write(self, folder: Path) -> None:
         """Write ``manifest.json`` into ``folder``."""

@@ -130,7 +130,7 @@ class ShardSet:
         Raises:
             InputError: the shards were made by a version that did not count documents.
         """
-        domain = batch["domain"][0].as_py()
+        domain = self.domain_of(batch)
         if domain not in self.manifest.documents:
             raise InputError(
                 f"{self.folder}: does not say how many documents '{domain}' has; run the stage 'pack' again, or set "
@@ -148,8 +148,13 @@ class ShardSet:
                     yield self._completed(reader.get_batch(index)).select(names)
 
     def domains(self) -> list[str]:
-        """The domain of each training batch."""
-        return [batch["domain"][0].as_py() for batch in self.columns("domain")]
+        """The domain of each training batch, see ``domain_of``."""
+        return [self.domain_of(batch) for batch in self.columns("domain")]
+
+    def domain_of(self, batch: pa.RecordBatch) -> str:
+        """Return the domain of a training batch, or the name that small domains go by which share it."""
+        own: str = batch["domain"][0].as_py()
+        return self.manifest.packed_as(own) or own
 
     def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return completed(batch, SHARD_SCHEMA) if self.manifest.format == 1 else batch

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
+from batchwright.core.neighbours import knn, on_gpu
 from batchwright.formats.vectors import PairVectors, Rows, blocks
 from stages.cluster.params import ClusterParams
 
@@ -54,9 +55,8 @@ def k_means(
     if k <= 1:
         return np.zeros(len(vectors), dtype=np.int32)
     training = points(vectors, sample(len(vectors), max(params.resident_pairs, k), seed))
-    index = faiss.IndexFlatL2(training.shape[1])
-    index.add(train(training, k, iterations=params.iterations, seed=seed))
-    found = [index.search(points(vectors, block), 1)[1][:, 0] for block in blocks(len(vectors))]
+    centroids = train(training, k, iterations=params.iterations, seed=seed)
+    found = [knn(points(vectors, block), centroids, 1)[1][:, 0] for block in blocks(len(vectors))]
     return np.concatenate(found).astype(np.int32)
 
 
@@ -67,7 +67,7 @@ def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) ->
         k,
         niter=iterations,
         seed=seed,
-        gpu=faiss.get_num_gpus() > 0,
+        gpu=on_gpu(),
         min_points_per_centroid=1,
         max_points_per_centroid=len(points),
         early_stop_threshold=EARLY_STOP,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
+from batchwright.core.neighbours import on_gpu
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.lloyd import joint_points, sample
 from stages.cluster.params import ClusterParams
@@ -36,9 +37,7 @@ def mirrored(
     queries, documents = np.split(points, 2, axis=1)
     both = np.concatenate([points, np.concatenate([documents, queries], axis=1)])
     faiss.normalize_L2(both)
-    kmeans = faiss.Kmeans(
-        both.shape[1], k, niter=ITERATIONS, nredo=RUNS, spherical=True, seed=seed, gpu=faiss.get_num_gpus() > 0
-    )
+    kmeans = faiss.Kmeans(both.shape[1], k, niter=ITERATIONS, nredo=RUNS, spherical=True, seed=seed, gpu=on_gpu())
     kmeans.train(both)
     found = [kmeans.index.search(joint_points(vectors, block), 1)[1][:, 0] for block in blocks(len(vectors))]
     return np.concatenate(found).astype(np.int32)

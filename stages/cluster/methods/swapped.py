@@ -2,11 +2,11 @@
 
 import math
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
+from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.lloyd import EARLY_STOP, joint_points, k_means, sum_points
 from stages.cluster.params import ClusterParams
@@ -34,9 +34,7 @@ def swapped(
     for _ in range(params.iterations):
         sizes = np.maximum(np.bincount(assignment, minlength=k), 1).astype(np.float32)
         means = side_sums(vectors, assignment, k)[:, ::-1].reshape(k, -1) / sizes[:, None]
-        index = faiss.IndexFlatL2(means.shape[1])
-        index.add(means)
-        found = [index.search(joint_points(vectors, block), 1) for block in blocks(len(vectors))]
+        found = [knn(joint_points(vectors, block), means, 1) for block in blocks(len(vectors))]
         assignment = np.concatenate([nearest[:, 0] for _, nearest in found]).astype(np.int32)
         cost = -sum(float(distances.sum(dtype=np.float64)) for distances, _ in found)
         if cost - previous < EARLY_STOP * abs(cost):

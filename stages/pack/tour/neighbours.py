@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.bar import bar
+from batchwright.core.neighbours import knn
 
 NEAREST = 8
 EXACT_UP_TO = 8192
@@ -36,7 +37,7 @@ def nearest(unit: NDArray[np.float32]) -> Neighbours:
     ``CELLS_SEARCHED`` cells nearest to it, so that the cost per point stays constant.
     """
     if len(unit) <= EXACT_UP_TO:
-        similarities, points = faiss.knn(unit, unit, min(NEAREST + 1, len(unit)), metric=faiss.METRIC_INNER_PRODUCT)
+        similarities, points = knn(unit, unit, min(NEAREST + 1, len(unit)), inner_product=True)
         itself = points == np.arange(len(unit))[:, None]
         points[itself], similarities[itself] = -1, -np.inf
         return Neighbours(points, similarities)

@@ -20,9 +20,13 @@ from stages.report.browser.texts import Texts
 
 @dataclass(kw_only=True)
 class Browser:
-    """What the page carries. ``batches`` has one value per batch for each measure, ``rows`` one entry per batch."""
+    """What the page carries, of ``total`` batches of one domain, and not of those that small domains share.
+
+    ``batches`` has one value per batch for each measure, ``rows`` one entry per batch.
+    """
 
     total: int
+    shared: int
     batches: dict[str, list[Any]]
     rows: list[dict[str, Any]] = field(default_factory=list)
     texts: Texts = field(default_factory=Texts)
@@ -30,7 +34,7 @@ class Browser:
 
 
 def read_browser(clusterings: dict[str, list[Clusters]], most: int) -> Browser:
-    """Read at most ``most`` contextual batches, evenly spaced in the order of training.
+    """Read at most ``most`` contextual batches of one domain each, evenly spaced in the order of training.
 
     Raises:
         InputError: there are no shards, or they were made by an older version.
@@ -39,10 +43,15 @@ def read_browser(clusterings: dict[str, list[Clusters]], most: int) -> Browser:
     if shards.manifest.format == 1:
         raise InputError(f"{shards.folder}: made by an older version; run the stage 'pack' again")
     store = VectorStore.open(VECTORS / Provenance.read(CLUSTERS, "cluster").vectors)
-    numbers = evenly(len(shards), most)
     names = list(clusterings)
+    own = [number for number, domain in enumerate(shards.domains()) if domain in clusterings]
+    numbers = [own[place] for place in evenly(len(own), most)]
     first = [epoch.first_batch for epoch in shards.manifest.epochs]
-    browser = Browser(total=len(shards), batches={"domains": names, "reasons": list(REASONS), "batch": numbers})
+    browser = Browser(
+        total=len(own),
+        shared=len(shards) - len(own),
+        batches={"domains": names, "reasons": list(REASONS), "batch": numbers},
+    )
     browser.batches |= {"epoch": (np.searchsorted(first, numbers, side="right") - 1).tolist()}
     examples, vectors = Examples(), {name: store.of(name) for name in names}
     for place, number in enumerate(numbers):

@@ -24,6 +24,8 @@ def section() -> Section:
     left_out = (
         "" if shown == browser.total else f" Of {browser.total:,} batches, the page has {shown:,}, evenly spaced."
     )
+    if browser.shared:
+        left_out += f" The {browser.shared:,} batches that small domains share are not on the page."
     drawn, every = len(browser.clusters["x"]), browser.clusters["all"]
     map_left_out = "" if drawn == every else f" Of {every:,} clusters, the map has {drawn:,}, evenly spaced."
     html = TEMPLATES.get_template("browser/browser.html.j2").render(data=data, map_left_out=map_left_out)

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
+from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
 from stages.cluster.methods.balance.equal import equal_clusters, improve
@@ -48,7 +48,7 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
 def _best(points: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the cluster to which each point [q | d] adds most, q.S_d + d.S_q, given the sums ``(k, 2, d)``."""
     swapped = sums[:, ::-1].reshape(len(sums), -1)
-    found: NDArray[np.int64] = faiss.knn(points, swapped, 1, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    found: NDArray[np.int64] = knn(points, swapped, 1, inner_product=True)[1]
     return found[:, 0]
 
 

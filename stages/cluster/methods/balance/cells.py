@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.neighbours import knn
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.balance.fill import Nearest, fill
@@ -56,7 +56,7 @@ def _nearest(points: Callable[[NDArray[np.int32]], NDArray[np.float32]], centroi
         shape = len(waiting), min(CANDIDATES, len(places))
         scores, best = spilled(shape, np.float32), spilled(shape, np.int32)
         for block in blocks(len(waiting)):
-            distances, best[block] = faiss.knn(points(waiting[block]), centroids[places], shape[1])
+            distances, best[block] = knn(points(waiting[block]), centroids[places], shape[1])
             scores[block] = -distances
         return scores, best
 

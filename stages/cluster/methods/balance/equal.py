@@ -1,9 +1,9 @@
 """Clusters of equal size from points in memory."""
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.neighbours import knn
 from stages.cluster.methods.balance.fill import Nearest, fill
 from stages.cluster.methods.lloyd import train
 
@@ -60,7 +60,7 @@ def _nearest(points: NDArray[np.float32], targets: NDArray[np.float32]) -> Neare
     def nearest(waiting: NDArray[np.int32], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         most = min(CANDIDATES, len(places))
         asking = points if len(waiting) == len(points) else points[waiting]
-        scores, best = faiss.knn(asking, targets[places], most, metric=faiss.METRIC_INNER_PRODUCT)
+        scores, best = knn(asking, targets[places], most, inner_product=True)
         return scores, best
 
     return nearest

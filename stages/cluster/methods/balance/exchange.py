@@ -1,8 +1,9 @@
 """Exchange pairs between neighbouring clusters as long as the objective grows."""
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
+
+from batchwright.core.neighbours import knn
 
 NEIGHBOURS = 10
 ROUNDS = 96
@@ -91,7 +92,7 @@ def _neighbours(sums: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return couples ``(e, 2)`` of clusters whose sums of q + d are near each other, the lower number first."""
     queries, documents = np.split(sums, 2, axis=1)
     points = queries + documents
-    found = faiss.knn(points, points, min(NEIGHBOURS + 1, len(points)))[1]
+    found = knn(points, points, min(NEIGHBOURS + 1, len(points)))[1]
     couples = np.stack([np.repeat(np.arange(len(points)), found.shape[1]), found.ravel()], axis=1)
     couples.sort(axis=1)
     return np.unique(couples[couples[:, 0] < couples[:, 1]], axis=0)

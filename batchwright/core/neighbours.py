@@ -1,0 +1,37 @@
+"""Exact nearest neighbours with FAISS: on a GPU if it finds one, otherwise on the CPU."""
+
+from functools import cache, partial
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_ON_GPU = 2048
+"""Neighbours of a vector that FAISS can find on a GPU."""
+
+
+def on_gpu() -> bool:
+    """Whether FAISS finds a GPU."""
+    return bool(faiss.get_num_gpus())
+
+
+def knn(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32], k: int, *, inner_product: bool = False
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the ``k`` nearest of ``vectors`` ``(N, d)`` to each of ``queries`` ``(n, d)``, nearest first.
+
+    Returns:
+        Squared distances, or with ``inner_product`` the inner products, and rows of ``vectors``, ``(n, k)`` each. The
+        last bits of the former depend on the processor.
+    """
+    metric = faiss.METRIC_INNER_PRODUCT if inner_product else faiss.METRIC_L2
+    search: Any = partial(faiss.knn_gpu, _resources()) if on_gpu() and k <= MOST_ON_GPU else faiss.knn
+    found: tuple[NDArray[np.float32], NDArray[np.int64]] = search(queries, vectors, k, metric=metric)
+    return found
+
+
+@cache
+def _resources() -> Any:
+    """Memory of the GPU that all searches of this process share."""
+    return faiss.StandardGpuResources()

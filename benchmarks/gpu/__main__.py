@@ -1,0 +1,51 @@
+"""The command ``python -m benchmarks.gpu``."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from batchwright.core.command import new_parser
+from benchmarks.gpu.curves import curves
+from benchmarks.gpu.form import FULL, SMALL, Form
+from benchmarks.gpu.machine import card
+from benchmarks.gpu.matrix import matrix
+from benchmarks.gpu.scores import scores
+from benchmarks.gpu.steps import steps
+from benchmarks.gpu.table import Result, Table
+from trainers.common.job import training_device
+
+ABOUT = """Measures training on a GPU and writes a table after every result: losses in float32 and bfloat16, the matrix
+rate, steps of the biencoder and of CDE beside sentence-transformers, and XTR's scores."""
+
+
+def main() -> None:
+    """Measure one thing after the other, until the time is up."""
+    parser = new_parser("benchmarks.gpu", ABOUT, "python -m benchmarks.gpu --output gpu.tsv")
+    parser.add_argument("--output", type=Path, default=Path("gpu.tsv"))
+    parser.add_argument("--shards", type=Path, help="shards to train on; by default generated ones")
+    parser.add_argument("--start", type=Path, help="the model to train from; by default a BERT with random weights")
+    parser.add_argument("--minutes", type=float, default=9, help="begin nothing after so many")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, which run on a CPU")
+    arguments = parser.parse_args()
+    if training_device() == "cpu" and not arguments.small:
+        raise SystemExit("gpu: error: there is no GPU; add --small to see on the CPU that everything runs")
+    table, end = Table(arguments.output, card()), time.monotonic() + 60 * arguments.minutes
+    with tempfile.TemporaryDirectory() as folder:
+        for result in _results(SMALL if arguments.small else FULL, Path(folder), arguments.shards, arguments.start):
+            table.add(result)
+            if time.monotonic() > end:
+                print(f"stopped after {arguments.minutes:g} minutes", file=sys.stderr)
+                return
+
+
+def _results(form: Form, folder: Path, shards: Path | None, start: Path | None) -> Iterator[Result]:
+    yield from curves(form, folder, shards, start)
+    yield from matrix(form)
+    yield from steps(form, folder)
+    yield from scores(form)
+
+
+if __name__ == "__main__":
+    main()

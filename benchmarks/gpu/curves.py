@@ -1,0 +1,53 @@
+"""Whether training runs: the losses of each variant on shards, in float32 and bfloat16."""
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.gpu.corpus import texts, write_shards, write_start
+from benchmarks.gpu.form import Form
+from benchmarks.gpu.learning import ours, plan, read
+from benchmarks.gpu.machine import peak_mib, reset_peak
+from benchmarks.gpu.table import Result
+
+OPTIONS = {"biencoder": {}, "cde": {"context_documents": 8, "context_dropout": 0}, "xtr": {"k": 256}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The loss of each step, the median seconds of a step and the peak of memory."""
+
+    losses: list[float]
+    seconds: float
+    mib: int
+
+
+def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) -> Iterator[Result]:
+    """Train a small model on ``shards``, or on generated ones, from the model ``start``, or from random weights.
+
+    Random weights have no dropout, so that both precisions draw nothing.
+    """
+    shards = shards or write_shards(folder / "shards", form.steps, form.pairs, form.cut)
+    start = start or write_start(folder / "start", form.mini, form.cut, texts(shards), dropout=0)
+    for variant in OPTIONS:
+        found = {"float32": _train(form, variant, start, shards, bf16=False)}
+        found["bfloat16"] = _train(form, variant, start, shards, bf16=True)
+        for step in range(form.steps):
+            for name, curve in found.items():
+                yield Result("training", f"{variant}, step {step + 1}", f"loss in {name}", curve.losses[step])
+        for name, curve in found.items():
+            yield Result("training", f"{variant}, {name}", "texts per second", 2 * form.pairs / curve.seconds)
+            yield Result("training", f"{variant}, {name}", "MiB", curve.mib)
+
+
+def _train(form: Form, variant: str, start: Path, shards: Path, *, bf16: bool) -> Curve:
+    reset_peak()
+    job = plan(variant, start, shards, max(form.chunk_tokens // form.cut, 1), **OPTIONS[variant])
+    step, losses, seconds = ours(job, bf16=bf16), [], []
+    for number in range(form.steps):
+        began = time.perf_counter()
+        losses.append(step(read(job, number)))  # reading the loss waits for the GPU
+        seconds.append(time.perf_counter() - began)
+    return Curve(losses=losses, seconds=statistics.median(seconds), mib=peak_mib())

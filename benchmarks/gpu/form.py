@@ -1,0 +1,78 @@
+"""The sizes to measure: those of a GPU, and small ones that show on a CPU that everything runs."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A BERT: ``inner`` is the width of its feed-forward layers."""
+
+    layers: int
+    width: int
+    heads: int
+    inner: int
+
+    def operations(self, length: int) -> int:
+        """Multiplications and additions of the matrix products of a forward pass over a text of ``length`` tokens."""
+        products = 4 * self.width**2 + 2 * self.width * self.inner + 2 * length * self.width
+        return 2 * length * self.layers * products
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What is measured at which size.
+
+    ``matrix`` is the side of the square matrices. ``base`` is timed at all ``lengths`` and ``batches``, with
+    ``chunk_tokens`` tokens going through it at once, and CDE with so many ``context`` documents. ``mini`` trains for
+    ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR scores queries and documents of
+    ``token_lengths`` in batches of up to ``most``; a query's token retrieves ``k``.
+    """
+
+    matrix: int
+    base: Shape
+    lengths: tuple[int, ...]
+    batches: tuple[int, ...]
+    chunk_tokens: int
+    context: int
+    repeats: int
+    mini: Shape
+    steps: int
+    pairs: int
+    cut: int
+    token_lengths: tuple[int, int]
+    k: int
+    most: int
+
+
+FULL = Form(
+    matrix=8192,
+    base=Shape(layers=12, width=768, heads=12, inner=3072),
+    lengths=(128, 512),
+    batches=(1024, 4096),
+    chunk_tokens=2**15,
+    context=512,
+    repeats=2,
+    mini=Shape(layers=6, width=384, heads=12, inner=1536),
+    steps=20,
+    pairs=512,
+    cut=64,
+    token_lengths=(32, 128),
+    k=1024,
+    most=2**15,
+)
+SMALL = Form(
+    matrix=64,
+    base=Shape(layers=2, width=32, heads=2, inner=64),
+    lengths=(8, 12),
+    batches=(8, 16),
+    chunk_tokens=48,
+    context=4,
+    repeats=1,
+    mini=Shape(layers=1, width=32, heads=2, inner=64),
+    steps=3,
+    pairs=8,
+    cut=8,
+    token_lengths=(4, 6),
+    k=8,
+    most=16,
+)

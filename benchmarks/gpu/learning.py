@@ -1,0 +1,99 @@
+"""Training steps of this project, and of sentence-transformers, on batches of shards."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+from torch import Tensor, nn
+
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.training.batches import BatchReader, TrainBatch
+from benchmarks.gpu.machine import precision
+from trainers.common.embed import preprocess
+from trainers.common.job import training_device
+from trainers.common.optimiser import build_optimiser
+from trainers.common.params import Common
+from trainers.common.randomness import seed_start, seed_step
+from trainers.common.train_job import TrainJob
+from trainers.variants import load_variant
+
+SEED, TEMPERATURE = 17, 0.05
+
+Step = Callable[[TrainBatch], float]
+"""Trains on a batch and returns the loss."""
+
+
+def plan(variant: str, start: Path, shards: Path, chunk: int, **options: Any) -> TrainJob:
+    """Plan a training that reads ``chunk`` texts at a time; ``options`` are parameters of the variant."""
+    unused = start.parent / variant
+    return TrainJob(
+        name=variant,
+        variant=variant,
+        seed=SEED,
+        batch_size=ShardSet.open(shards).manifest.batch_size,
+        common=Common(
+            epochs=1, mini_batch_size=chunk, learning_rate=1e-4, warmup_ratio=0, weight_decay=0.01, max_grad_norm=1
+        ),
+        params=load_variant(variant).Params(temperature=TEMPERATURE, **options),
+        info=ModelInfo.read(start),
+        start_model=start,
+        shards=shards,
+        model=unused,
+        curve=unused,
+        scratch=unused,
+        device=training_device(),
+    )
+
+
+def read(job: TrainJob, number: int) -> TrainBatch:
+    """Read a batch of the job's shards, from the first one on again and again."""
+    shards = ShardSet.open(job.shards)
+    return BatchReader(shards, job.info.prefixes, 0).read(number % len(shards), slice(0, job.batch_size))
+
+
+def ours(job: TrainJob, *, bf16: bool) -> Step:
+    """Train as this project does, with deterministic kernels."""
+    seed_start(SEED)
+    learner = load_variant(job.variant).build_learner(job)
+
+    def backward(batch: TrainBatch) -> Tensor:
+        return learner.backward(batch).loss
+
+    return _stepping(job, learner.model, backward, bf16=bf16)
+
+
+def theirs(job: TrainJob, *, bf16: bool) -> Step:
+    """Train as sentence-transformers does, with its gradient cache and without masks."""
+    torch.use_deterministic_algorithms(False)
+    model = load_model(job.start_model, job.info.max_length, job.device)
+    loss = CachedMultipleNegativesRankingLoss(model, 1 / TEMPERATURE, mini_batch_size=job.common.mini_batch_size)
+
+    def backward(batch: TrainBatch) -> Tensor:
+        features = [preprocess(model, texts) for texts in (batch.queries, batch.documents)]
+        placed = [
+            {key: value.to(job.device) for key, value in side.items() if isinstance(value, Tensor)} for side in features
+        ]
+        found: Tensor = loss(placed, torch.empty(0))
+        torch.autograd.backward(found)
+        return found
+
+    return _stepping(job, model, backward, bf16=bf16)
+
+
+def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[TrainBatch], Tensor], *, bf16: bool) -> Step:
+    optimiser, _ = build_optimiser(model.train(), job.common, steps=1000)
+
+    def step(batch: TrainBatch) -> float:
+        seed_step(SEED, batch.index)
+        with precision(bf16):
+            loss = backward(batch)
+        nn.utils.clip_grad_norm_(model.parameters(), job.common.max_grad_norm)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        return float(loss.detach())
+
+    return step

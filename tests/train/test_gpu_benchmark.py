@@ -1,0 +1,125 @@
+"""``python -m benchmarks.gpu``, in its small form on the CPU."""
+
+import math
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from torch.utils.flop_counter import FlopCounterMode
+
+from batchwright.core.results import read_tsv
+from benchmarks.gpu import __main__ as command
+from benchmarks.gpu import machine, scores
+from benchmarks.gpu.corpus import texts, write_shards, write_start
+from benchmarks.gpu.form import SMALL
+from benchmarks.gpu.learning import ours, plan, read, theirs
+from benchmarks.gpu.table import Result
+from tests.helpers import run_python
+
+WITHOUT = """
+import runpy, sys
+for name in ("ray", "faiss", "apache_beam", "dvc", "mlflow", "wandb"):
+    sys.modules[name] = None
+runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path) -> None:
+    done = run_python("-c", WITHOUT, "--small", "--output", "gpu.tsv", cwd=tmp_path, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0, done.stderr
+    rows = read_tsv(tmp_path / "gpu.tsv", made_by="benchmarks.gpu")
+    assert len(done.stdout.splitlines()) == len(rows)
+    found = defaultdict(dict)
+    for row in rows:
+        assert row["card"].startswith("CPU ")
+        assert float(row["value"]) > 0
+        found[row["part"], row["measure"]][row["setting"]] = float(row["value"])
+    sizes = {f"length {length}, batch {size}" for length in SMALL.lengths for size in SMALL.batches}
+    for part in ("biencoder", "sentence-transformers", "cde"):
+        assert set(found[part, "texts per second"]) == sizes
+    assert set(found["matrix", "TFLOP/s"]) == {"bfloat16", "float32"}
+    assert found["xtr", "times as large as dense"] == {"batches up to 16": 1}
+    single, half = found["training", "loss in float32"], found["training", "loss in bfloat16"]
+    assert set(single) == set(half) and len(single) == 3 * SMALL.steps
+    assert all(math.isclose(half[step], single[step], rel_tol=0.1) for step in single)
+    assert half != single
+    aims = {row["aim"] for row in rows} - {""}
+    assert aims == {"at least 0.5", "at least 1.3", "at most 1.6", "at least 4"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["gpu.tsv"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> tuple[Path, Path]:
+    """Shards of two batches and a model without dropout."""
+    shards = write_shards(tmp_path / "shards", 2, 8, 8)
+    return write_start(tmp_path / "start", SMALL.base, 8, texts(shards), dropout=0), shards
+
+
+def test_texts_fill_their_length(start: tuple[Path, Path]) -> None:
+    model = SentenceTransformer(str(start[0]), device="cpu")
+    found = model.preprocess([*texts(start[1])])
+    assert found["attention_mask"].shape == (32, 8)
+    assert found["attention_mask"].all()
+    assert (found["input_ids"] != 1).all()  # no word is unknown
+
+
+def test_operations_are_those_that_torch_counts(start: tuple[Path, Path]) -> None:
+    model = SentenceTransformer(str(start[0]), device="cpu", model_kwargs={"attn_implementation": "eager"})
+    features = model.preprocess([*texts(start[1])][:3])
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        model[0].model.encoder(model[0].model.embeddings(features["input_ids"]))
+    assert counted.get_total_flops() == 3 * SMALL.base.operations(8)
+
+
+def test_both_train_on_the_same_loss_if_nothing_is_masked(start: tuple[Path, Path]) -> None:
+    job = plan("biencoder", *start, 4)
+    batch = read(job, 0)
+    batch.masked[:] = False
+    losses = [[step(batch) for _ in range(3)] for step in (ours(job, bf16=False), theirs(job, bf16=False))]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[0][2] < losses[0][0]
+
+
+def test_a_model_learns_in_bfloat16_through_the_gradient_cache(start: tuple[Path, Path]) -> None:
+    job = plan("biencoder", *start, 4)
+    step = ours(job, bf16=True)
+    losses = [step(read(job, 0)) for _ in range(8)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+@pytest.mark.parametrize("streaming", [32, 64])
+def test_batches_double_until_memory_is_too_small(monkeypatch: pytest.MonkeyPatch, streaming: int) -> None:
+    room = {"dense": 16, "streaming": streaming}
+
+    def score(form: object, way: str, size: int) -> machine.Spent | None:
+        return machine.Spent(seconds=1, mib=size) if size <= room[way] else None
+
+    monkeypatch.setattr(scores, "_score", score)
+    *_, last = scores.scores(replace(SMALL, most=128))
+    assert last == Result("xtr", "batches up to 128", "times as large as dense", streaming / 16, "at least 4")
+
+
+def test_too_little_memory_is_no_error() -> None:
+    def fill() -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    assert machine.measured(fill, 1) is None
+
+
+def test_without_a_gpu_only_the_small_form_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_GPUS", "0")
+    monkeypatch.setattr(sys, "argv", ["gpu"])
+    with pytest.raises(SystemExit, match="there is no GPU; add --small"):
+        command.main()
+
+
+def test_nothing_begins_after_the_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["gpu", "--small", "--minutes", "0", "--output", str(tmp_path / "gpu.tsv")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    monkeypatch.setattr(command, "_results", lambda *_: (Result("p", "s", "m", number) for number in range(9)))
+    command.main()
+    assert [row["value"] for row in read_tsv(tmp_path / "gpu.tsv", made_by="benchmarks.gpu")] == ["0"]
