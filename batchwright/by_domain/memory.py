@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 
 from batchwright.core.paths import PAIRS
 from batchwright.core.room import check_memory
+from batchwright.core.runtime import beam_processes
 from batchwright.formats.pairs import pairs_file
 
 BASE, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 150, 4_000, 100_000
@@ -13,14 +14,15 @@ BASE, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 150, 4_000, 100_000
 
 
 def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> None:
-    """Check that there is memory for the largest of ``domains``, since they are done one after the other.
+    """Check that there is memory for the largest of ``domains``, as many as are done at the same time.
 
     Raises:
         InputError: there is too little.
     """
     needed = {domain: memory_of(domain) for domain in domains}
-    for domain in sorted(needed, key=needed.__getitem__)[-1:]:
-        check_memory(needed[domain], f"domain '{domain}'")
+    largest = sorted(needed, key=needed.__getitem__)[-beam_processes() :]
+    names = " with ".join(f"domain '{domain}'" for domain in reversed(largest))
+    check_memory(sum(map(needed.__getitem__, largest)), names)
 
 
 def pairs_of(*domains: str) -> int:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
 from batchwright.core.keys import first_in, sort_keys
-from batchwright.core.spill import SpilledRows, SpilledTexts, blocks_of, slices, spilled_rows, spilled_texts
+from batchwright.core.spill import SpilledRows, SpilledTexts, blocks_of, slices, spilled_texts, texts_in
 from stages.filter.near import near_classes
-from stages.filter.sketches import SKETCH, sketch
+from stages.filter.sketches import KEY, SKETCH, normal_forms, sketch
 
 
 def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Map = map) -> NDArray[np.int32]:
@@ -20,22 +20,24 @@ def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Ma
     Texts share a class if their normal forms are equal or, with ``near_duplicates`` below 1, nearly equal (see
     ``near_classes``). Class numbers do not depend on the order of the texts.
     """
-    every_form, every_sketch = SpilledTexts(), SpilledRows(SKETCH)
-    for some_forms, some_sketches in do_parts(partial(sketch, near_duplicates), blocks_of(texts)):
+    every_form, every_key = SpilledTexts(), SpilledRows(KEY)
+    for some_forms, some_keys in do_parts(normal_forms, blocks_of(texts)):
         every_form.add(some_forms)
-        every_sketch.add(some_sketches)
-    forms, sketches = every_form.array(), every_sketch.array()
-    form, first = _equal_classes(sketches["key"])
+        every_key.add(some_keys)
+    form, first = _equal_classes(every_key.array())
     if near_duplicates == 1:
         return form
+    forms = every_form.array()
     forms = spilled_texts(forms.take(pa.array(first[block])) for block in slices(len(first)))
-    sketches = spilled_rows(sketches[first[block]] for block in slices(len(first)))
-    return near_classes(forms, sketches, near_duplicates)[form]
+    sketches = SpilledRows(SKETCH)
+    for some_sketches in do_parts(partial(sketch, near_duplicates), blocks_of(texts_in(forms))):
+        sketches.add(some_sketches)
+    return near_classes(forms, sketches.array(), near_duplicates)[form]
 
 
 def _equal_classes(keys: NDArray[np.void]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return the class of each of n keys, equal ones in one, and the first key of each class."""
-    words = np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 2).T
+    words = keys.view(np.uint64).reshape(-1, 2).T
     order = sort_keys(words)
     first = first_in(words, order)
     classes = np.empty(len(order), np.int32)

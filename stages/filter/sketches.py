@@ -10,36 +10,36 @@ from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
 from batchwright.core.normal_form import normal_form
-from batchwright.core.spill import text_bounds
 from stages.filter.shingles import cuts, shingles
 
 BANDS, HASHES = 8, 8
 """The size of a text's MinHash sketch. A band's key combines as many of the band's hashes as ``MISSED`` allows."""
 MISSED = 1e-3
 """Accepted share of pairs right at the threshold that are missed because they share no band."""
-SKETCH = np.dtype(
-    [("key", f"V{TEXT_KEY_BYTES}"), ("bands", np.uint64, (BANDS,)), ("hashes", np.uint8, (BANDS * HASHES,))]
-)
-"""The key of a text's normal form, the keys of its bands, and the low bytes of its minimum hashes."""
+KEY = np.dtype(f"V{TEXT_KEY_BYTES}")
+"""The key of a text's normal form."""
+SKETCH = np.dtype([("bands", np.uint64, (BANDS,)), ("hashes", np.uint8, (BANDS * HASHES,))])
+"""The keys of a text's bands, and the low bytes of its minimum hashes."""
 _NUMBER = re.compile(r"\d(?<!\w\d)\d*+(?!\w)")  # \b\d+\b, but begins with what can be searched for fast
 
 
-def sketch(threshold: float, texts: Sequence[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
-    """Return the normal forms of texts ``(n,)``, and a ``SKETCH`` of each, ``(n,)``.
-
-    Texts with a Jaccard similarity of ``threshold`` share a band, but for the share ``MISSED``. With a threshold of 1,
-    bands and hashes are zero.
-    """
+def normal_forms(texts: Sequence[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
+    """Return the normal forms of texts and their keys, ``(n,)`` each."""
     forms = [normal_form(text) for text in texts]
-    found = np.zeros(len(forms), SKETCH)
-    found["key"] = text_keys(forms)
-    array = pa.array(forms, pa.large_string())
-    if threshold < 1:
-        share = 1 - MISSED ** (1 / BANDS)
-        width = min(max(1, math.floor(math.log(share) / math.log(threshold))), HASHES)
-        for block in cuts(np.diff(text_bounds(array))):
-            found["bands"][block], found["hashes"][block] = _min_hashes(forms[block], width)
-    return array, found
+    return pa.array(forms, pa.large_string()), text_keys(forms)
+
+
+def sketch(threshold: float, forms: Sequence[str]) -> NDArray[np.void]:
+    """Return a ``SKETCH`` of each of some normal forms, ``(n,)``.
+
+    Texts with a Jaccard similarity of ``threshold`` share a band, but for the share ``MISSED``.
+    """
+    share = 1 - MISSED ** (1 / BANDS)
+    width = min(max(1, math.floor(math.log(share) / math.log(threshold))), HASHES)
+    found = np.empty(len(forms), SKETCH)
+    for block in cuts(np.array([len(form) for form in forms])):
+        found["bands"][block], found["hashes"][block] = _min_hashes(forms[block], width)
+    return found
 
 
 def _min_hashes(texts: Sequence[str], width: int) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:

@@ -52,3 +52,14 @@ def test_a_stage_names_its_largest_domain_and_writes_nothing(workspace: Path, mo
     monkeypatch.setattr(memory, "A_PAIR", 0)
     judge.main()
     assert NEGATIVES.exists()
+
+
+def test_as_many_domains_as_there_are_processes_must_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchwright.core.room.free_memory", lambda: 4e9)
+    sizes = {"ants": 1e9, "bees": 3e9, "cats": 2e9}
+    monkeypatch.delenv("BEAM_OPTIONS", raising=False)
+    memory.check_domains(sizes, sizes.__getitem__)
+    memory.check_domains([], sizes.__getitem__)
+    monkeypatch.setenv("BEAM_OPTIONS", "--runner=FnApiRunner --direct_num_workers=2")
+    with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.0 GB of memory"):
+        memory.check_domains(sizes, sizes.__getitem__)
