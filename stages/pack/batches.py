@@ -1,6 +1,6 @@
 """Make the batches of one domain, or of some small ones, with their masks, in files that a killed run goes on from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -25,23 +25,16 @@ Row = dict[str, Any]
 
 
 def make_batches(
-    inputs: Inputs,
-    together: Mapping[str, Sequence[str]],
-    policy: str,
-    params: PackParams,
-    seed: int,
-    name: str,
-    folder: Path,
-    do_parts: Map,
+    inputs: Inputs, policy: str, params: PackParams, seed: int, name: str, folder: Path, do_parts: Map
 ) -> Metrics:
-    """Write all batches of the domains ``together[name]`` into ``folder``, as many to a file as to a shard.
+    """Write all batches of a domain into ``folder``, as many to a file as to a shard.
 
     Returns:
         ``recipe`` if the domain has one, the measures of each batch as ``rows``, the number of different ``documents``
         to train on, and for each epoch the share of a batch that comes from one cluster, how many pairs are
         ``left_over`` and how many times a pair was ``repeated``.
     """
-    source = Source(inputs, together[name])
+    source = Source(inputs, name)
     domain, draws = source.opened
     recipe = choose_recipe(name, domain, draws[0], params, seed) if policy == "contextual" else None
     batches = plan_domain(name, draws, policy, params, seed, recipe)
@@ -96,8 +89,5 @@ def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str
 
 
 def _times_packed(batches: Sequence[Batch], epoch: int, pairs: int) -> NDArray[np.int64]:
-    times = np.zeros(pairs, dtype=np.int64)
-    for batch in batches:
-        if batch.epoch == epoch:
-            times += np.bincount(batch.rows, minlength=pairs)
-    return times
+    rows = [batch.rows for batch in batches if batch.epoch == epoch]
+    return np.bincount(np.concatenate([np.empty(0, np.int64), *rows]), minlength=pairs)

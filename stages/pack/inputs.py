@@ -1,7 +1,7 @@
 """Open the artifacts that packing reads, a domain at a time."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +24,15 @@ from stages.pack.params import JudgeParams
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The vectors that clusters and negatives were made from, and the judge if there is one."""
+    """The vectors that clusters and negatives were made from, and the judge if there is one.
+
+    ``together`` are the domains that are packed as one, by the name that their batches go by.
+    """
 
     vectors: VectorStore
     surrogate: VectorStore
     judge: Judge | None
+    together: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def models(self) -> dict[str, str]:
@@ -36,12 +40,13 @@ class Inputs:
         models = {"clusters": self.vectors.weights, "surrogate": self.surrogate.weights}
         return models | ({"judge": self.judge.weights} if self.judge else {})
 
-    def open(self, names: Sequence[str]) -> tuple[Domain, list[Clusters]]:
-        """Open a domain and its clusterings, or several that are packed together.
+    def open(self, name: str) -> tuple[Domain, list[Clusters]]:
+        """Open a domain and its clusterings, or those that are packed as ``name``.
 
         Raises:
             InputError: a file is missing or damaged, or the judge has nothing to decide.
         """
+        names = self.together.get(name, [name])
         if len(names) == 1:
             domain = self._open(names[0])
             return domain, read_draws(CLUSTERS, names[0], len(domain.pairs))

@@ -1,6 +1,5 @@
-"""Domains that travel to other processes as their names, and are opened where they are needed."""
+"""A domain that travels to other processes as its name, and is opened where it is needed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,15 +11,15 @@ from stages.pack.inputs import Inputs
 
 @dataclass(frozen=True)
 class Source:
-    """A domain of ``inputs``, or several that are packed together."""
+    """The domain ``name`` of ``inputs``."""
 
     inputs: Inputs
-    names: Sequence[str]
+    name: str
 
     @cached_property
     def opened(self) -> tuple[Domain, list[Clusters]]:
         """The domain and its clusterings, opened once in each process."""
-        return self.inputs.open(self.names)
+        return self.inputs.open(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Source, (self.inputs, self.names)
+        return Source, (self.inputs, self.name)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def main(policy: str) -> str:
     sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
     small = small_domains(sizes, params)
     _check_room(policy, sum(pairs for pairs, _ in sizes.values()), params)
-    found = _make_domains(policy, params, seed, inputs, packed_together(sizes, small))
+    found = _make_domains(policy, params, seed, replace(inputs, together=packed_together(sizes, small)))
     domains = {name: done.metrics for name, done in found.items()}
     epochs = {name: [row["epoch"] for row in domain["rows"]] for name, domain in domains.items()}
     order = training_order(epochs, policy, seed)
@@ -82,24 +83,22 @@ def main(policy: str) -> str:
     )
 
 
-def _make_domains(
-    policy: str, params: PackParams, seed: int, inputs: Inputs, together: Mapping[str, Sequence[str]]
-) -> dict[str, Done]:
-    """Make the batches of all domains ``together`` by name, on which the weights of others have no effect."""
+def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) -> dict[str, Done]:
+    """Make the batches of every domain, on which the weights of others have no effect."""
     settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
-    weights = {name: params.weights.get(domains[0], 1.0) for name, domains in together.items()}
+    weights = {name: params.weights.get(domains[0], 1.0) for name, domains in inputs.together.items()}
     weighted = params.model_copy(update={"weights": weights})
     return do_domains(
         f"pack/{policy}",
         Path(__file__).parent,
-        partial(make_batches, inputs, together, policy, weighted, seed),
+        partial(make_batches, inputs, policy, weighted, seed),
         {
             name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
-            for name, domains in together.items()
+            for name, domains in inputs.together.items()
         },
         spread,
-        memory_of=lambda name: of_pairs(*together[name]),
-        size_of=lambda name: pairs_of(*together[name]),
+        memory_of=lambda name: of_pairs(*inputs.together[name]),
+        size_of=lambda name: pairs_of(*inputs.together[name]),
     )
 
 
