@@ -34,7 +34,7 @@ def first_gradient(job: PretrainJob) -> Tensor:
     torch.manual_seed(0)
     learner = Pretraining(job)
     learner.model.train()
-    learner.backward(1)
+    learner.backward(1, learner.read(1))
     sum_gradients(learner.model.parameters())
     return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])
 
@@ -46,8 +46,13 @@ def test_chunks_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
         assert part.norm() / whole.norm() == pytest.approx(1, abs=1e-4)
 
 
-def test_two_processes_give_the_gradient_and_the_curve_of_one(tmp_path: Path) -> None:
-    one, two = (pretrain_job(tmp_path / name) for name in ("one", "two"))
+@pytest.mark.parametrize("decoder", ["weak", "retromae"])
+def test_two_processes_give_the_gradient_and_the_curve_of_one(tmp_path: Path, decoder: str) -> None:
+    """With dropout, and with chunks of another size."""
+    one, two = (
+        pretrain_job(tmp_path / name, decoder={"kind": decoder}, mini_batch_size=size)
+        for name, size in (("one", 6), ("two", 2))
+    )
     torch.save(first_gradient(one), tmp_path / "gradient-1.pt")
     pretrain(one)
     multiprocessing.spawn(_work, (two, tmp_path), nprocs=WORLD)

@@ -28,8 +28,6 @@ ENCODER: dict[str, Any] = {
         "num_attention_heads": 2,
         "intermediate_size": 32,
         "max_position_embeddings": 32,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
     },
 }
 PARAMS: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """Loss and gradient of a batch, for all variants with one vector per text."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,8 +11,8 @@ from trainers.common.gradient_cache import CachedForward
 
 
 def contrast_batch(
-    queries: CachedForward[Any],
-    documents: CachedForward[Any],
+    queries: CachedForward,
+    documents: CachedForward,
     batch: TrainBatch,
     temperature: float,
     objective: Objective = info_nce,

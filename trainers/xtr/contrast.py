@@ -1,7 +1,5 @@
 """Loss and gradient of a batch, from its token vectors."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -14,7 +12,7 @@ from trainers.xtr.scores import Scores, Tokens, score
 
 
 def contrast_tokens(
-    queries: CachedForward[Any], documents: CachedForward[Any], batch: TrainBatch, k: int | None, temperature: float
+    queries: CachedForward, documents: CachedForward, batch: TrainBatch, k: int | None, temperature: float
 ) -> Outcome:
     """Compute masked cross-entropy over the whole batch, and backpropagate its gradient at this rank's rows.
 
@@ -49,13 +47,13 @@ def _compared(scores: Tensor, masked: Tensor, present: Tensor) -> tuple[Tensor, 
     return scores[:, :size], masked, own
 
 
-def _measures(scores: Scores) -> dict[str, float]:
+def _measures(scores: Scores) -> dict[str, Tensor]:
     """How many query tokens retrieve a token of the positive.
 
     ``z`` is the mean number over queries; ``missed_positives`` is the share of queries with none.
     """
     z = scores.retrieving.diagonal()
-    return {"z": float(z.float().mean()), "missed_positives": float((z == 0).float().mean())}
+    return {"z": z.float().mean(), "missed_positives": (z == 0).float().mean()}
 
 
 def _gather(own: Tensor, size: int) -> Tensor:
