@@ -132,7 +132,7 @@ def test_the_gap_is_the_loss_with_another_h0_minus_the_loss_with_its_own() -> No
     learner = Pretraining(pretrain_job(Path.cwd()))
     model = learner.model.eval()
     for parameter in model.parameters():
-        parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2))
+        parameter.data += 0.5 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2))
     batch, _, wanted = learner.reader.held_out()
     with torch.no_grad():
         h0 = model.encode(batch.read, batch.present)[:, 0]

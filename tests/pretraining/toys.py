@@ -28,8 +28,12 @@ ENCODER: dict[str, Any] = {
         "num_attention_heads": 2,
         "intermediate_size": 32,
         "max_position_embeddings": 32,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
     },
 }
+DROPPING = ENCODER | {"config": {key: value for key, value in ENCODER["config"].items() if "dropout" not in key}}
+"""The same encoder with its usual dropout of 0.1."""
 PARAMS: dict[str, Any] = {
     "encoder": ENCODER,
     "decoder": {"kind": "weak"},

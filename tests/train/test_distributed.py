@@ -13,7 +13,7 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
-from trainers.common.randomness import seed_start
+from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import load_variant, train
 
@@ -24,7 +24,6 @@ WORLD = 2
     ("variant", "options"),
     [
         ("biencoder", {}),
-        ("biencoder", {"precision": "bfloat16"}),
         ("seed_encoder", {"loss": "hinge"}),
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 9, "context_dropout": 0.5, "new_learning_rate": 1e-1}),

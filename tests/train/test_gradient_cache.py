@@ -16,8 +16,8 @@ from batchwright.training.losses import compare
 from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.groups import Group, group_texts
-from trainers.common.row_dropout import RowDropout
+from trainers.common.passes.groups import Group, group_texts
+from trainers.common.passes.row_dropout import RowDropout
 
 SIDES = ("query", "document")
 

@@ -23,7 +23,7 @@ from batchwright.training.batches import BatchReader, TrainBatch
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from tests.xtr.reference import dense
-from trainers.common.randomness import seed_start
+from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import train
 from trainers.xtr.learner import TokenLearner

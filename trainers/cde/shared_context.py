@@ -10,9 +10,9 @@ import torch
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.training.batches import TrainBatch
 from trainers.common.distributed import sum_ranks
-from trainers.common.groups import Features, Group, group_texts
 from trainers.common.job_passes import Draws, forward_texts
-from trainers.common.passes import training_pass
+from trainers.common.passes.groups import Features, Group, group_texts
+from trainers.common.passes.precision import training_pass
 from trainers.common.train_job import TrainJob
 
 

@@ -6,7 +6,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.common.passes import placed
+from trainers.common.passes.precision import placed
 
 
 def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from trainers.common.groups import Group
+from trainers.common.passes.groups import Group
 
 
 class CachedForward:

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from batchwright.training.batches import TrainBatch
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.groups import Features, Group
-from trainers.common.passes import training_pass
+from trainers.common.passes.groups import Features, Group
+from trainers.common.passes.precision import training_pass
 from trainers.common.train_job import TrainJob
 
 

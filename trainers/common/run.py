@@ -12,11 +12,11 @@ from batchwright.core.results import write_tsv
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
-from trainers.common.ahead import ahead
 from trainers.common.checkpoint import remove_checkpoints
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import planned_batches
+from trainers.common.passes.ahead import ahead
 from trainers.common.recorder import recording
 from trainers.common.step_loop import Measures, run_steps
 from trainers.common.tokenizer_file import settle_tokenizer

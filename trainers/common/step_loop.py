@@ -14,6 +14,7 @@ from trainers.common.distributed import rank, sum_gradients
 from trainers.common.job import Job
 from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Optimisation
+from trainers.common.passes.precision import float32_products
 
 SAVE_EVERY_SECONDS = 120.0
 
@@ -54,7 +55,7 @@ def run_steps(
     for row in curve:
         record(row)
     watch(len(curve))
-    with progress:
+    with progress, float32_products(tf32=params.precision == "tfloat32" and job.device == "cuda"):
         for step in range(len(curve), steps):
             measures = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
             sum_gradients(model.parameters())

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.training.batches import TrainBatch
-from trainers.common.groups import Features, Group, group_texts
+from trainers.common.passes.groups import Features, Group, group_texts
 
 
 class BatchTexts(NamedTuple):

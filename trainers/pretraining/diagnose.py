@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.common.row_dropout import RowDropout
+from trainers.common.passes.row_dropout import RowDropout
 from trainers.pretraining.model import Pretrained, Sequences
 
 SHORTEST = 8

@@ -6,12 +6,12 @@ import torch
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.results import write_tsv
-from trainers.common.ahead import ahead
 from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.distributed import own_rows, rank, sum_ranks
-from trainers.common.groups import split_by_length
-from trainers.common.passes import training_pass
-from trainers.common.randomness import seed_start
+from trainers.common.passes.ahead import ahead
+from trainers.common.passes.groups import split_by_length
+from trainers.common.passes.precision import training_pass
+from trainers.common.passes.randomness import seed_start
 from trainers.common.recorder import recording
 from trainers.common.step_loop import Measures, run_steps
 from trainers.common.tokenizer_file import settle_tokenizer

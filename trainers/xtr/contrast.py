@@ -8,6 +8,7 @@ from batchwright.training.losses import Outcome, info_nce
 from trainers.common.contrastive import present_negatives, spread, stands_for
 from trainers.common.distributed import gather_rows, pad_rows
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.precision import float32_products
 from trainers.xtr.scores import Scores, Tokens, score
 
 
@@ -28,10 +29,11 @@ def contrast_tokens(
     leaves = [_gather(each, batch.size).requires_grad_() for each in own]
 
     pool = torch.cat([leaves[1], leaves[2][present]])
-    scores = score(_tokens(leaves[0]), _tokens(pool), k)
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, masked.device))
-    gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
+    with float32_products(tf32=False):
+        scores = score(_tokens(leaves[0]), _tokens(pool), k)
+        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, masked.device))
+        gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]
     documents.backward(torch.cat([gradients[1][:, :length], gradients[2][own_present][:, :length]]))

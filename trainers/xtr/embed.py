@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from batchwright.retrievers.xtr.model import Task
-from trainers.common.passes import placed
+from trainers.common.passes.precision import placed
 
 
 def embed_tokens(model: MultiVectorEncoder, features: dict[str, Any], task: Task, length: int) -> Tensor:

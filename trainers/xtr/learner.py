@@ -15,8 +15,8 @@ from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.common.card import write_card
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.groups import Group
 from trainers.common.job_passes import forward_texts
+from trainers.common.passes.groups import Group
 from trainers.common.texts import BatchTexts, prepare_texts
 from trainers.common.train_job import TrainJob
 from trainers.xtr.contrast import contrast_tokens

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from trainers.common.random_bits import child, children, random_bits
+from trainers.common.passes.random_bits import child, children, random_bits
 
 _SHARED = -1
 

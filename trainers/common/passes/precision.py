@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trainers.common.params import Precision
-from trainers.common.row_dropout import RowDropout
+from trainers.common.passes.row_dropout import RowDropout
 
 
 @contextmanager
@@ -26,3 +26,14 @@ def placed(features: dict[str, object], device: torch.device) -> dict[str, objec
     return {
         key: each.to(device, non_blocking=True) if isinstance(each, Tensor) else each for key, each in features.items()
     }
+
+
+@contextmanager
+def float32_products(*, tf32: bool) -> Iterator[None]:
+    """Let GPUs round the factors of float32 products inside the block, or not."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
