@@ -10,9 +10,10 @@ import resource
 import statistics
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
+from sentence_transformers import SentenceTransformer
 
 from batchwright.core.command import new_parser
 from batchwright.core.params import Base, load_params
@@ -23,7 +24,7 @@ from experiments.common.workspace import Row
 from trainers.biencoder import build_learner
 from trainers.cde.learner import ContextualLearner
 from trainers.common.params import Common
-from trainers.common.sentence_learner import SentenceLearner
+from trainers.common.run import Learner
 from trainers.common.train_job import TrainJob, plan_job
 from trainers.variants import load_variant
 
@@ -60,13 +61,13 @@ def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
     job = _job(kind, chunk, options)
     shards = ShardSet.open(SHARDS)
     reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
-    learner = build_learner(job) if kind == "biencoder" else ContextualLearner(job)
+    learner: Learner = build_learner(job) if kind == "biencoder" else ContextualLearner(job)
     learner.model.train()
     seconds = []
     for index in range(steps):
         batch = reader.read(index, slice(0, shards.manifest.batch_size))
         start = time.perf_counter()
-        learner.backward(batch)
+        learner.backward(learner.prepare(batch))
         seconds.append(time.perf_counter() - start)
         learner.model.zero_grad()
     mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -79,8 +80,8 @@ def _measure(kind: str, chunk: int, steps: int, documents: int | None) -> Row:
     }
 
 
-def _encode(learner: SentenceLearner | ContextualLearner, texts: list[str]) -> float:
-    model = learner.model.eval()
+def _encode(learner: Learner, texts: list[str]) -> float:
+    model = cast(SentenceTransformer, learner.model.eval())
     if isinstance(learner, ContextualLearner):
         learner.encoder.fit_context(texts)
     with torch.no_grad():

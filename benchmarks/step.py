@@ -26,6 +26,7 @@ from trainers.biencoder.params import Params
 from trainers.common import contrastive
 from trainers.common.embed import preprocess
 from trainers.common.params import Common
+from trainers.common.run import Learner
 from trainers.common.train_job import TrainJob, plan_job
 
 BAR = 1.05
@@ -43,7 +44,7 @@ def main() -> None:
     job = _job()
     shards = ShardSet.open(SHARDS)
     reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives)
-    ways = {"without": _unmasked(job), "stored": build_learner(job).backward, "guided": _guided(job)}
+    ways = {"without": _unmasked(job), "stored": _ours(build_learner(job)), "guided": _guided(job)}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(arguments.steps):
         index = number % shards.manifest.batches
@@ -72,13 +73,17 @@ def _job() -> TrainJob:
     )
 
 
+def _ours(learner: Learner) -> Step:
+    return lambda batch: learner.backward(learner.prepare(batch))
+
+
 def _unmasked(job: TrainJob) -> Step:
     """The biencoder's step with a loss that ignores the mask."""
     learner = build_learner(job)
 
     def step(batch: TrainBatch) -> object:
         with mock.patch.object(contrastive, "compare", _without_mask):
-            return learner.backward(batch)
+            return learner.backward(learner.prepare(batch))
 
     return step
 

@@ -16,7 +16,7 @@ class Outcome(NamedTuple):
 
     loss: Tensor
     accuracy: Tensor
-    measures: Mapping[str, float] = {}
+    measures: Mapping[str, Tensor] = {}
 
 
 Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None], Outcome]

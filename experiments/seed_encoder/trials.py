@@ -68,7 +68,7 @@ class Trials:
             for step in range(1, TIMED + WARM + 1):
                 if step == WARM + 1:
                     start = time.process_time()
-                run.backward(step)
+                run.backward(step, run.read(step))
             write_json(file, {"seconds": (time.process_time() - start) / TIMED})
         return float(read_json(file, made_by="this experiment")["seconds"])
 

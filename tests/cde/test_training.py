@@ -20,7 +20,6 @@ from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import compare
 from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde.learner import ContextualLearner
-from trainers.common.gradient_cache import CachedForward
 from trainers.common.train_job import TrainJob
 from trainers.variants import load_variant, train
 
@@ -70,7 +69,7 @@ def test_a_share_of_the_steps_trains_without_context(tmp_path: Path, shards: Pat
     with_context = []
     for index in range(40):
         learner.model.zero_grad(set_to_none=True)
-        learner.backward(_batch(learner._job, index))
+        learner.backward(learner.prepare(_batch(learner._job, index)))
         with_context.append(learner.encoder.gate.grad is not None)
     assert abs(1 - np.mean(with_context) - share) < (0.2 if share == 0.5 else 1e-9)
 
@@ -82,26 +81,22 @@ def test_a_step_without_context_is_the_biencoders(tmp_path: Path, shards: Path) 
     plain = load_variant("biencoder").build_learner(toy_job(tmp_path / "plain", job.start_model, shards))
     for each in (learner, plain):
         each.model.eval()
-        each.backward(_batch(job, 2))
+        each.backward(each.prepare(_batch(job, 2)))
     ours = {name.removeprefix("0.second."): each.grad for name, each in learner.model.named_parameters()}
     for name, each in plain.model.named_parameters():
         torch.testing.assert_close(ours[name], each.grad)
 
 
-def test_dropout_is_replayed_chunk_by_chunk(tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = job_with(tmp_path, shards, dropout=0.3, mini_batch_size=3, context_dropout=0)
-    cached = _gradient(job)
-    # The same chunks with the same draws, but all in one graph.
-    monkeypatch.setattr(CachedForward, "__init__", _whole_graph)
-    monkeypatch.setattr(CachedForward, "backward", lambda self, given: torch.autograd.backward(self.whole, given))
-    whole = _gradient(job)
+@pytest.mark.parametrize("first_stage", ["separate", "shared"])
+def test_dropout_does_not_depend_on_groups(tmp_path: Path, shards: Path, first_stage: str) -> None:
+    options = {"dropout": 0.3, "context_dropout": 0, "first_stage": first_stage}
+    whole, cached, other = (
+        _gradient(job_with(tmp_path, shards, mini_batch_size=most, **{**options, **changes}))
+        for most, changes in ((32, {}), (3, {}), (32, {"dropout": 0.2}))
+    )
     assert torch.cosine_similarity(whole, cached, dim=0) > 0.99999
     assert abs(whole.norm() / cached.norm() - 1) < 1e-4
-
-
-def _whole_graph(self, encode, chunks) -> None:  # type: ignore[no-untyped-def]
-    self.whole = torch.cat([encode(chunk) for chunk in chunks])
-    self.output = self.whole.detach()
+    assert torch.cosine_similarity(whole, other, dim=0) < 0.99, "dropout matters"
 
 
 def test_each_step_draws_its_own_context_and_always_the_same(tmp_path: Path, shards: Path) -> None:
@@ -111,7 +106,7 @@ def test_each_step_draws_its_own_context_and_always_the_same(tmp_path: Path, sha
     read = learner.encoder.first.preprocess
     learner.encoder.first.preprocess = lambda texts: seen.append(texts) or read(texts)  # type: ignore[func-returns-value,method-assign]
     for index in (0, 1, 0):
-        learner.backward(_batch(job, index))
+        learner.backward(learner.prepare(_batch(job, index)))
     first, second, again = seen
     documents = _batch(job, 0).documents
     assert first == again
@@ -184,7 +179,7 @@ def _batch(job: TrainJob, index: int) -> TrainBatch:
 
 def _gradient(job: TrainJob) -> Tensor:
     learner = _open(job)
-    learner.backward(_batch(job, 2))
+    learner.backward(learner.prepare(_batch(job, 2)))
     return _flat(learner)
 
 

@@ -75,7 +75,7 @@ def test_memory_of_length_one_adds_the_same_vector_everywhere() -> None:
     assert torch.allclose(layer(rows, h0, h0)[0], added.expand(-1, 7, -1), atol=1e-6)
     layer(rows, h0, h0)[0].square().sum().backward()
     assert layer.in_proj_weight.grad is not None
-    assert layer.in_proj_weight.grad[: 2 * WIDTH].abs().max() == 0
+    assert layer.in_proj_weight.grad[: 2 * WIDTH].abs().max() < 1e-5
     assert layer.in_proj_weight.grad[2 * WIDTH :].abs().max() > 0
 
 

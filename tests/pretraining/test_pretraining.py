@@ -13,10 +13,11 @@ from transformers import AutoModel, AutoTokenizer
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from tests.helpers import tree, write_pairs
-from tests.pretraining.toys import ENCODER, pretrain_job
+from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
 from trainers.common import step_loop
 from trainers.common.distributed import sum_gradients
 from trainers.pretraining.job import PretrainJob
+from trainers.pretraining.reader import Masked
 from trainers.pretraining.tokens import Stream, join_texts
 from trainers.pretraining.train import Pretraining, pretrain
 
@@ -34,20 +35,27 @@ def first_gradient(job: PretrainJob) -> Tensor:
     torch.manual_seed(0)
     learner = Pretraining(job)
     learner.model.train()
-    learner.backward(1)
+    learner.backward(1, learner.read(1))
     sum_gradients(learner.model.parameters())
     return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])
 
 
 def test_chunks_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
-    whole, *parts = (first_gradient(pretrain_job(tmp_path, mini_batch_size=chunk)) for chunk in (6, 4, 1))
+    whole, *parts = (
+        first_gradient(pretrain_job(tmp_path, encoder=DROPPING, mini_batch_size=chunk)) for chunk in (6, 4, 1)
+    )
     for part in parts:
         assert torch.cosine_similarity(whole, part, dim=0) > 0.99999
         assert part.norm() / whole.norm() == pytest.approx(1, abs=1e-4)
 
 
-def test_two_processes_give_the_gradient_and_the_curve_of_one(tmp_path: Path) -> None:
-    one, two = (pretrain_job(tmp_path / name) for name in ("one", "two"))
+@pytest.mark.parametrize("decoder", ["weak", "retromae"])
+def test_two_processes_give_the_gradient_and_the_curve_of_one(tmp_path: Path, decoder: str) -> None:
+    """With dropout, and with chunks of another size."""
+    one, two = (
+        pretrain_job(tmp_path / name, encoder=DROPPING, decoder={"kind": decoder}, mini_batch_size=size)
+        for name, size in (("one", 6), ("two", 2))
+    )
     torch.save(first_gradient(one), tmp_path / "gradient-1.pt")
     pretrain(one)
     multiprocessing.spawn(_work, (two, tmp_path), nprocs=WORLD)
@@ -69,17 +77,17 @@ def _work(rank: int, job: PretrainJob, folder: Path) -> None:
 
 
 def test_two_runs_and_a_killed_and_resumed_one_give_the_same_bytes(tmp_path: Path, monkeypatch) -> None:
-    jobs = [pretrain_job(tmp_path / name) for name in ("first", "second", "killed")]
+    jobs = [pretrain_job(tmp_path / name, encoder=DROPPING) for name in ("first", "second", "killed")]
     pretrain(jobs[0])
     pretrain(jobs[1])
     monkeypatch.setattr(step_loop, "SAVE_EVERY_SECONDS", 0.0)
     backward, calls = Pretraining.backward, []
 
-    def die_at_the_fourth(learner: Pretraining, step: int) -> object:
+    def die_at_the_fourth(learner: Pretraining, step: int, batch: Masked) -> object:
         calls.append(step)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return backward(learner, step)
+        return backward(learner, step, batch)
 
     monkeypatch.setattr(Pretraining, "backward", die_at_the_fourth)
     with pytest.raises(KeyboardInterrupt):

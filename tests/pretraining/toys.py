@@ -32,6 +32,8 @@ ENCODER: dict[str, Any] = {
         "attention_probs_dropout_prob": 0.0,
     },
 }
+DROPPING = ENCODER | {"config": {key: value for key, value in ENCODER["config"].items() if "dropout" not in key}}
+"""The same encoder with its usual dropout of 0.1."""
 PARAMS: dict[str, Any] = {
     "encoder": ENCODER,
     "decoder": {"kind": "weak"},

@@ -19,7 +19,7 @@ from batchwright.retrievers.xtr.model import load_token_model, save_token_model
 from batchwright.retrievers.xtr.rank import search_tokens
 from tests.tiny_models import save_bert
 from tests.train.toys import describe, retrieve
-from trainers.common.randomness import seed_start
+from trainers.common.passes.randomness import seed_start
 from trainers.xtr.start import start_from
 
 WIDTH = 128

@@ -33,7 +33,7 @@ def test_backward_computes_the_gradient_of_the_formula(
     loss = _formula(learner, batch)
     loss.backward()
     expected = _take_gradient(learner)
-    outcome = learner.backward(batch)
+    outcome = learner.backward(learner.prepare(batch))
     found = _take_gradient(learner)
     assert float(outcome.loss) == pytest.approx(loss.item(), rel=1e-5)
     assert torch.cosine_similarity(found, expected, dim=0) > 0.99999

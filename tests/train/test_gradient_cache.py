@@ -1,7 +1,9 @@
 """The gradient cache against one big batch."""
 
-from collections.abc import Callable
+from functools import partial
+from typing import cast
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,9 +13,13 @@ from torch import Tensor, nn
 
 from batchwright.retrievers.common.sentence_model import load_model
 from batchwright.training.losses import compare
-from tests.train.toys import toy_rows, write_toy_model
+from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.groups import Group, group_texts
+from trainers.common.passes.row_dropout import RowDropout
+
+SIDES = ("query", "document")
 
 
 @pytest.fixture(scope="module")
@@ -24,27 +30,23 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> SentenceTransformer:
 @pytest.mark.parametrize("dropout", [False, True])
 @settings(max_examples=8, deadline=None)
 @given(st.integers(2, 11), st.integers(1, 6))
-def test_any_chunk_size_gives_the_gradient_of_one_big_batch(
-    model: SentenceTransformer, dropout: bool, size: int, chunk: int
+def test_any_group_size_gives_the_gradient_of_one_big_batch(
+    model: SentenceTransformer, dropout: bool, size: int, most: int
 ) -> None:
     model.train(dropout)
-    queries, documents = _texts(size)
-    # Dropout draws once per chunk, so the big batch runs as the same chunks, kept in one graph.
-    whole = _gradient(model, lambda texts: _attached(model, texts, chunk if dropout else size), queries, documents)
-    cached = _cached_gradient(model, queries, documents, chunk)
+    whole, cached = _gradient(model, _texts(size)), _cached_gradient(model, _texts(size), most)
     assert torch.cosine_similarity(whole, cached, dim=0) > 0.99999
     assert abs(whole.norm() / cached.norm() - 1) < 1e-4
 
 
-def test_one_chunk_runs_once_and_gives_the_same_bits(model: SentenceTransformer) -> None:
-    model.train()
-    queries, documents = _texts(6)
+def test_texts_that_fit_at_once_run_once(model: SentenceTransformer) -> None:
     calls = []
     hook = model[0].register_forward_hook(lambda *_: calls.append(1))
-    cached = _cached_gradient(model, queries, documents, chunk=6)
+    for most, passes in ((6, 2), (5, 2 * 2 * 2)):
+        calls.clear()
+        _cached_gradient(model.train(), _texts(6), most)
+        assert len(calls) == passes
     hook.remove()
-    assert len(calls) == 2
-    assert torch.equal(cached, _gradient(model, lambda texts: _attached(model, texts, 6), queries, documents))
 
 
 def test_two_stages_chain_through_a_leaf() -> None:
@@ -57,23 +59,33 @@ def test_two_stages_chain_through_a_leaf() -> None:
         summary = context_vectors.mean(dim=0).expand(len(chunk), -1)
         return second(torch.cat([summary, chunk], dim=1)).tanh()
 
-    torch.manual_seed(1)
-    whole = torch.cat([first(chunk) for chunk in context.split(2)])
+    with RowDropout([1], torch.arange(6)):
+        whole = first(context)
     read(whole, texts).pow(2).sum().backward()
     expected = _flat_gradient(first, second)
 
-    torch.manual_seed(1)
-    stage_one = CachedForward(first, context.split(2))
+    def embed_first(group: Group) -> Tensor:
+        with RowDropout([1], group.numbers):
+            return cast(Tensor, first(group.features["rows"]))
+
+    stage_one = CachedForward(embed_first, _pairs(context), most=2)
     leaf = stage_one.output.requires_grad_()
-    stage_two = CachedForward(lambda chunk: read(leaf, chunk), texts.split(2))
+    stage_two = CachedForward(lambda group: read(leaf, group.features["rows"]), _pairs(texts), most=2)
     stage_two.backward(2 * stage_two.output)
-    stage_one.backward(leaf.grad)
+    stage_one.backward(cast(Tensor, leaf.grad))
     assert torch.allclose(_flat_gradient(first, second), expected, atol=1e-12)
 
 
-def _texts(size: int) -> tuple[list[str], list[str]]:
+def _pairs(rows: Tensor) -> list[Group]:
+    """Groups of two rows, out of order."""
+    places = torch.split(torch.arange(len(rows)).flip(0), 2)
+    return [Group({"rows": rows[each]}, each.numpy(), each) for each in places]
+
+
+def _texts(size: int) -> list[list[str]]:
+    """Queries and documents of all lengths."""
     rows = toy_rows(size)
-    return [str(row["query"]) for row in rows], [str(row["document"]) for row in rows]
+    return [[f"{row[side]} {' '.join(WORDS[: place % 5])}" for place, row in enumerate(rows)] for side in SIDES]
 
 
 def _loss(queries: Tensor, documents: Tensor) -> Tensor:
@@ -83,31 +95,25 @@ def _loss(queries: Tensor, documents: Tensor) -> Tensor:
     return compare(queries, documents, masked, queries.new_zeros(size, 0, queries.shape[1]), absent, 0.1).loss
 
 
-def _chunks(model: SentenceTransformer, texts: list[str], chunk: int) -> list[dict[str, Tensor]]:
-    return [preprocess(model, texts[start : start + chunk]) for start in range(0, len(texts), chunk)]
-
-
-def _attached(model: SentenceTransformer, texts: list[str], chunk: int) -> Tensor:
-    return torch.cat([embed(model, features) for features in _chunks(model, texts, chunk)])
-
-
-def _gradient(
-    model: SentenceTransformer, forward: Callable[[list[str]], Tensor], queries: list[str], documents: list[str]
-) -> Tensor:
-    torch.manual_seed(3)
-    _loss(forward(queries), forward(documents)).backward()
+def _gradient(model: SentenceTransformer, sides: list[list[str]]) -> Tensor:
+    vectors = []
+    for side, texts in enumerate(sides):
+        with RowDropout([side], torch.arange(len(texts))):
+            vectors.append(embed(model, preprocess(model, texts)))
+    _loss(*vectors).backward()
     return _flat_gradient(model)
 
 
-def _cached_gradient(model: SentenceTransformer, queries: list[str], documents: list[str], chunk: int) -> Tensor:
-    torch.manual_seed(3)
-    sides = [
-        CachedForward(lambda features: embed(model, features), _chunks(model, texts, chunk))
-        for texts in (queries, documents)
-    ]
-    leaves = [side.output.requires_grad_() for side in sides]
-    for side, gradient in zip(sides, torch.autograd.grad(_loss(*leaves), leaves), strict=True):
-        side.backward(gradient)
+def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: int) -> Tensor:
+    def run(side: int, group: Group) -> Tensor:
+        with RowDropout([side], group.numbers):
+            return embed(model, group.features)
+
+    groups = [group_texts(partial(preprocess, model), texts, np.arange(len(texts)), most) for texts in sides]
+    cached = [CachedForward(partial(run, side), own, most) for side, own in enumerate(groups)]
+    leaves = [each.output.requires_grad_() for each in cached]
+    for each, gradient in zip(cached, torch.autograd.grad(_loss(*leaves), leaves), strict=True):
+        each.backward(gradient)
     return _flat_gradient(model)
 
 

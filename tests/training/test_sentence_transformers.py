@@ -75,7 +75,7 @@ def test_loss_and_gradient_are_those_of_our_trainer(
     model.max_seq_length = job.info.max_length
     theirs = trainer(shards, model, tmp_path, loss, hard_negatives, whole_domain)
     for number, inputs in enumerate(theirs.get_train_dataloader()):
-        ours = learner.backward(reader.read(number, slice(None)))
+        ours = learner.backward(learner.prepare(reader.read(number, slice(None))))
         found = theirs.compute_loss(model, inputs)
         found.backward()
         assert found.item() == pytest.approx(float(ours.loss), abs=1e-5)

@@ -81,7 +81,9 @@ def test_texts_without_tokens_train_and_are_found_last(tmp_path: Path, score: st
     shards = write_toy_shards(tmp_path / "shards", [toy_batch(rows), toy_batch(empty)])
     job = toy_job(tmp_path / "job", write_toy_model(tmp_path / "start"), shards, "xtr", k=5, score=score)
     learner = TokenLearner(job)
-    outcome = learner.backward(BatchReader(ShardSet.open(shards), PLAIN.prefixes, 0).read(1, slice(0, 8)))
+    outcome = learner.backward(
+        learner.prepare(BatchReader(ShardSet.open(shards), PLAIN.prefixes, 0).read(1, slice(0, 8)))
+    )
     assert float(outcome.loss) == pytest.approx(np.log(8)), "without tokens, all scores are 0"
     train(job)
     found, scores = retrieve(job.model, ["w1 w2", ""], ["", "w1 w2", "[CLS] [SEP]"], 3)

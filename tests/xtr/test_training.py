@@ -23,7 +23,7 @@ from batchwright.training.batches import BatchReader, TrainBatch
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from tests.xtr.reference import dense
-from trainers.common.randomness import seed_start
+from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import train
 from trainers.xtr.learner import TokenLearner
@@ -65,7 +65,7 @@ def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
     loss, whole = _plain(job, lambda queries, documents: dense(queries, documents, k))
     for chunk in (1, 3, 32):
         learner = _learner(job_with(tmp_path, shards, mini_batch_size=chunk, hard_negatives=hard_negatives, **options))
-        outcome = learner.backward(_batch(job))
+        outcome = learner.backward(learner.prepare(_batch(job)))
         assert float(outcome.loss) == pytest.approx(loss, rel=1e-5)
         _assert_same(_flat(learner), whole)
 

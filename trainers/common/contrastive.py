@@ -1,7 +1,5 @@
 """Loss and gradient of a batch, for all variants with one vector per text."""
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,11 +8,12 @@ from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
 from trainers.common.distributed import gather_rows
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.precision import float32_products
 
 
 def contrast_batch(
-    queries: CachedForward[Any],
-    documents: CachedForward[Any],
+    queries: CachedForward,
+    documents: CachedForward,
     batch: TrainBatch,
     temperature: float,
     objective: Objective = info_nce,
@@ -30,10 +29,10 @@ def contrast_batch(
     leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
 
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = compare(
-        leaves[0], leaves[1], masked, leaves[2], ~present, temperature, objective, stands_for(batch, masked.device)
-    )
-    gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
+    weights = stands_for(batch, masked.device)
+    with float32_products(tf32=False):
+        outcome = compare(leaves[0], leaves[1], masked, leaves[2], ~present, temperature, objective, weights)
+        gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0])
     documents.backward(torch.cat([gradients[1], gradients[2][own_present]]))
     return Outcome(outcome.loss.detach(), outcome.accuracy)

@@ -20,7 +20,7 @@ class DevCurve:
 
     ``save`` writes the model after a number of steps into a folder; ``record`` gets each row. Measures are kept beside
     the job's checkpoints, so that a resumed run goes on with them. Nothing is measured if the job has no ``dev`` or on
-    ranks other than 0. Training is not affected: each step seeds its own random draws.
+    ranks other than 0. Training is not affected, since it has no random state.
     """
 
     def __init__(

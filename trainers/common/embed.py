@@ -6,6 +6,8 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
 
+from trainers.common.passes.precision import placed
+
 
 def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
     """Turn texts, which must have their prefix already, into model inputs."""
@@ -13,6 +15,6 @@ def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
 
 
 def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
-    """Embed model inputs as unit vectors ``(n, d)``, with gradient."""
-    placed = {key: value.to(model.device) if isinstance(value, Tensor) else value for key, value in features.items()}
-    return functional.normalize(model(placed)["sentence_embedding"], dim=-1)
+    """Embed model inputs as unit vectors ``(n, d)``, in float32 whatever the model computes in, with gradient."""
+    vectors: Tensor = model(placed(features, model.device))["sentence_embedding"]
+    return functional.normalize(vectors.float(), dim=-1)

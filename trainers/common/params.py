@@ -6,6 +6,8 @@ from pydantic import Field
 
 from batchwright.core.params import Params
 
+Precision = Literal["float32", "tfloat32", "bfloat16"]
+
 
 class Optimisation(Params):
     """AdamW with linear warm-up and linear decay to zero."""
@@ -20,6 +22,10 @@ class Optimisation(Params):
     """Weight decay for weight matrices and embeddings; biases and norms do not decay."""
     max_grad_norm: float = Field(gt=0)
     """Gradients are clipped to this norm."""
+    precision: Precision = "float32"
+    """What the model computes in: ``float32``; ``tfloat32``, float32 whose products GPUs round, which is faster there;
+    or ``bfloat16``, which is about twice as fast on many processors and GPUs (docs/execution.md). Weights,
+    similarities, losses and sums of gradients are float32 in each."""
 
 
 class Common(Optimisation):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import nn
 
@@ -12,12 +12,13 @@ from batchwright.core.results import write_tsv
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
-from trainers.common.checkpoint import Row, remove_checkpoints
+from trainers.common.checkpoint import remove_checkpoints
 from trainers.common.dev_curve import DevCurve
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import planned_batches
+from trainers.common.passes.ahead import ahead
 from trainers.common.recorder import recording
-from trainers.common.step_loop import run_steps
+from trainers.common.step_loop import Measures, run_steps
 from trainers.common.tokenizer_file import settle_tokenizer
 from trainers.common.train_job import TrainJob
 
@@ -33,7 +34,10 @@ class Learner(Protocol):
     def fresh(self) -> Sequence[nn.Parameter]:
         """Those of the model's parameters that the start model does not have."""
 
-    def backward(self, batch: TrainBatch) -> Outcome:
+    def prepare(self, batch: TrainBatch) -> Any:
+        """Turn this rank's texts of a batch into model inputs. It runs in another thread, while the model trains."""
+
+    def backward(self, prepared: Any) -> Outcome:
         """Compute the loss of the whole batch and backpropagate its gradient at this rank's rows."""
 
     def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
@@ -52,15 +56,23 @@ def run_training(job: TrainJob, learner: Learner) -> None:
     whole_domain = job.common.negatives_stand_for == "domain"
     reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives, whole_domain)
 
-    def backward(step: int) -> Row:
-        outcome = learner.backward(reader.read(batches[step], own_rows()))
+    rows = own_rows()
+
+    def prepare(step: int) -> Any:
+        return learner.prepare(reader.read(batches[step], rows))
+
+    def backward(step: int) -> Measures:
+        loss, accuracy, measures = learner.backward(prepared(step))
         epoch = shards.manifest.epoch_of(batches[step]) + 1
-        loss, accuracy, measures = outcome
-        return {"epoch": epoch, "loss": float(loss), "accuracy": float(accuracy), **measures}
+        return {"epoch": epoch, "loss": loss, "accuracy": accuracy, **measures}
+
+    def watch(step: int) -> None:
+        prepared.settle()
+        dev.measure(step)
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
-    with recording(job, job.curve, job.dev_curve) as record:
-        watch = DevCurve(job, steps, partial(_save, job, learner, shards.manifest), partial(record, job.dev_curve))
+    with recording(job, job.curve, job.dev_curve) as record, ahead(prepare, steps) as prepared:
+        dev = DevCurve(job, steps, partial(_save, job, learner, shards.manifest), partial(record, job.dev_curve))
         curve = run_steps(
             job,
             learner.model,
@@ -71,11 +83,11 @@ def run_training(job: TrainJob, learner: Learner) -> None:
             advice=advice,
             fresh=learner.fresh,
             record=partial(record, job.curve),
-            watch=watch.measure,
+            watch=watch,
         )
     if rank() == 0:
         write_tsv(job.curve, curve)
-        watch.write(job.dev_curve)
+        dev.write(job.dev_curve)
         with atomic_dir(job.model) as folder:
             _save(job, learner, shards.manifest, steps, folder)
         remove_checkpoints(job.storage)

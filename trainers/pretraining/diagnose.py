@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from trainers.common.passes.row_dropout import RowDropout
 from trainers.pretraining.model import Pretrained, Sequences
 
 SHORTEST = 8
+_DRAWS = [0]
 
 
 @torch.no_grad()
@@ -27,9 +29,11 @@ def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
     own = torch.cat(firsts)
     total = [torch.stack(sums).sum()]
     for given in (own, own.roll(len(own) // 2, dims=0)):
-        torch.manual_seed(0)
-        parts = torch.split(given, [len(first) for first in firsts])
-        total.append(torch.stack([model.decoder_sum(*each) for each in zip(parts, chunks, strict=True)]).sum())
+        total.append(given.new_zeros(()))
+        rows = torch.arange(len(given), device=given.device)
+        for chunk, own_rows in zip(chunks, torch.split(rows, [len(first) for first in firsts]), strict=True):
+            with RowDropout(_DRAWS, own_rows):
+                total[-1] += model.decoder_sum(given[own_rows], chunk)
     return torch.stack(total)
 
 
@@ -56,11 +60,12 @@ def cosine_by_length(model: Pretrained, tokens: Tensor, sep: int, chunk: int) ->
 @torch.no_grad()
 def cosine_by_position(model: Pretrained, tokens: Tensor, chunk: int) -> list[dict[str, float]]:
     """Mean cosine between h0 and the decoder's state at each position, over unpadded sequences ``(n, l)``."""
-    torch.manual_seed(0)
     found = []
-    for part in torch.split(tokens, chunk):
+    for rows in torch.split(torch.arange(len(tokens), device=tokens.device), chunk):
+        part = tokens[rows]
         h0 = _first_states(model, part)
-        states = model.decode(h0, part, torch.ones_like(part, dtype=torch.bool))
+        with RowDropout(_DRAWS, rows):
+            states = model.decode(h0, part, torch.ones_like(part, dtype=torch.bool))
         found.append(functional.cosine_similarity(states, h0[:, None], dim=-1))
     return [{"position": place, "cosine": float(value)} for place, value in enumerate(torch.cat(found).mean(dim=0))]
 

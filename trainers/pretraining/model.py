@@ -93,7 +93,7 @@ class Pretrained(nn.Module):
     def encoder_sum(self, states: Tensor, batch: Sequences) -> Tensor:
         """The encoder's summed cross-entropy, given its last states ``(n, l, d)``."""
         logits = self.head(states[batch.chosen], self.embeddings)
-        return functional.cross_entropy(logits, batch.tokens[batch.chosen], reduction="sum")
+        return _cross_entropy(logits, batch.tokens[batch.chosen])
 
     def decoder_sum(self, h0: Tensor, batch: Sequences) -> Tensor:
         """The decoder's summed cross-entropy, given any h0 ``(n, d)``; 0 without a decoder."""
@@ -103,7 +103,13 @@ class Pretrained(nn.Module):
         states = self.decode(h0, batch.tokens, batch.present)[wanted]
         by_head = self.decoder.takes_head
         logits = self.head(states, self.embeddings) if by_head else functional.linear(states, self.embeddings)
-        return functional.cross_entropy(logits, batch.tokens[:, 1:][wanted], reduction="sum")
+        return _cross_entropy(logits, batch.tokens[:, 1:][wanted])
+
+
+def _cross_entropy(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Summed, in float32 at least."""
+    accurate = torch.promote_types(logits.dtype, torch.float32)
+    return functional.cross_entropy(logits.to(accurate), tokens, reduction="sum")
 
 
 def _build_decoder(shape: Shape, params: Weak | Enhanced | None) -> Decoder | None:

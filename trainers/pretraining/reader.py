@@ -1,6 +1,5 @@
 """Reads the sequences of a job: masked batches to train and validate on, and whole ones to diagnose."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -83,16 +82,15 @@ class Reader:
         read, chosen = mask_tokens(tokens, maskable, share, mask, self._ordinary, generator)
         present = tokens != self.special.pad
         arrays = (tokens.astype(np.int64), read.astype(np.int64), chosen, present)
-        sequences = Sequences(*(torch.from_numpy(each[rows]).to(self._job.device) for each in arrays))
+        sequences = Sequences(*(torch.from_numpy(each[rows]) for each in arrays))
         return Masked(sequences, max(1, int(chosen.sum())), int(present[:, 1:].sum()))
 
 
-def chunks(batch: Sequences, size: int) -> Iterator[Sequences]:
-    """Split sequences ``(n, l)`` into chunks of at most ``size``, without columns that hold only padding."""
-    for start in range(0, len(batch.tokens), size):
-        part = Sequences(*(each[start : start + size] for each in batch))
-        longest = int(part.present.sum(dim=1).max())
-        yield Sequences(*(each[:, :longest] for each in part))
+def choose(batch: Sequences, places: NDArray[np.int64], device: str) -> Sequences:
+    """Take the sequences at ``places`` to ``device``, without columns that hold only padding."""
+    part = Sequences(*(each[places] for each in batch))
+    longest = int(part.present.sum(dim=1).max())
+    return Sequences(*(each[:, :longest].to(device, non_blocking=True) for each in part))
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:

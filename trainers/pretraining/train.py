@@ -8,15 +8,18 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.results import write_tsv
 from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.distributed import own_rows, rank, sum_ranks
-from trainers.common.randomness import seed_start
+from trainers.common.passes.ahead import ahead
+from trainers.common.passes.groups import split_by_length
+from trainers.common.passes.precision import training_pass
+from trainers.common.passes.randomness import seed_start
 from trainers.common.recorder import recording
-from trainers.common.step_loop import run_steps
+from trainers.common.step_loop import Measures, run_steps
 from trainers.common.tokenizer_file import settle_tokenizer
 from trainers.pretraining.corpus import TOKENIZER, load_tokenizer
 from trainers.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
 from trainers.pretraining.folder import build_model, save_pretrained
 from trainers.pretraining.job import PretrainJob
-from trainers.pretraining.reader import Reader, chunks
+from trainers.pretraining.reader import Masked, Reader, choose
 
 
 def pretrain(job: PretrainJob) -> None:
@@ -32,7 +35,7 @@ def pretrain(job: PretrainJob) -> None:
     seed_start(job.seed)
     run = Pretraining(job)
     losses, validation = (job.results / f"{job.name}{kind}.tsv" for kind in ("", "-validation"))
-    with recording(job, losses, validation) as record:
+    with recording(job, losses, validation) as record, ahead(run.read, job.params.steps) as read:
 
         def record_both(row: Row) -> None:
             for validated in _validations([row]):
@@ -44,10 +47,9 @@ def pretrain(job: PretrainJob) -> None:
             run.model,
             job.params,
             job.params.steps,
-            run.backward,
+            lambda step: run.backward(step, read(step)),
             task="pretrain",
             advice="lower learning_rate",
-            before=run.steps_before,
             fresh=run.fresh,
             record=record_both,
         )
@@ -74,18 +76,25 @@ class Pretraining:
         start = build_model(job.params, job.start_model, self.tokenizer, self.reader.counts())
         self.model, self.steps_before, self.fresh = start.model.to(job.device), start.steps, start.fresh
 
-    def backward(self, step: int) -> Row:
+    def read(self, step: int) -> Masked:
+        """Read this rank's sequences of a step, on the CPU."""
+        return self.reader.batch(self.steps_before + step, own_rows())
+
+    def backward(self, step: int, batch: Masked) -> Measures:
         """Backpropagate this rank's part of both losses, each a mean over the tokens of the whole batch."""
         row: Row = {}
         if step * self._params.validations % self._params.steps < self._params.validations:  # evenly spaced
             row = {f"validation {name}": value for name, value in self.validate().items()}
-        own, chosen, wanted = self.reader.batch(self.steps_before + step, own_rows())
+        own, chosen, wanted = batch
+        numbers = torch.arange(self._params.batch_size)[own_rows()]
+        seed = [self._job.seed, self.steps_before + step]
         sums = torch.zeros(2, device=self._job.device)
-        for chunk in chunks(own, self._params.mini_batch_size):
-            each = self.model(chunk)
+        for places in split_by_length(own.present.sum(dim=1).numpy(), self._params.mini_batch_size):
+            with training_pass(self._params.precision, seed, numbers[places], sums.device):
+                each = self.model(choose(own, places, self._job.device))
             (each.encoder / chosen + each.decoder / wanted).backward()
             sums += torch.stack(each).detach()
-        mlm, decoder = (sum_ranks(sums) / torch.tensor([chosen, wanted], device=sums.device)).tolist()
+        mlm, decoder = sum_ranks(sums) / torch.tensor([chosen, wanted], device=sums.device)
         losses = {"mlm": mlm} | ({"decoder": decoder} if self.model.decoder else {})
         return {"loss": sum(losses.values()), **losses, **row}
 
@@ -95,9 +104,9 @@ class Pretraining:
         Every rank computes them on all the sequences.
         """
         whole, chosen, wanted = self.reader.held_out()
+        chunks = torch.split(torch.arange(len(whole.tokens)), self._params.mini_batch_size)
         self.model.eval()
-        with torch.random.fork_rng():
-            sums = validation_sums(self.model, list(chunks(whole, self._params.mini_batch_size)))
+        sums = validation_sums(self.model, [choose(whole, each.numpy(), self._job.device) for each in chunks])
         self.model.train()
         mlm, decoder, shuffled = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
         return {"mlm": mlm} | ({"decoder": decoder, "h0_gap": shuffled - decoder} if self.model.decoder else {})

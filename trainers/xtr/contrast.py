@@ -1,7 +1,5 @@
 """Loss and gradient of a batch, from its token vectors."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -10,11 +8,12 @@ from batchwright.training.losses import Outcome, info_nce
 from trainers.common.contrastive import present_negatives, spread, stands_for
 from trainers.common.distributed import gather_rows, pad_rows
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.precision import float32_products
 from trainers.xtr.scores import Scores, Tokens, score
 
 
 def contrast_tokens(
-    queries: CachedForward[Any], documents: CachedForward[Any], batch: TrainBatch, k: int | None, temperature: float
+    queries: CachedForward, documents: CachedForward, batch: TrainBatch, k: int | None, temperature: float
 ) -> Outcome:
     """Compute masked cross-entropy over the whole batch, and backpropagate its gradient at this rank's rows.
 
@@ -30,10 +29,11 @@ def contrast_tokens(
     leaves = [_gather(each, batch.size).requires_grad_() for each in own]
 
     pool = torch.cat([leaves[1], leaves[2][present]])
-    scores = score(_tokens(leaves[0]), _tokens(pool), k)
     masked = torch.from_numpy(batch.masked).to(present.device)
-    outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, masked.device))
-    gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
+    with float32_products(tf32=False):
+        scores = score(_tokens(leaves[0]), _tokens(pool), k)
+        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, masked.device))
+        gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]
     documents.backward(torch.cat([gradients[1][:, :length], gradients[2][own_present][:, :length]]))
@@ -49,13 +49,13 @@ def _compared(scores: Tensor, masked: Tensor, present: Tensor) -> tuple[Tensor, 
     return scores[:, :size], masked, own
 
 
-def _measures(scores: Scores) -> dict[str, float]:
+def _measures(scores: Scores) -> dict[str, Tensor]:
     """How many query tokens retrieve a token of the positive.
 
     ``z`` is the mean number over queries; ``missed_positives`` is the share of queries with none.
     """
     z = scores.retrieving.diagonal()
-    return {"z": float(z.float().mean()), "missed_positives": float((z == 0).float().mean())}
+    return {"z": z.float().mean(), "missed_positives": (z == 0).float().mean()}
 
 
 def _gather(own: Tensor, size: int) -> Tensor:

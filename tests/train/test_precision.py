@@ -1,0 +1,77 @@
+"""Training in bfloat16: what the model computes is rounded, what is kept is not."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from batchwright.core.results import read_tsv
+from batchwright.formats.shards import ShardSet
+from batchwright.training.batches import BatchReader
+from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.common.passes.precision import float32_products
+from trainers.common.passes.randomness import seed_start
+from trainers.common.train_job import TrainJob
+from trainers.variants import load_variant, train
+
+VARIANTS = ["biencoder", "cde", "seed_encoder", "xtr"]
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+
+
+def job_in(folder: Path, variant: str, precision: str) -> TrainJob:
+    if not (folder / "shards").exists():
+        write_toy_model(folder / "start")
+        write_toy_shards(folder / "shards", [toy_batch(toy_rows(12, seed)) for seed in range(30)])
+    own = {"cde": {"context_documents": 4}, "xtr": {"score": "colbert"}}.get(variant, {})
+    options = {"precision": precision, "mini_batch_size": 5, "learning_rate": 1e-2, **own}
+    return toy_job(folder / precision, folder / "start", folder / "shards", variant, **options)
+
+
+def gradient(job: TrainJob) -> Tensor:
+    seed_start(job.seed)
+    learner = load_variant(job.variant).build_learner(job)
+    learner.model.train()
+    outcome = learner.backward(
+        learner.prepare(BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(1, slice(None)))
+    )
+    assert outcome.loss.dtype == torch.float32
+    found = [each.grad for each in learner.model.parameters() if each.grad is not None]
+    assert {each.dtype for each in found} == {torch.float32}
+    return torch.cat([each.flatten() for each in found])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_gradient_in_bfloat16_is_that_in_float32_but_for_rounding(tmp_path: Path, variant: str) -> None:
+    exact, same, rounded = (
+        gradient(job_in(tmp_path, variant, precision)) for precision in ("float32", "tfloat32", "bfloat16")
+    )
+    assert torch.equal(exact, same)  # only GPUs round
+    assert 1e-4 < (rounded - exact).norm() / exact.norm() < 0.1
+
+
+def test_training_in_bfloat16_learns_and_saves_float32(tmp_path: Path) -> None:
+    jobs = [job_in(tmp_path, "biencoder", precision) for precision in ("float32", "bfloat16")]
+    curves = []
+    for job in jobs:
+        train(job)
+        curves.append(torch.tensor([float(row["loss"]) for row in read_tsv(job.curve, made_by="train")]))
+    assert (curves[0] - curves[1]).abs().max() < 0.1
+    assert curves[1][-5:].mean() < curves[1][:5].mean() - 0.2
+    weights = load_file(jobs[1].model / "model.safetensors")
+    assert {each.dtype for each in weights.values()} == {torch.float32}
+
+
+def test_products_are_rounded_inside_the_block_only() -> None:
+    before = torch.get_float32_matmul_precision()
+    with float32_products(tf32=True):
+        assert torch.get_float32_matmul_precision() == "high"
+        with float32_products(tf32=False):
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == before

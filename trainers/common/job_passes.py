@@ -1,0 +1,38 @@
+"""Passes of a job's texts through its model."""
+
+from collections.abc import Callable
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from batchwright.training.batches import TrainBatch
+from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.groups import Features, Group
+from trainers.common.passes.precision import training_pass
+from trainers.common.train_job import TrainJob
+
+
+class Draws(IntEnum):
+    """What dropout is drawn for: all draws of a step come from the seed, the batch's number and one of these."""
+
+    TEXTS = 0
+    CONTEXT_DOCUMENTS = 1
+    CONTEXT = 2
+
+
+def forward_texts(
+    job: TrainJob,
+    batch: TrainBatch,
+    encode: Callable[[Features], Tensor],
+    groups: list[Group],
+    draws: Draws = Draws.TEXTS,
+) -> CachedForward:
+    """Encode groups of the batch's texts as the job's parameters say; ``encode`` runs the model on a group's inputs."""
+    device, seed = torch.device(job.device), [job.seed, batch.index, draws]
+
+    def run(group: Group) -> Tensor:
+        with training_pass(job.common.precision, seed, group.numbers, device):
+            return encode(group.features)
+
+    return CachedForward(run, groups, job.common.mini_batch_size)

@@ -1,0 +1,39 @@
+"""A pass of a model in training: in its precision, and with dropout that belongs to rows."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from trainers.common.params import Precision
+from trainers.common.passes.row_dropout import RowDropout
+
+
+@contextmanager
+def training_pass(precision: Precision, seed: Sequence[int], rows: Tensor, device: torch.device) -> Iterator[None]:
+    """Run the block's model in ``precision``; ``seed`` and ``rows`` as in ``RowDropout``.
+
+    Each pass casts the weights anew, so that their gradients are summed in float32.
+    """
+    bfloat16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    with bfloat16, RowDropout(seed, rows.to(device)):
+        yield
+
+
+def placed(features: dict[str, object], device: torch.device) -> dict[str, object]:
+    """Model inputs on ``device``."""
+    return {
+        key: each.to(device, non_blocking=True) if isinstance(each, Tensor) else each for key, each in features.items()
+    }
+
+
+@contextmanager
+def float32_products(*, tf32: bool) -> Iterator[None]:
+    """Let GPUs round the factors of float32 products inside the block, or not."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
