@@ -1,6 +1,7 @@
 """Training steps of this project, and of sentence-transformers, on batches of shards."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from torch import Tensor, nn
 
+from batchwright.core.storage import Storage
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.sentence_model import load_model
@@ -17,7 +19,7 @@ from trainers.common.embed import preprocess
 from trainers.common.job import training_device
 from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Common
-from trainers.common.randomness import seed_start, seed_step
+from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import load_variant
 
@@ -45,6 +47,7 @@ def plan(variant: str, start: Path, shards: Path, chunk: int, **options: Any) ->
         model=unused,
         curve=unused,
         scratch=unused,
+        storage=Storage.at(unused),
         device=training_device(),
     )
 
@@ -58,12 +61,13 @@ def read(job: TrainJob, number: int) -> TrainBatch:
 def ours(job: TrainJob, *, bf16: bool) -> Step:
     """Train as this project does, with deterministic kernels."""
     seed_start(SEED)
-    learner = load_variant(job.variant).build_learner(job)
+    common = job.common.model_copy(update={"precision": "bfloat16" if bf16 else "float32"})
+    learner = load_variant(job.variant).build_learner(replace(job, common=common))
 
     def backward(batch: TrainBatch) -> Tensor:
-        return learner.backward(batch).loss
+        return learner.backward(learner.prepare(batch)).loss
 
-    return _stepping(job, learner.model, backward, bf16=bf16)
+    return _stepping(job, learner.model, backward)
 
 
 def theirs(job: TrainJob, *, bf16: bool) -> Step:
@@ -77,20 +81,19 @@ def theirs(job: TrainJob, *, bf16: bool) -> Step:
         placed = [
             {key: value.to(job.device) for key, value in side.items() if isinstance(value, Tensor)} for side in features
         ]
-        found: Tensor = loss(placed, torch.empty(0))
-        torch.autograd.backward(found)
+        with precision(bf16):
+            found: Tensor = loss(placed, torch.empty(0))
+            torch.autograd.backward(found)
         return found
 
-    return _stepping(job, model, backward, bf16=bf16)
+    return _stepping(job, model, backward)
 
 
-def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[TrainBatch], Tensor], *, bf16: bool) -> Step:
+def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[TrainBatch], Tensor]) -> Step:
     optimiser, _ = build_optimiser(model.train(), job.common, steps=1000)
 
     def step(batch: TrainBatch) -> float:
-        seed_step(SEED, batch.index)
-        with precision(bf16):
-            loss = backward(batch)
+        loss = backward(batch)
         nn.utils.clip_grad_norm_(model.parameters(), job.common.max_grad_norm)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)

@@ -59,7 +59,7 @@ def _loaded(vectors: PairVectors) -> PairVectors:
 
 def _merge_vectors(every: Sequence[PairVectors]) -> PairVectors:
     first = _starts([len(each.vectors) for each in every])
-    rows = [each.rows + start for each, start in zip(every, first, strict=True)]
+    rows = [each.rows.astype(np.int64) + start for each, start in zip(every, first, strict=True)]
     return PairVectors(vectors=np.concatenate([each.vectors for each in every]), rows=np.concatenate(rows, axis=1))
 
 
