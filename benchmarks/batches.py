@@ -13,7 +13,8 @@ from pathlib import Path
 from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pairs import domains, read_pairs
+from batchwright.formats.pairs import domains, scan_pairs
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
 from benchmarks.comparison import Row, compare, show
@@ -47,9 +48,9 @@ def main() -> None:
 
 def open_domain(folder: Path, name: str) -> tuple[PairVectors, Negatives]:
     """The training pairs of a domain."""
-    pairs = read_pairs(folder / "pairs", name, "train")
     store = VectorStore.open(folder / "vectors" / Provenance.read(folder / "negatives", "filter").vectors)
-    return store.of(name).of_pairs(pairs), Negatives.read(folder / "negatives", name, len(pairs))
+    vectors = store.of(name).of_pairs(scan_pairs(folder / "pairs", name, "train", SIDES))
+    return vectors, Negatives.read(folder / "negatives", name, len(vectors))
 
 
 if __name__ == "__main__":

@@ -133,17 +133,23 @@ def start_python(*arguments: str, cwd: Path, **environment: str) -> "subprocess.
 
 
 def start_slowed(
-    stage: str, *arguments: str, after: str, seconds: float, cwd: Path, **environment: str
+    stage: str, *arguments: str, after: str, seconds: float, cwd: Path, large: int | None = None, **environment: str
 ) -> "subprocess.Popen[bytes]":
-    """Start a stage that sleeps after every call of the function ``after``, so that there is time to kill it."""
+    """Start a stage that sleeps after every call of the function ``after``, so that there is time to kill it.
+
+    Domains of at least ``large`` pairs are done in parts.
+    """
     module, name = after.rsplit(".", 1)
     script = f"""
 import runpy, sys, time
 import {module} as module
+from batchwright.by_domain import domains
+domains.LARGE = {large} or domains.LARGE
 real = module.{name}
 def slow(*given):
-    real(*given)
+    found = real(*given)
     time.sleep({seconds})
+    return found
 module.{name} = slow
 sys.argv = {[f"stages.{stage}", *arguments]}
 runpy.run_module("stages.{stage}", run_name="__main__")

@@ -48,13 +48,13 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     domains: list[str] = []
 
     def watched(
-        stage: str, package: Path, work: by_domain.Work, inputs: dict[str, object], **more: Any
+        stage: str, package: Path, work: by_domain.Work, inputs: dict[str, object], *spread: Any, **more: Any
     ) -> dict[str, by_domain.Done]:
-        def noted(domain: str, folder: Path) -> by_domain.Metrics:
+        def noted(domain: str, folder: Path, do_parts: by_domain.Map) -> by_domain.Metrics:
             domains.append(domain)
-            return work(domain, folder)
+            return work(domain, folder, do_parts)
 
-        return by_domain.do_domains(stage, package, noted, inputs, **more)
+        return by_domain.do_domains(stage, package, noted, inputs, *spread, **more)
 
     for module in (judge, cluster, pack):
         monkeypatch.setattr(module, "do_domains", watched)
@@ -168,12 +168,12 @@ def test_two_runs_of_a_stage_at_once_are_refused(corpus: Path) -> None:
 
 
 def test_files_that_a_killed_run_was_writing_are_no_part_of_its_work(corpus: Path) -> None:
-    def killed(domain: str, folder: Path) -> by_domain.Metrics:
+    def killed(domain: str, folder: Path, do_parts: by_domain.Map) -> by_domain.Metrics:
         (folder / "whole").touch()
         (folder / ".half").touch()
         raise KeyboardInterrupt
 
-    def look(domain: str, folder: Path) -> by_domain.Metrics:
+    def look(domain: str, folder: Path, do_parts: by_domain.Map) -> by_domain.Metrics:
         return {"found": [file.name for file in folder.iterdir()]}
 
     package = Path(pack.__file__).parent

@@ -2,11 +2,15 @@
 
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
-from batchwright.by_domain.memory import of_pairs
+from batchwright.by_domain.kept_map import Map
+from batchwright.by_domain.memory import of_pairs, pairs_of
+from batchwright.by_domain.spread import Spread, one_by_one
 
 __all__ = [
     "Done",
+    "Map",
     "Metrics",
+    "Spread",
     "Work",
     "copy_files",
     "do_domains",
@@ -14,5 +18,7 @@ __all__ = [
     "keep",
     "kept",
     "of_pairs",
+    "one_by_one",
+    "pairs_of",
     "publish_domains",
 ]

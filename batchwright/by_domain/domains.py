@@ -3,22 +3,28 @@
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain.kept import forget_others, keep, kept
-from batchwright.by_domain.memory import check_domains, of_pairs
+from batchwright.by_domain.kept import forget_others, keep, kept, read_ledger
+from batchwright.by_domain.kept_map import KeptMap, Map
+from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of
+from batchwright.by_domain.spread import Spread, one_by_one
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
 from batchwright.core.runtime import scratch
 
-_LEDGER = "ledger.json"
+_LEDGER, _FILES, _PARTS = "ledger.json", "files", "parts"
 
 Metrics = dict[str, Any]
-Work = Callable[[str, Path], Metrics]
-"""Takes a domain and a folder, writes files into it and returns what there is to say about the domain. When a killed
-run goes on, it finds in the folder what it wrote before."""
+Work = Callable[[str, Path, Map], Metrics]
+"""Takes a domain, a folder and a ``map`` for its parts. Writes files into the folder and returns what there is to say
+about the domain. When a killed run goes on, it finds in the folder what it wrote before."""
+
+LARGE = 100_000
+"""Pairs of a domain from which on its parts are spread. Smaller domains are done as a whole, several at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,32 +41,57 @@ def do_domains(
     package: Path,
     work: Work,
     inputs: Mapping[str, object],
+    spread: Spread = one_by_one,
     memory_of: Callable[[str], float] = of_pairs,
+    size_of: Callable[[str], int] = pairs_of,
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``.
     Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
-    once all domains are done. ``memory_of(domain)`` is how many bytes its work takes.
+    once all domains are done. ``spread`` takes domains, and the parts of those of ``LARGE`` size, to processes.
+    ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has.
 
     Raises:
         InputError: there is not enough memory for the largest domain that is to be done.
     """
     code = code_fingerprint(package)
     folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
-    check_domains([domain for domain, parts in folders.items() if not (parts / _LEDGER).exists()], memory_of)
-    done = {}
-    for domain, parts in bar(folders.items(), desc=stage, unit="domain"):
-        files, ledger = parts / "files", parts / _LEDGER
-        found = kept(ledger, [files])
-        if found is None:
-            files.mkdir(exist_ok=True)
-            for left in files.rglob(".*"):  # temporary files of a killed run
-                left.unlink()
-        metrics = keep(ledger, [files], work(domain, files)) if found is None else found
-        done[domain] = Done(files=files, metrics=metrics, new=found is None)
+    found = {
+        domain: kept(parts / _LEDGER, [parts / _FILES])
+        for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
+    }
+    waiting = [domain for domain, metrics in found.items() if metrics is None]
+    check_domains(waiting, memory_of)
+    large = [domain for domain in waiting if size_of(domain) >= LARGE]
+    whole = [(domain, folders[domain].resolve()) for domain in waiting if domain not in large]
+    spread(partial(_do_whole, work), whole, desc=stage, unit="domain")
+    for domain in large:
+        _do(work, domain, folders[domain], KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {domain}"))
+    for parts in folders.values():
+        shutil.rmtree(parts / _PARTS, ignore_errors=True)
     forget_others(stage, {parts.name for parts in folders.values()})
-    return done
+    return {
+        domain: Done(files=parts / _FILES, metrics=_metrics(parts, found[domain]), new=found[domain] is None)
+        for domain, parts in folders.items()
+    }
+
+
+def _do_whole(work: Work, item: tuple[str, Path]) -> None:
+    _do(work, *item, map)
+
+
+def _do(work: Work, domain: str, parts: Path, do_parts: Map) -> None:
+    files = parts / _FILES
+    files.mkdir(exist_ok=True)
+    for left in files.rglob(".*"):  # temporary files of a killed run
+        left.unlink()
+    keep(parts / _LEDGER, [files], work(domain, files, do_parts))
+
+
+def _metrics(parts: Path, found: Metrics | None) -> Metrics:
+    """Return what a domain's work returned, from its ledger if that was written just now."""
+    return read_ledger(parts / _LEDGER) if found is None else found
 
 
 def publish_domains(done: Mapping[str, Done], write_rest: Callable[[Path], None], output: Path) -> None:

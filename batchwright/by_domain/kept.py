@@ -20,6 +20,17 @@ def keep(ledger: Path, files: Sequence[Path], values: Values) -> Values:
     Nothing is fsynced: what a power failure damages, ``kept`` notices.
     """
     write_json(ledger, {"values": values, "checked": _fingerprint(files, values)}, durable=False)
+    return read_ledger(ledger)
+
+
+def read_ledger(ledger: Path) -> Values:
+    """Return what ``keep`` recorded just now, here or in another process.
+
+    Raises:
+        InputError: it is not there.
+    """
+    if not ledger.exists():
+        raise InputError(f"{ledger}: was not written; all processes must share the folder BATCHWRIGHT_SCRATCH")
     found: Values = read_json(ledger, made_by="")["values"]
     return found
 

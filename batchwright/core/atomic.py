@@ -7,12 +7,14 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from batchwright.core.seal import seal
 
 _OLD = ".old"
+_SYNCED_TOGETHER = 16
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
 
@@ -72,10 +74,9 @@ def _writer() -> str:
 def _publish(finished: Path, path: Path) -> None:
     """Rename the folder ``finished`` to ``path``. What was there is removed last, so that it is never lost."""
     seal(finished)
-    for file in finished.rglob("*"):
-        if file.is_file():
-            file.chmod(0o644)
-            _sync(file)
+    # One after the other, thousands of files would take a turn of the disk each.
+    with ThreadPoolExecutor(_SYNCED_TOGETHER) as pool:
+        list(pool.map(_settle, [file for file in finished.rglob("*") if file.is_file()]))
     old = Path(f"{finished}{_OLD}")
     if path.exists():
         path.rename(old)
@@ -86,6 +87,11 @@ def _publish(finished: Path, path: Path) -> None:
             old.rename(path)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _settle(file: Path) -> None:
+    file.chmod(0o644)
+    _sync(file)
 
 
 def _sync(file: Path) -> None:

@@ -46,5 +46,7 @@ def content_id(*texts: str) -> str:
 
 def text_keys(texts: Iterable[str]) -> NDArray[np.void]:
     """Hash texts into 16-byte keys ``(N,)``, in the order of the texts."""
-    digests = b"".join(hashlib.blake2b(text.encode(), digest_size=TEXT_KEY_BYTES).digest() for text in texts)
+    digests = bytearray()
+    for text in texts:
+        digests += hashlib.blake2b(text.encode(), digest_size=TEXT_KEY_BYTES).digest()
     return np.frombuffer(digests, dtype=f"V{TEXT_KEY_BYTES}")

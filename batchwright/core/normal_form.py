@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
 _LAST = 0x1FFFF  # the planes after it hold ideographs and code points for private use, but no punctuation
@@ -18,7 +19,10 @@ def normal_form(text: str) -> str:
 
     Punctuation that stands alone is kept: ``cd -`` differs from ``cd``, and ``!!!`` from ``???``.
     """
-    words: list[str] = []
-    for word in unicodedata.normalize("NFKC", text).casefold().split():
-        words += [word] if word.isalnum() else _RUN.sub(" ", word).split() or [word]
-    return " ".join(words)
+    words = unicodedata.normalize("NFKC", text).casefold().split()
+    return " ".join([word if word.isalnum() else _without_marks(word) for word in words])
+
+
+@lru_cache(maxsize=1 << 16)  # most words with marks have been seen before, and looking for marks is slow
+def _without_marks(word: str) -> str:
+    return " ".join(_RUN.sub(" ", word).split()) or word

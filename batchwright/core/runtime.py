@@ -52,6 +52,11 @@ def preflight() -> bool:
     return os.environ.get("BATCHWRIGHT_PREFLIGHT") != "0"
 
 
+def beam_is_asked() -> bool:
+    """Whether ``BEAM_OPTIONS`` says how work is spread."""
+    return bool(os.environ.get("BEAM_OPTIONS"))
+
+
 def beam_options() -> list[str]:
     """Beam pipeline options: ``BEAM_OPTIONS``, by default the local in-process runner."""
     return os.environ.get("BEAM_OPTIONS", "--runner=FnApiRunner").split()

@@ -1,5 +1,6 @@
 """Checksums of an artifact, written beside its files when it is made: damage on disk does not go unseen."""
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -73,16 +74,17 @@ def _root(file: Path) -> Path | None:
 
 def _sha256(file: Path) -> str:
     """Hash a file once, however often it is opened."""
-    return _hashed(file.resolve(), *_state(file))
+    return _hashed(os.path.abspath(file), *_state(file))  # noqa: PTH100 (Path.resolve looks at every folder above)
 
 
 @lru_cache(maxsize=4096)
-def _hashed(file: Path, *state: int) -> str:  # noqa: ARG001
-    return file_sha256(file)
+def _hashed(file: str, *state: int) -> str:  # noqa: ARG001
+    return file_sha256(Path(file))
 
 
 def _read(root: Path) -> Mapping[str, str]:
-    return _parse(root.resolve() / FILE, *_state(root / FILE))
+    file = root / FILE
+    return _parse(Path(os.path.abspath(file)), *_state(file))  # noqa: PTH100
 
 
 def _state(file: Path) -> tuple[int, int, int]:

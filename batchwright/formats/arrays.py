@@ -9,11 +9,13 @@ from numpy.typing import DTypeLike, NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.seal import check
 
+SMALL = 1 << 20
+
 
 def read_array(
     file: Path, dtype: DTypeLike, shape: tuple[int | None, ...], made_by: str, *, mapped: bool = False
 ) -> NDArray[Any]:
-    """Read ``file``; with ``mapped``, memory-map it instead, which keeps the file open.
+    """Read ``file``; with ``mapped``, memory-map it instead, which keeps it open, if it has more than ``SMALL`` bytes.
 
     ``None`` in ``shape`` matches any length; ``made_by`` is the stage that writes the file.
 
@@ -22,7 +24,7 @@ def read_array(
     """
     check(file)
     try:
-        array: NDArray[Any] = np.load(file, mmap_mode="r" if mapped else None)
+        array: NDArray[Any] = np.load(file, mmap_mode="r" if mapped and file.stat().st_size > SMALL else None)
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
     except (ValueError, EOFError) as error:

@@ -33,15 +33,15 @@ class Clusters:
         """Write clustering number ``draw`` of a domain into the artifact's folder."""
         target = _place(folder, domain, draw)
         target.mkdir(parents=True, exist_ok=True)
-        np.save(target / "assignment.npy", self.assignment.astype(np.int32))
-        np.save(target / "centroids.npy", self.centroids.astype(np.float32))
+        np.save(target / "assignment.npy", self.assignment.astype(np.int32, copy=False))
+        np.save(target / "centroids.npy", self.centroids.astype(np.float32, copy=False))
 
     @classmethod
     def read(cls, folder: Path, domain: str, draw: int, pairs: int) -> "Clusters":
         """Read clustering number ``draw`` of a domain that has ``pairs`` training pairs."""
         target = _place(folder, domain, draw)
-        assignment = read_array(target / "assignment.npy", np.int32, (pairs,), made_by="cluster")
-        centroids = read_array(target / "centroids.npy", np.float32, (None, 2, None), made_by="cluster")
+        assignment = read_array(target / "assignment.npy", np.int32, (pairs,), made_by="cluster", mapped=True)
+        centroids = read_array(target / "centroids.npy", np.float32, (None, 2, None), made_by="cluster", mapped=True)
         if pairs and not NONE <= assignment.min() <= assignment.max() < len(centroids):
             raise InputError(
                 f"{target}/assignment.npy: refers to a cluster outside the {len(centroids)} that exist; "
@@ -58,7 +58,7 @@ def read_draws(folder: Path, domain: str, pairs: int) -> list[Clusters]:
 
 def read_assignment(folder: Path, domain: str) -> NDArray[np.int32]:
     """The cluster of each training pair of a domain in its first clustering, or ``NONE``."""
-    return read_array(_place(folder, domain, 0) / "assignment.npy", np.int32, (None,), made_by="cluster")
+    return read_array(_place(folder, domain, 0) / "assignment.npy", np.int32, (None,), made_by="cluster", mapped=True)
 
 
 def _place(folder: Path, domain: str, draw: int) -> Path:

@@ -79,13 +79,13 @@ class Negatives:
         """Write a domain's arrays into the artifact's folder."""
         target = folder / file_stem(domain)
         target.mkdir(parents=True, exist_ok=True)
-        np.save(target / "scores.npy", self.scores.astype(np.float32))
-        np.save(target / "thresholds.npy", self.thresholds.astype(np.float32))
+        np.save(target / "scores.npy", self.scores.astype(np.float32, copy=False))
+        np.save(target / "thresholds.npy", self.thresholds.astype(np.float32, copy=False))
         np.save(target / "likeness.npy", self.likeness)
-        np.save(target / "query_class.npy", self.query_class.astype(np.int32))
-        np.save(target / "document_class.npy", self.document_class.astype(np.int32))
+        np.save(target / "query_class.npy", self.query_class.astype(np.int32, copy=False))
+        np.save(target / "document_class.npy", self.document_class.astype(np.int32, copy=False))
         np.save(dropped_file(folder, domain), self.dropped.astype(np.uint8))
-        np.save(target / "mined.npy", self.mined.astype(np.int32))
+        np.save(target / "mined.npy", self.mined.astype(np.int32, copy=False))
         np.save(target / "judged.npy", self.judged.astype(np.int32))
         np.save(target / "relevant.npy", self.relevant.astype(np.bool_))
 
@@ -97,13 +97,13 @@ class Negatives:
             InputError: an array is missing or damaged, or refers to a row or class that is not there.
         """
         target = folder / file_stem(domain)
-        mined = read_array(target / "mined.npy", np.int32, (pairs, None), made_by="filter")
+        mined = read_array(target / "mined.npy", np.int32, (pairs, None), made_by="filter", mapped=True)
         if mined.size and not -1 <= mined.min() <= mined.max() < pairs:
             raise InputError(
                 f"{target}/mined.npy: refers to a row outside the {pairs} training pairs; run the stage 'filter' again"
             )
         query_class, document_class = (
-            read_array(target / f"{side}_class.npy", np.int32, (pairs,), made_by="filter")
+            read_array(target / f"{side}_class.npy", np.int32, (pairs,), made_by="filter", mapped=True)
             for side in ("query", "document")
         )
         judged = read_array(target / "judged.npy", np.int32, (None, 2), made_by="filter")
@@ -112,16 +112,13 @@ class Negatives:
             raise InputError(
                 f"{target}/judged.npy: refers to a class that no training pair has; run the stage 'filter' again"
             )
-        dropped = read_array(dropped_file(folder, domain), np.uint8, (pairs,), made_by="filter")
-        if not np.isin(dropped, [KEPT, *DROPPED]).all():
-            raise InputError(f"{target}/dropped.npy: gives a reason that is unknown; run the stage 'filter' again")
         return cls(
-            scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter"),
-            thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter"),
+            scores=read_array(target / "scores.npy", np.float32, (pairs,), made_by="filter", mapped=True),
+            thresholds=read_array(target / "thresholds.npy", np.float32, (pairs,), made_by="filter", mapped=True),
             likeness=np.float32(read_array(target / "likeness.npy", np.float32, (), made_by="filter")),
             query_class=query_class,
             document_class=document_class,
-            dropped=dropped,
+            dropped=read_dropped(folder, domain, pairs),
             mined=mined,
             judged=judged,
             relevant=read_array(target / "relevant.npy", np.bool_, (len(judged),), made_by="filter"),
@@ -131,3 +128,16 @@ class Negatives:
 def dropped_file(folder: Path, domain: str) -> Path:
     """The file that says which of a domain's pairs the filter dropped, which is all that decides what is clustered."""
     return folder / file_stem(domain) / "dropped.npy"
+
+
+def read_dropped(folder: Path, domain: str, pairs: int) -> NDArray[np.uint8]:
+    """Read ``Negatives.dropped`` alone.
+
+    Raises:
+        InputError: it is missing or damaged, or gives a reason that is unknown.
+    """
+    file = dropped_file(folder, domain)
+    dropped = read_array(file, np.uint8, (pairs,), made_by="filter")
+    if not np.isin(dropped, [KEPT, *DROPPED]).all():
+        raise InputError(f"{file}: gives a reason that is unknown; run the stage 'filter' again")
+    return dropped

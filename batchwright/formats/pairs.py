@@ -1,5 +1,7 @@
 """Pairs: one Parquet file per domain, sorted by unique id. Rejects: the rows that did not become pairs."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -34,6 +36,8 @@ REJECTS_SCHEMA = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
+
+_ROWS = 16_384
 
 
 @lru_cache(maxsize=4096)
@@ -73,20 +77,41 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
         pq.write_table(table.select(schema.names).cast(schema), temporary, compression="zstd")
 
 
-def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Table:
-    """Read a domain's pairs, or those of one split, in id order.
+def scan_pairs(
+    folder: Path, domain: str, split: Split | None = None, columns: Sequence[str] = PAIRS_SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """Read a domain's pairs, or those of one split, in id order, some thousands at a time.
 
-    Clusters and negatives refer to pairs by their row number in the ``train`` split.
+    Clusters and negatives refer to pairs by their row number in the ``train`` split. All texts of a domain may be more
+    than memory holds, and more than one Arrow array of ``string`` holds, which is 2 GiB.
 
     Raises:
         InputError: the file is missing, damaged, unsorted or has other columns.
     """
-    file = pairs_file(folder, domain)
-    table = _read(file, PAIRS_SCHEMA)
-    ids = table["id"]
-    if len(ids) > 1 and not pc.all(pc.less(ids[:-1], ids[1:])).as_py():
-        raise InputError(f"{file}: ids are not sorted and unique; run the stage 'ingest' again")
-    return table if split is None else table.filter(pc.equal(table["split"], split)).combine_chunks()
+    file, last = pairs_file(folder, domain), None
+    with _open(file, PAIRS_SCHEMA) as table:
+        for batch in _batches(table, list(dict.fromkeys(["id", "split", *columns]))):
+            ids = batch["id"]
+            following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
+            if pc.any(pc.greater_equal(following[:-1], following[1:])).as_py():
+                raise InputError(f"{file}: ids are not sorted and unique; run the stage 'ingest' again")
+            last = following[-1].as_py() if len(following) else None
+            own = batch if split is None else batch.filter(pc.equal(batch["split"], split))
+            yield own.select(columns)
+
+
+def scan_texts(folder: Path, domain: str, column: str, split: Split | None = None) -> Iterator[str]:
+    """Read one column of what ``scan_pairs`` yields."""
+    return (text for batch in scan_pairs(folder, domain, split, [column]) for text in batch[column].to_pylist())
+
+
+def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Table:
+    """Read all that ``scan_pairs`` yields into memory.
+
+    Raises:
+        InputError: the file is missing, damaged, unsorted or has other columns.
+    """
+    return pa.Table.from_batches(scan_pairs(folder, domain, split), PAIRS_SCHEMA)
 
 
 def read_columns(folder: Path, domain: str, *names: str) -> pa.Table:
@@ -95,23 +120,33 @@ def read_columns(folder: Path, domain: str, *names: str) -> pa.Table:
     Raises:
         InputError: the file is missing or damaged.
     """
-    return _read(pairs_file(folder, domain), pa.schema([PAIRS_SCHEMA.field(name) for name in names]), list(names))
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+        return table.read(list(names))
 
 
 def read_rejects(file: Path) -> pa.Table:
     """Read the rejected rows of all sources."""
-    return _read(file, REJECTS_SCHEMA)
+    with _open(file, REJECTS_SCHEMA) as table:
+        return table.read()
 
 
-def _read(file: Path, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
+def _batches(table: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Read one row group after the other: long texts make batches of many rows too large, but not row groups."""
+    for group in range(table.num_row_groups):
+        yield from table.iter_batches(_ROWS, row_groups=[group], columns=columns)
+
+
+@contextmanager
+def _open(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """Open a file with the columns of ``schema``."""
     check(file)
     try:
-        with pq.ParquetFile(file) as handle:  # read_table would import pandas, which takes a second
-            table = handle.read(columns)
+        # ``read_table`` would import pandas, which takes a second; not mapped, batches leave behind all that was read.
+        with pq.ParquetFile(file, memory_map=True) as table:
+            if table.schema_arrow.remove_metadata() != schema:
+                raise InputError(f"{file}: columns are {table.schema_arrow.names}, expected {schema.names}")
+            yield table
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage 'ingest' first") from None
     except pa.ArrowInvalid as error:
         raise InputError(f"{file}: not a readable Parquet file ({error}); run the stage 'ingest' again") from None
-    if table.schema.remove_metadata() != schema:
-        raise InputError(f"{file}: columns are {table.schema.names}, expected {schema.names}")
-    return table

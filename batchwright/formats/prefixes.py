@@ -8,6 +8,7 @@ from pydantic import Field
 from batchwright.core.params import Params
 
 Side = Literal["query", "document"]
+SIDES: tuple[Side, Side] = ("query", "document")
 
 
 class Prefix(Params):

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
+from batchwright.core.keys import Words, find_keys, key_words, sort_keys
 from batchwright.core.results import read_json, write_json
 from batchwright.formats.arrays import read_array
 from batchwright.formats.pairs import file_stem
-from batchwright.formats.prefixes import Prefixes, Side
+from batchwright.formats.prefixes import SIDES, Prefixes, Side
 
 _ENCODER = "encoder.json"
 _BLOCK_ROWS = 16384
@@ -59,12 +60,12 @@ class VectorStore:
 
 @dataclass(frozen=True, kw_only=True)
 class DomainVectors:
-    """One domain: ``vectors`` ``(N, d)`` float16, memory-mapped, and ``words`` ``(N,)``, their sorted text keys."""
+    """One domain: ``vectors`` ``(N, d)`` float16, memory-mapped, and ``words`` ``(2, N)``, their sorted text keys."""
 
     folder: Path
     domain: str
     prefixes: Prefixes
-    words: NDArray[np.void]
+    words: Words
     vectors: NDArray[np.float16]
 
     def of(self, side: Side, texts: list[str]) -> NDArray[np.float32]:
@@ -76,17 +77,18 @@ class DomainVectors:
         found: NDArray[np.float32] = self.vectors[self._rows(side, texts)].astype(np.float32)
         return found
 
-    def of_pairs(self, pairs: pa.Table) -> "PairVectors":
-        """The vectors of both sides of ``pairs``.
+    def of_pairs(self, pairs: Iterable[pa.RecordBatch]) -> "PairVectors":
+        """The vectors of both sides of ``pairs``, such as ``scan_pairs`` yields.
 
         Raises:
             InputError: a text has no vector.
         """
-        rows = [
-            self._rows("query", pairs["query"].to_pylist()),
-            self._rows("document", pairs["document"].to_pylist()),
-        ]
-        return PairVectors(vectors=self.vectors, rows=np.stack(rows))
+        dtype = np.int32 if len(self.vectors) <= np.iinfo(np.int32).max else np.int64
+        found = [np.empty((2, 0), dtype)]
+        for batch in pairs:
+            sides = [self._rows(side, batch[side].to_pylist()) for side in SIDES]
+            found.append(np.stack(sides).astype(dtype))
+        return PairVectors(vectors=self.vectors, rows=np.concatenate(found, axis=1))
 
     def _rows(self, side: Side, texts: list[str]) -> NDArray[np.int64]:
         prefix = self.prefixes.of(self.domain, side)
@@ -105,7 +107,12 @@ class PairVectors:
     """The vectors of N pairs, read from disk on demand; ``rows`` ``(2, N)`` holds each query's and document's row."""
 
     vectors: NDArray[np.float16]
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int32] | NDArray[np.int64]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle memory-mapped vectors as the name of their file."""
+        vectors = Path(str(self.vectors.filename)) if isinstance(self.vectors, np.memmap) else self.vectors
+        return _pair_vectors, (vectors, self.rows)
 
     def __len__(self) -> int:
         return len(self.rows[0])
@@ -154,6 +161,11 @@ class PairVectors:
         return found
 
 
+def _pair_vectors(vectors: Path | NDArray[np.float16], rows: NDArray[np.int64]) -> PairVectors:
+    mapped = np.load(vectors, mmap_mode="r") if isinstance(vectors, Path) else vectors
+    return PairVectors(vectors=mapped, rows=rows)
+
+
 def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:
     """Cut ``rows`` rows into slices, each small enough to hold in memory and to score against many other vectors.
 
@@ -165,7 +177,7 @@ def blocks(rows: int, rows_each: int = 1) -> Iterator[slice]:
 
 def write_domain_vectors(folder: Path, keys: NDArray[np.void], vectors: NDArray[np.float16]) -> None:
     """Sort a domain's rows by key and write them."""
-    order = np.argsort(key_words(keys))
+    order = sort_keys(key_words(keys))
     in_order = (vectors[order[block]] for block in blocks(len(order)))
     write_sorted_vectors(folder, keys[order], vectors.shape[1], in_order)
 
@@ -195,18 +207,3 @@ def _check_finite(file: Path, vectors: NDArray[np.float16]) -> None:
         if not finite.all():
             row = block.start + int(np.argmin(finite))
             raise InputError(f"{file}: row {row} is not finite; check the model, then run the stage 'embed' again")
-
-
-def find_keys(words: NDArray[np.void], keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Row of each key in ``words``, which are sorted ``key_words``; -1 if it is absent."""
-    wanted = key_words(keys)
-    rows = np.searchsorted(words, wanted)
-    known = rows < len(words)
-    known[known] = words[rows[known]] == wanted[known]
-    return np.where(known, rows, -1)
-
-
-def key_words(keys: NDArray[np.void]) -> NDArray[np.void]:
-    """Convert keys to pairs of 64-bit words: NumPy cannot sort void, and ignores trailing zeros in bytes."""
-    words = np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)
-    return words.astype(np.uint64).view([("high", np.uint64), ("low", np.uint64)]).reshape(-1)

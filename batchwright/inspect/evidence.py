@@ -103,7 +103,7 @@ def _surrogate(shards: ShardSet, project: Project, domain: str, batch: pa.Record
     vectors = project.vectors(domain, shards.manifest.models.get("surrogate", ""))
     if vectors is None:
         raise InputError(f"the vectors that these batches were masked with are not in {project.data}/vectors")
-    pairs = vectors.of_pairs(batch)
+    pairs = vectors.of_pairs([batch])
     rows = np.arange(batch.num_rows)
     sums = pairs.sums(rows)
     return Surrogate(scores=pairs.queries(rows) @ pairs.documents(rows).T, likeness=sums @ sums.T)

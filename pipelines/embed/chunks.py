@@ -6,13 +6,16 @@ only the chunk that it falls into, and all other chunks are found again by name.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from batchwright.core.fingerprint import text_keys
+from batchwright.core.keys import key_words
+from pipelines.embed.texts import in_key_order
 
 MEAN_TEXTS = 512
 MOST_TEXTS = 4 * MEAN_TEXTS
@@ -31,20 +34,18 @@ class Chunk:
         return hashlib.blake2b(self.keys.tobytes(), digest_size=16).hexdigest()
 
 
-def cut_chunks(texts: Iterable[str]) -> list[Chunk]:
+def cut_chunks(texts: Iterable[str]) -> Iterator[Chunk]:
     """Sort unique texts by length, then cut after each text whose key is divisible by ``MEAN_TEXTS``.
 
     No chunk has more than ``MOST_TEXTS`` texts.
     """
-    unique = list(set(texts))
-    if not unique:
-        return []
-    keys = text_keys(unique)
-    words = keys.view(">u8").reshape(-1, 2).astype(np.uint64)
-    lengths = np.fromiter((len(text) for text in unique), dtype=np.int64, count=len(unique))
-    order = np.lexsort((words[:, 1], words[:, 0], lengths))
-    ends = _ends(words[order, 0] % MEAN_TEXTS == 0)
-    return [Chunk(texts=[unique[row] for row in rows], keys=keys[rows]) for rows in np.split(order, ends) if len(rows)]
+    unique, keys = in_key_order(texts)
+    lengths = pc.utf8_length(unique).to_numpy()
+    order = np.argsort(lengths, kind="stable")
+    ends = _ends(key_words(keys)[0, order] % np.uint64(MEAN_TEXTS) == 0)
+    for rows in np.split(order, ends):
+        if len(rows):
+            yield Chunk(texts=unique.take(pa.array(rows)).to_pylist(), keys=keys[rows])
 
 
 def _ends(cuts: NDArray[np.bool_]) -> list[int]:

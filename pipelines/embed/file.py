@@ -1,6 +1,7 @@
 """Vectors provided by the user, scaled to unit length, in one pass over the files for all domains."""
 
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,16 @@ from numpy.typing import NDArray
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
+from batchwright.core.keys import Words, find_keys, key_words
 from batchwright.core.runtime import scratch
-from batchwright.formats.pairs import domains, file_stem, read_pairs
-from batchwright.formats.prefixes import Prefixes
-from batchwright.formats.vectors import blocks, find_keys, key_words, write_encoder, write_sorted_vectors
+from batchwright.core.spill import spilled_rows
+from batchwright.formats.pairs import domains, file_stem, scan_texts
+from batchwright.formats.prefixes import SIDES, Prefixes
+from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.params import FileParams
 from pipelines.embed.rows import count_rows, read_rows
 from pipelines.embed.spool import Spool
-from pipelines.embed.texts import in_key_order
+from pipelines.embed.texts import reordered, unique_keys, unique_order
 from pipelines.files import find_files
 
 _CODE = ("file.py", "rows.py", "spool.py")
@@ -25,7 +28,7 @@ _CODE = ("file.py", "rows.py", "spool.py")
 def embed(pairs: Path, params: FileParams, output: Path) -> tuple[int, int]:
     """Write the vector store to the folder ``output``.
 
-    Holds in memory the texts of one domain, a batch of rows, and about 50 bytes per unique text of all domains.
+    Holds in memory a batch of rows, and about 40 bytes per unique text of all domains.
 
     Returns:
         The number of vectors, twice, because every run reads all of them.
@@ -36,27 +39,25 @@ def embed(pairs: Path, params: FileParams, output: Path) -> tuple[int, int]:
     files = find_files(params.path)
     contents = [file_sha256(Path(file)) for file in files]
     weights = fingerprint(contents, files_fingerprint(Path(__file__).with_name(name) for name in _CODE))
-    words = np.unique(np.concatenate([key_words(_texts(pairs, domain)[1]) for domain in domains(pairs)]))
+    keys_of = {domain: _keys(pairs, domain) for domain in domains(pairs)}
+    every = spilled_rows(keys_of.values())
+    words = key_words(reordered(every, unique_order(every)))
     with tempfile.TemporaryFile(dir=scratch("embed", weights)) as handle:
-        spool = _collect(files, words, Spool(handle, len(words)))
-        total = 0
-        for domain in domains(pairs):
-            texts, keys = _texts(pairs, domain)
-            found = find_keys(words, keys)
-            _check_complete(params.path, pairs, domain, texts, spool.missing[found])
-            in_order = (spool.take(found[block]) for block in blocks(len(found)))
+        spool = _collect(files, words, Spool(handle, words.shape[1]))
+        for domain, keys in keys_of.items():
+            _check_complete(params.path, pairs, domain, keys, words, spool)
+            in_order = (spool.take(find_keys(words, keys[block])) for block in blocks(len(keys)))
             write_sorted_vectors(output / file_stem(domain), keys, spool.width, in_order)
-            total += len(keys)
+    total = sum(map(len, keys_of.values()))
     write_encoder(output, {**params.model_dump(), "prefixes": Prefixes().model_dump(), "weights": weights})
     return total, total
 
 
-def _texts(pairs: Path, domain: str) -> tuple[list[str], NDArray[np.void]]:
-    table = read_pairs(pairs, domain)
-    return in_key_order([*table["query"].to_pylist(), *table["document"].to_pylist()])
+def _keys(pairs: Path, domain: str) -> NDArray[np.void]:
+    return unique_keys(chain.from_iterable(scan_texts(pairs, domain, side) for side in SIDES))
 
 
-def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
+def _collect(files: list[str], words: Words, spool: Spool) -> Spool:
     """Spool the vectors of the texts whose keys are ``words``; the vectors of other texts are only checked."""
     with counter(count_rows(files), desc="embed, file", unit="row") as progress:
         for batch in read_rows(files):
@@ -73,10 +74,14 @@ def _collect(files: list[str], words: NDArray[np.void], spool: Spool) -> Spool:
     return spool
 
 
-def _check_complete(path: str, pairs: Path, domain: str, texts: list[str], missing: NDArray[np.bool_]) -> None:
-    if missing.any():
-        text = texts[int(np.argmax(missing))]
+def _check_complete(path: str, pairs: Path, domain: str, keys: NDArray[np.void], words: Words, spool: Spool) -> None:
+    """Raise InputError if a text with one of ``keys`` has no vector."""
+    missing = [keys[block][spool.missing(find_keys(words, keys[block]))] for block in blocks(len(keys))]
+    if count := sum(map(len, missing)):
+        wanted = next(own[0] for own in missing if len(own)).tobytes()
+        sides = chain.from_iterable(scan_texts(pairs, domain, side) for side in SIDES)
+        text = next(text for text in sides if text_keys([text]).tobytes() == wanted)
         raise InputError(
-            f"{path}: no vector for {int(missing.sum()):,} of {len(texts):,} texts of domain '{domain}', "
+            f"{path}: no vector for {count:,} of {len(keys):,} texts of domain '{domain}', "
             f"such as {text[:60]!r}; provide one for every query and document, exactly as written in {pairs}"
         )

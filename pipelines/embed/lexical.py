@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +25,15 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import Metrics, copy_files, do_domains
+from batchwright.by_domain import Map, Metrics, copy_files, do_domains
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.formats.pairs import domains, file_stem, pairs_file, read_pairs
-from batchwright.formats.prefixes import Prefixes
+from batchwright.core.spill import texts_in
+from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
+from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
+from pipelines.beam.spread import spread
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.texts import in_key_order
 from pipelines.embed.weights import Weighting, fit_weights
@@ -68,13 +71,13 @@ def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[
         InputError: the sampled documents of a domain contain no words.
     """
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, _: Map) -> Metrics:
         return {"texts": _embed_domain(pairs, domain, params, folder / file_stem(domain))}
 
     code = files_fingerprint(Path(__file__).with_name(name) for name in _CODE)
     made_by = fingerprint(params.model_dump(), code, [version(name) for name in ("numpy", "scipy", "scikit-learn")])
     inputs = {domain: [made_by, files_fingerprint([pairs_file(pairs, domain)])] for domain in domains(pairs)}
-    done = do_domains(f"embed/{output.name}", Path(__file__).parent, work, inputs)
+    done = do_domains(f"embed/{output.name}", Path(__file__).parent, work, inputs, spread)
     copy_files(done, output)
     write_encoder(output, {**params.model_dump(), "prefixes": Prefixes().model_dump(), "weights": made_by})
     texts = {domain: int(of.metrics["texts"]) for domain, of in done.items()}
@@ -82,22 +85,22 @@ def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[
 
 
 def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, folder: Path) -> int:
-    table = read_pairs(pairs, domain)
-    queries, documents = (in_key_order(table[side].to_pylist())[0] for side in ("query", "document"))
-    every, keys = in_key_order([*queries, *documents])
-    known = documents[: params.sample]
+    queries, documents = (in_key_order(scan_texts(pairs, domain, side))[0] for side in SIDES)
+    every, keys = in_key_order(chain(texts_in(queries), texts_in(documents)))
+    asked, known = (texts[: params.sample].to_pylist() for texts in (queries, documents))
     if not any(re.search(WORD, text) for text in known):
         raise InputError(
             f"domain '{domain}': no document contains a letter or a digit; "
             f"vectors of kind '{params.kind}' are computed from words, so use another kind"
         )
-    model = fit(queries[: params.sample], known, params)
+    model = fit(asked, known, params)
 
     def encoded() -> Iterator[NDArray[np.float16]]:
         with counter(len(every), desc=domain, unit="text") as progress:
             for block in blocks(len(every)):
-                yield model.encode(every[block])
-                progress.update(len(every[block]))
+                some = every[block].to_pylist()
+                yield model.encode(some)
+                progress.update(len(some))
 
     write_sorted_vectors(folder, keys, params.dimensions, encoded())
     return len(keys)

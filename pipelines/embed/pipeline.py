@@ -15,10 +15,11 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.core.paths import VECTORS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
+from batchwright.core.spill import spilled_rows
 from batchwright.formats.models import check_whole, locate_model, model_hash
-from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
-from pipelines.beam import guarded, pipeline, progress, raise_errors
+from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
 from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code, load_encoder
@@ -51,10 +52,9 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
     return total, sum(sum(files.values()) for files in missing.values())
 
 
-def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> list[Chunk]:
-    table = read_pairs(pairs, domain)
+def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> Iterator[Chunk]:
     sides = [(side, encoder.prefixes.of(domain, side)) for side in ("query", "document")]
-    return cut_chunks(prefix + text for side, prefix in sides for text in table[side].to_pylist())
+    return cut_chunks(prefix + text for side, prefix in sides for text in scan_texts(pairs, domain, side))
 
 
 def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, dict[str, int]]) -> None:
@@ -108,9 +108,8 @@ def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:
 
 
 def _assemble(pairs: Path, domain: str, encoder: EncoderParams, parts: Path, output: Path) -> int:
-    chunks = _chunks(pairs, domain, encoder)
-    vectors = np.concatenate([load_chunk(_file(parts, chunk)) for chunk in chunks])
-    keys = np.concatenate([chunk.keys for chunk in chunks])
+    vectors = spilled_rows(load_chunk(_file(parts, chunk)) for chunk in _chunks(pairs, domain, encoder))
+    keys = spilled_rows(chunk.keys for chunk in _chunks(pairs, domain, encoder))
     write_domain_vectors(output / file_stem(domain), keys, vectors)
     return len(keys)
 

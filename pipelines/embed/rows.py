@@ -45,7 +45,8 @@ def read_rows(files: list[str]) -> Iterator[Rows]:
     """
     width = None
     for file in files:
-        with readable(file), pq.ParquetFile(file) as table:
+        # Not mapped, batches would leave behind all that was read.
+        with readable(file), pq.ParquetFile(file, memory_map=True) as table:
             _check_columns(file, table.schema_arrow)
             first = 1
             for batch in table.iter_batches(_BATCH_ROWS, columns=["text", "vector"]):

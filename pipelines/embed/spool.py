@@ -5,6 +5,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.spill import spilled
+
 _ROUNDING = 2e-3  # a few float16 steps near 1
 
 
@@ -13,14 +15,14 @@ class Spool:
 
     def __init__(self, handle: IO[bytes], texts: int) -> None:
         self._handle = handle
-        self._places = np.full(texts, -1, dtype=np.int64)
+        self._places: NDArray[np.int64] = spilled(texts, np.int64)
+        self._places[:] = -1
         self._written = 0
         self.width = 0
 
-    @property
-    def missing(self) -> NDArray[np.bool_]:
-        """Whether each row still lacks a vector, ``(texts,)``."""
-        return self._places < 0
+    def missing(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each of some rows still lacks a vector, ``(len(rows),)``."""
+        return self._places[rows] < 0
 
     def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float16]) -> NDArray[np.bool_]:
         """Keep the first vector of each row; return whether each of ``vectors`` differs from the one kept, ``(n,)``."""

@@ -3,15 +3,34 @@
 from collections.abc import Iterable
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.fingerprint import text_keys
-from batchwright.formats.vectors import key_words
+from batchwright.core.keys import first_in, key_words, keys_of, sort_keys
+from batchwright.core.spill import arrays_of, slices, spilled_rows, spilled_texts, texts_in
 
 
-def in_key_order(texts: Iterable[str]) -> tuple[list[str], NDArray[np.void]]:
+def in_key_order(texts: Iterable[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
     """Sort unique texts by their keys ``(n,)``; keys are hashes, so the first texts are a random sample."""
-    unique = list(set(texts))
-    keys = text_keys(unique)
-    order = np.argsort(key_words(keys))
-    return [unique[row] for row in order], keys[order]
+    every = spilled_texts(arrays_of(texts))
+    keys = keys_of(texts_in(every))
+    order = unique_order(keys)
+    return spilled_texts(every.take(pa.array(order[block])) for block in slices(len(order))), reordered(keys, order)
+
+
+def unique_keys(texts: Iterable[str]) -> NDArray[np.void]:
+    """Return the keys of unique texts, sorted, ``(n,)``."""
+    keys = keys_of(texts)
+    return reordered(keys, unique_order(keys))
+
+
+def unique_order(keys: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return the places of unique keys, in the order of the keys; of equal ones, the first."""
+    words = key_words(keys)
+    order = sort_keys(words)
+    return order[first_in(words, order)]
+
+
+def reordered(keys: NDArray[np.void], order: NDArray[np.int64]) -> NDArray[np.void]:
+    """Return ``keys[order]``."""
+    return spilled_rows(keys[order[block]] for block in slices(len(order)))

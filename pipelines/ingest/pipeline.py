@@ -17,7 +17,7 @@ from batchwright.core.paths import PAIRS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.core.unchanged import watching
-from pipelines.beam import guarded, pipeline, progress, raise_errors
+from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.read import PartRead, find_part, ledger, read_part
 from pipelines.ingest.sources.base import Part, Source

@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from batchwright.core.spill import spilled
 from batchwright.formats.clusters import NONE
 from batchwright.formats.vectors import PairVectors, blocks
 
 
 def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int) -> NDArray[np.float32]:
     """Return the sums ``(k, 2, d)`` of each cluster's query vectors and document vectors; zero for empty clusters."""
-    sums = np.zeros((k, 2, vectors.width), dtype=np.float32)
+    sums: NDArray[np.float32] = spilled((k, 2, vectors.width), np.float32)
     members = np.flatnonzero(assignment != NONE)
     order = members[np.argsort(assignment[members], kind="stable")]
     for block in blocks(len(order)):
@@ -34,5 +35,6 @@ def side_centroids(vectors: PairVectors, assignment: NDArray[np.int32]) -> NDArr
     """Return the mean query vector and mean document vector of each cluster, ``(K, 2, d)``; zero for empty clusters."""
     k = int(assignment.max(initial=0)) + 1
     sizes = np.maximum(np.bincount(assignment[assignment != NONE], minlength=k), 1).astype(np.float32)
-    means: NDArray[np.float32] = side_sums(vectors, assignment, k) / sizes[:, None, None]
+    means = side_sums(vectors, assignment, k)
+    means /= sizes[:, None, None]
     return means

@@ -4,17 +4,19 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.by_domain import Metrics, do_domains, publish_domains
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
-from batchwright.formats.negatives import Negatives, dropped_file
-from batchwright.formats.pairs import domains, pairs_file, read_pairs
+from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
+from batchwright.formats.pairs import domains, pairs_file, scan_pairs
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
+from pipelines.beam.spread import spread
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
@@ -31,9 +33,9 @@ def main() -> str:
     if Provenance.read(NEGATIVES, "filter").pairs != pairs:
         raise InputError(f"{NEGATIVES}: the pairs it was made from have changed; run the stage 'filter' again")
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         for draw in range(params.draws):
-            clusters = _cluster_domain(domain, store, params, seed + draw)
+            clusters = _cluster_domain(domain, store, params, seed + draw, do_parts)
             clusters.write(folder, domain, draw)
         return _describe(clusters)
 
@@ -46,7 +48,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("cluster", Path(__file__).parent, work, needed)
+    done = do_domains("cluster", Path(__file__).parent, work, needed, spread)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)
     metrics = {domain: of.metrics for domain, of in done.items()}
@@ -55,12 +57,11 @@ def main() -> str:
     return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"
 
 
-def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int) -> Clusters:
-    pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(pairs)
-    kept = np.flatnonzero(Negatives.read(NEGATIVES, domain, len(pairs)).kept)
-    assignment = np.full(len(pairs), NONE, dtype=np.int32)
-    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed)
+def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int, do_parts: Map) -> Clusters:
+    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
+    kept = np.flatnonzero(read_dropped(NEGATIVES, domain, len(vectors)) == KEPT)
+    assignment = np.full(len(vectors), NONE, dtype=np.int32)
+    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts)
     return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
 
 

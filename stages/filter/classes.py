@@ -1,23 +1,45 @@
 """Group duplicate texts into classes."""
 
+from collections.abc import Iterable
+from functools import partial
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.fingerprint import text_keys
-from batchwright.core.normal_form import normal_form
+from batchwright.by_domain import Map
+from batchwright.core.keys import first_in, sort_keys
+from batchwright.core.spill import SpilledRows, SpilledTexts, blocks_of, slices, spilled_texts, texts_in
 from stages.filter.near import near_classes
+from stages.filter.sketches import KEY, SKETCH, normal_forms, sketch
 
 
-def duplicate_classes(texts: list[str], near_duplicates: float) -> NDArray[np.int32]:
-    """Return the class ``(N,)`` of each text.
+def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Map = map) -> NDArray[np.int32]:
+    """Return the class ``(N,)`` of each text; some thousands of texts are in memory at a time.
 
     Texts share a class if their normal forms are equal or, with ``near_duplicates`` below 1, nearly equal (see
     ``near_classes``). Class numbers do not depend on the order of the texts.
     """
-    forms = [normal_form(text) for text in texts]
-    words = text_keys(forms).view(np.uint64).reshape(-1, 2)
-    _, first, form = np.unique(words, axis=0, return_index=True, return_inverse=True)
-    classes = np.arange(len(first), dtype=np.int32)
-    if near_duplicates < 1:
-        classes = near_classes([forms[row] for row in first], near_duplicates)
-    return classes[form.reshape(-1)]
+    every_form, every_key = SpilledTexts(), SpilledRows(KEY)
+    for some_forms, some_keys in do_parts(normal_forms, blocks_of(texts)):
+        every_form.add(some_forms)
+        every_key.add(some_keys)
+    form, first = _equal_classes(every_key.array())
+    if near_duplicates == 1:
+        return form
+    forms = every_form.array()
+    forms = spilled_texts(forms.take(pa.array(first[block])) for block in slices(len(first)))
+    sketches = SpilledRows(SKETCH)
+    for some_sketches in do_parts(partial(sketch, near_duplicates), blocks_of(texts_in(forms))):
+        sketches.add(some_sketches)
+    return near_classes(forms, sketches.array(), near_duplicates)[form]
+
+
+def _equal_classes(keys: NDArray[np.void]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the class of each of n keys, equal ones in one, and the first key of each class."""
+    words = keys.view(np.uint64).reshape(-1, 2).T
+    order = sort_keys(words)
+    first = first_in(words, order)
+    classes = np.empty(len(order), np.int32)
+    classes[order] = np.cumsum(first, dtype=np.int32) - 1
+    return classes, order[first]

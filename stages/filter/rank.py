@@ -1,11 +1,12 @@
 """Rank each domain's documents for its queries, to drop inconsistent pairs and to mine hard negatives."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.bar import bar
+from batchwright.by_domain import Map
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.vectors import PairVectors, blocks
@@ -28,7 +29,11 @@ class Ranking:
 
 
 def judge_by_rank(
-    vectors: PairVectors, negatives: Negatives, params: FilterParams, rng: np.random.Generator
+    vectors: PairVectors,
+    negatives: Negatives,
+    params: FilterParams,
+    rng: np.random.Generator,
+    do_parts: Map = map,
 ) -> Negatives:
     """Return ``negatives`` with ``mined`` set and inconsistent pairs ``dropped``, as ``params`` requires.
 
@@ -42,8 +47,10 @@ def judge_by_rank(
     documents = np.unique(negatives.document_class, return_index=True)[1]
     dropped = negatives.dropped.copy()
     mined = np.full((len(negatives), params.mine.count if params.mine else 0), -1, dtype=np.int32)
-    for block in bar(list(blocks(len(negatives))), desc="rank", unit="block"):
-        ranking = _rank(vectors, documents, negatives, known, block, depth)
+    asked = [(block, depth + _room(negatives, known, block)) for block in blocks(len(negatives))]
+    searched = do_parts(partial(_search, vectors, documents), asked)
+    for (block, _), (scores, rows) in zip(asked, searched, strict=True):
+        ranking = _rank(scores, rows, negatives, known, block)
         if params.consistency:
             lost = ~consistent(ranking, negatives.scores[block], params.consistency)
             dropped[block] = np.where(lost & (dropped[block] == KEPT), INCONSISTENT, dropped[block])
@@ -88,17 +95,25 @@ def hard_negatives(
     return mined
 
 
+def _room(negatives: Negatives, known: KnownPositives, block: slice) -> int:
+    """How many known positives may be among the top documents of a block's queries."""
+    return min(int(known.count(negatives.query_class[block]).max()), MOST_RANKS)
+
+
+def _search(
+    vectors: PairVectors, documents: NDArray[np.int64], asked: tuple[slice, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    block, depth = asked
+    return nearest(vectors.queries(block), vectors, documents, depth)
+
+
 def _rank(
-    vectors: PairVectors,
-    documents: NDArray[np.int64],
+    scores: NDArray[np.float32],
+    rows: NDArray[np.int64],
     negatives: Negatives,
     known: KnownPositives,
     block: slice,
-    depth: int,
 ) -> Ranking:
-    """Rank ``documents`` for a block of pairs: the top ``depth``, plus room for known positives among them."""
-    queries = negatives.query_class[block]
-    room = min(int(known.count(queries).max()), MOST_RANKS)
-    scores, rows = nearest(vectors.queries(block), vectors, documents, depth + room)
-    positive = known.contains(queries[:, None], negatives.document_class[rows])
+    """Rank the documents found for a block of pairs."""
+    positive = known.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
     return Ranking(scores=scores, rows=rows, rank=np.where(positive, -1, np.cumsum(~positive, axis=1) - 1))

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from batchwright.core.spill import text_bounds
+
 WIDTH = 5
 _BITS = 30  # of a sparse matrix's column number; the rare collisions within a text do no harm
-_BLOCK_CHARACTERS = 1 << 18
+_BLOCK_BYTES = 1 << 16  # what is made of them stays in cache
 _generator = np.random.default_rng(0)
 _ODD = _generator.integers(1 << 62, size=WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
@@ -35,13 +38,13 @@ def shingles(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64
     return hashes, starts
 
 
-def jaccard(texts: Sequence[str], left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+def jaccard(texts: pa.LargeStringArray, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the Jaccard similarity of the shingles of ``texts[left[i]]`` and ``texts[right[i]]``, ``(n,)``."""
-    lengths = [len(texts[one]) + len(texts[other]) for one, other in zip(left, right, strict=True)]
+    bounds = text_bounds(texts)
     found = [np.empty(0)]
-    for block in cuts(np.array(lengths, dtype=np.int64)):
+    for block in cuts(bounds[left + 1] - bounds[left] + bounds[right + 1] - bounds[right]):
         used, places = np.unique(np.stack([left[block], right[block]]), return_inverse=True)
-        sets = _sets([texts[row] for row in used])
+        sets = _sets(texts.take(pa.array(used)).to_pylist())
         of_left, of_right = places.reshape(2, -1)
         both = np.asarray(sets[of_left].multiply(sets[of_right]).sum(axis=1)).ravel()
         sizes = np.diff(sets.indptr)
@@ -60,8 +63,8 @@ def _sets(texts: Sequence[str]) -> csr_matrix:
     return csr_matrix((np.ones(len(cells), np.int32), columns, starts.astype(np.int32)), (len(texts), 1 << _BITS))
 
 
-def cuts(lengths: NDArray[np.int64]) -> Iterator[slice]:
-    """Cut texts of these lengths into slices of about 250,000 characters each."""
-    block = (np.cumsum(lengths) - lengths) // _BLOCK_CHARACTERS
+def cuts(sizes: NDArray[np.int64]) -> Iterator[slice]:
+    """Cut texts of so many bytes into slices of about 65,000 bytes each."""
+    block = (np.cumsum(sizes) - sizes) // _BLOCK_BYTES
     edges = np.flatnonzero(np.diff(block, prepend=-1, append=-1)) if len(block) else np.empty(0, np.int64)
     return (slice(int(start), int(end)) for start, end in pairwise(edges))

@@ -5,16 +5,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Metrics, do_domains, publish_domains
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pairs import domains, pairs_file, read_pairs
+from batchwright.formats.pairs import domains, pairs_file, scan_pairs, scan_texts
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
+from pipelines.beam.spread import spread
 from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes
 from stages.filter.doubtful import doubtful
@@ -40,9 +42,9 @@ def main() -> str:
     check_unchanged()
     matched, unmatched = match_all(judgements, PAIRS) if files else ({}, 0)
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         rng = np.random.default_rng([seed, int(content_id(domain), 16)])
-        negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng)
+        negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng, do_parts)
         negatives.write(folder, domain)
         return found
 
@@ -55,7 +57,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("filter", Path(__file__).parent, work, needed)
+    done = do_domains("filter", Path(__file__).parent, work, needed, spread)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
@@ -71,13 +73,12 @@ def main() -> str:
 
 
 def _judge_domain(
-    domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator
+    domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator, do_parts: Map
 ) -> tuple[Negatives, Metrics]:
-    pairs = read_pairs(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(pairs)
+    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
     scores = vectors.scores()
     query_class, document_class = (
-        duplicate_classes(pairs[side].to_pylist(), params.near_duplicates) for side in ("query", "document")
+        duplicate_classes(scan_texts(PAIRS, domain, side, "train"), params.near_duplicates, do_parts) for side in SIDES
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng)
@@ -92,7 +93,7 @@ def _judge_domain(
         judged=judged,
         relevant=relevant,
     )
-    negatives = judge_by_rank(vectors, negatives, params, rng)
+    negatives = judge_by_rank(vectors, negatives, params, rng, do_parts)
     counts = {"doubtful": int(np.count_nonzero(weak)), "judgements_overruled": overruled}
     return negatives, {**_describe(negatives), **counts}
 

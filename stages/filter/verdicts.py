@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import fingerprint, text_keys
+from batchwright.core.keys import find_keys, key_words, sort_keys
 from batchwright.core.normal_form import normal_form
-from batchwright.formats.pairs import domains, read_pairs
-from batchwright.formats.vectors import find_keys, key_words
-from stages.filter.judgement_files import TEXTS
+from batchwright.formats.pairs import domains, scan_texts
+from batchwright.formats.prefixes import SIDES
 from stages.filter.judgements import Judgements
 
 
@@ -37,18 +36,18 @@ NOTHING = Matched(numbers=np.empty(0, np.int64), rows=np.empty((0, 2), np.int64)
 
 def match_all(judgements: Judgements, folder: Path) -> tuple[dict[str, Matched], int]:
     """Return the judgements about each domain of a pairs folder, and how many are about no domain."""
-    matched = {domain: match(judgements, read_pairs(folder, domain, "train")) for domain in domains(folder)}
+    matched = {domain: match(judgements, folder, domain) for domain in domains(folder)}
     about = np.unique(np.concatenate([each.numbers for each in matched.values()]))
     return matched, len(judgements) - len(about)
 
 
-def match(judgements: Judgements, pairs: pa.Table) -> Matched:
-    """Return the judgements whose query and document are both among the texts of ``pairs``."""
+def match(judgements: Judgements, folder: Path, domain: str) -> Matched:
+    """Return the judgements whose query and document are both among the texts of a domain's training pairs."""
     found = []
-    for side, keys in zip(TEXTS, (judgements.queries, judgements.documents), strict=True):
-        words = key_words(text_keys(map(normal_form, pairs[side].to_pylist())))
-        order = np.argsort(words, kind="stable")
-        places = find_keys(words[order], keys)
+    for side, keys in zip(SIDES, (judgements.queries, judgements.documents), strict=True):
+        words = key_words(text_keys(map(normal_form, scan_texts(folder, domain, side, "train"))))
+        order = sort_keys(words)
+        places = find_keys(words[:, order], keys)
         found.append(np.where(places < 0, -1, np.append(order, -1)[places]))
     rows = np.stack(found, axis=1)
     numbers = np.flatnonzero((rows >= 0).all(axis=1))

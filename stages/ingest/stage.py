@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from batchwright.by_domain import Done, Metrics, do_domains
+from batchwright.by_domain import Done, Map, Metrics, do_domains
 from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.params import load_params
@@ -14,6 +14,7 @@ from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
+from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, take_account
 from pipelines.ingest.domain import PAIRS_FILE, memory_of, write_domain
 from pipelines.ingest.params import IngestParams
@@ -56,7 +57,7 @@ def _parts_of_domains(parts: Parts) -> dict[str, list[int]]:
 def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]]) -> dict[str, Done]:
     of = {domain: [parts[number][1] for number in own] for domain, own in numbers.items()}
 
-    def work(domain: str, folder: Path) -> Metrics:
+    def work(domain: str, folder: Path, _: Map) -> Metrics:
         return write_domain(domain, of[domain], folder, params.held_out, params.dev)
 
     needed = {
@@ -64,7 +65,14 @@ def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequen
         for domain, own in of.items()
     }
     memory = {domain: memory_of(part.pieces[domain]["rows"] for part in own) for domain, own in of.items()}
-    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, needed, memory.__getitem__)
+    return do_domains(
+        "ingest/domains", Path(ingest.__file__).parent, work, needed, spread, memory.__getitem__, _undivided
+    )
+
+
+def _undivided(_: str) -> int:
+    """A domain's pairs for ``do_domains``: there are no parts to spread, however many there are."""
+    return 0
 
 
 def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:

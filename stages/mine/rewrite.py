@@ -12,15 +12,13 @@ from stages.mine.choose import NONE
 
 
 class Mined:
-    """The hard negatives mined for a domain's ``pairs``, which are sorted by id.
+    """The hard negatives mined for a domain's pairs, whose ``ids`` ``(N,)`` are sorted.
 
-    ``rows`` ``(N, count)`` holds the rows of the documents mined for each pair, padded with -1. Texts are looked up on
-    request, so that the texts of all domains take no more memory than they do in Arrow.
+    ``rows`` ``(N, count)`` holds the rows of the ``documents`` mined for each pair, padded with -1.
     """
 
-    def __init__(self, pairs: pa.Table, rows: NDArray[np.int32]) -> None:
-        self._ids = np.array(pairs["id"].to_pylist(), dtype="S")
-        self._documents, self._rows = pairs["document"].combine_chunks(), rows
+    def __init__(self, ids: NDArray[np.bytes_], documents: pa.LargeStringArray, rows: NDArray[np.int32]) -> None:
+        self._ids, self._documents, self._rows = ids, documents, rows
         self.total = int((rows != NONE).sum())
 
     def __len__(self) -> int:

@@ -1,6 +1,7 @@
 """Rewrite the contextual batches with hard negatives mined by a trained model."""
 
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.core.runtime import scratch
+from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pairs import domains, file_stem, read_pairs
+from batchwright.formats.pairs import domains, file_stem, scan_pairs, scan_texts
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import ShardSet
 from batchwright.formats.vectors import VectorStore
@@ -40,11 +43,10 @@ def main(name: str) -> str:
     parts = scratch("mine", fingerprint(params.model_dump(), miner, store.weights, content))
     negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):
-        table = read_pairs(PAIRS, domain, "train")
         file = parts / f"{file_stem(domain)}.npy"
         if not file.exists():
-            _write(file, _mine(domain, table, store, retriever, params))
-        negatives[domain] = Mined(table, np.load(file))
+            _write(file, _mine(domain, store, retriever, params))
+        negatives[domain] = _open(domain, file)
     with atomic_dir(SHARDS / name) as folder:
         written = rewrite_shards(shards, negatives, folder)
         changes = {"shards": written, "models": {**shards.manifest.models, "miner": miner}}
@@ -58,15 +60,28 @@ def main(name: str) -> str:
     return f"{name}: {total:,} hard negatives for {pairs:,} pairs, mined by '{params.model}'; {missing:,} missing"
 
 
-def _mine(domain: str, table: pa.Table, store: VectorStore, retriever: Retriever, params: Mining) -> NDArray[np.int32]:
+def _mine(domain: str, store: VectorStore, retriever: Retriever, params: Mining) -> NDArray[np.int32]:
     """Return the rows ``(N, count)`` of the hard negatives that the model ranks highest."""
-    negatives = Negatives.read(NEGATIVES, domain, len(table))
-    if not len(table):
+    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
+    negatives = Negatives.read(NEGATIVES, domain, len(vectors))
+    if not len(vectors):
         return np.empty((0, params.count), np.int32)
     documents = np.unique(negatives.document_class, return_index=True)[1]
-    index = retriever.index(table["document"].take(documents).to_pylist(), [domain] * len(documents))
-    ranked, _ = index.search(table["query"].to_pylist(), params.depth, [domain] * len(table))
-    return choose_hardest(documents[ranked], store.of(domain).of_pairs(table), negatives, params.count)
+    texts = _documents(domain).take(pa.array(documents)).to_pylist()
+    index = retriever.index(texts, [domain] * len(documents))
+    queries = list(scan_texts(PAIRS, domain, "query", "train"))
+    ranked, _ = index.search(queries, params.depth, [domain] * len(queries))
+    return choose_hardest(documents[ranked], vectors, negatives, params.count)
+
+
+def _open(domain: str, file: Path) -> Mined:
+    blocks = chain([[]], blocks_of(scan_texts(PAIRS, domain, "id", "train")))
+    ids = spilled_rows(np.array(block, "S32") for block in blocks)
+    return Mined(ids, _documents(domain), np.load(file))
+
+
+def _documents(domain: str) -> pa.LargeStringArray:
+    return spilled_texts(batch["document"] for batch in scan_pairs(PAIRS, domain, "train", ["document"]))
 
 
 def _write(file: Path, rows: NDArray[np.int32]) -> None:

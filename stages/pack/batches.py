@@ -2,28 +2,31 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Metrics, keep, kept
-from batchwright.core.bar import bar
+from batchwright.by_domain import Map, Metrics
+from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import workers
-from batchwright.formats.clusters import Clusters
 from batchwright.formats.shards import write_shard
 from batchwright.inspect.meetings import met_before
-from stages.pack.domain import Domain
 from stages.pack.inputs import Inputs
 from stages.pack.params import PackParams
 from stages.pack.plan import Batch, plan_domain, shares_of
 from stages.pack.recipe import choose_recipe
+from stages.pack.source import Source
 
 Row = dict[str, Any]
 
 
-def make_batches(inputs: Inputs, policy: str, params: PackParams, seed: int, name: str, folder: Path) -> Metrics:
+def make_batches(
+    inputs: Inputs, policy: str, params: PackParams, seed: int, name: str, folder: Path, do_parts: Map
+) -> Metrics:
     """Write all batches of a domain into ``folder``, as many to a file as to a shard.
 
     Returns:
@@ -31,10 +34,11 @@ def make_batches(inputs: Inputs, policy: str, params: PackParams, seed: int, nam
         to train on, and for each epoch the share of a batch that comes from one cluster, how many pairs are
         ``left_over`` and how many times a pair was ``repeated``.
     """
-    domain, draws = inputs.open(name)
+    source = Source(inputs, name)
+    domain, draws = source.opened
     recipe = choose_recipe(name, domain, draws[0], params, seed) if policy == "contextual" else None
     batches = plan_domain(name, draws, policy, params, seed, recipe)
-    measures = _write(folder, domain, draws, batches, params.batches_per_shard)
+    measures = _write(source, folder, batches, params.batches_per_shard, do_parts)
     met = met_before(((batch.epoch, batch.rows) for batch in batches), len(domain.pairs))
     rows = [
         {"epoch": batch.epoch, "domain": name, **measured, "met_before": share}
@@ -56,30 +60,32 @@ def batch_file(folder: Path, place: int, batches_per_file: int) -> tuple[Path, i
     return folder / f"{place // batches_per_file:06d}.arrow", place % batches_per_file
 
 
-def _write(
-    folder: Path, domain: Domain, draws: Sequence[Clusters], batches: Sequence[Batch], per_file: int
-) -> list[Row]:
-    """Write the files that ``folder`` does not contain yet, several at a time in threads; return all measures."""
-
-    def write(start: int) -> list[Row]:
-        file, _ = batch_file(folder, start, per_file)
-        ledger = file.with_suffix(".json")
-        found = kept(ledger, [file])
-        if found is None:
-            found = keep(ledger, [file], _write_file(file, domain, draws, batches[start : start + per_file]))
-        rows: list[Row] = found["rows"]
-        return rows
-
-    starts = range(0, len(batches), per_file)
-    with ThreadPoolExecutor(workers()) as pool:
-        files = bar(pool.map(write, starts), desc="masks", total=len(starts), unit="file")
-        return [row for rows in files for row in rows]
+def _write(source: Source, folder: Path, batches: Sequence[Batch], per_file: int, do_parts: Map) -> list[Row]:
+    """Write all files; return the measures of all batches."""
+    files = {
+        batch_file(folder, start, per_file)[0].resolve(): batches[start : start + per_file]
+        for start in range(0, len(batches), per_file)
+    }
+    rows = []
+    for file, (sha256, measures) in zip(files, do_parts(partial(_write_file, source), files.items()), strict=True):
+        if not file.exists() or file_sha256(file) != sha256:  # since it was written by a run that was killed
+            _, measures = _write_file(source, (file, files[file]))
+        rows += measures
+    return rows
 
 
-def _write_file(file: Path, domain: Domain, draws: Sequence[Clusters], batches: Sequence[Batch]) -> Metrics:
-    made = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch in batches]
-    write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
-    return {"rows": [measures for _, measures in made]}
+def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str, list[Row]]:
+    """Write a file of batches; return its SHA-256 and the measures of the batches."""
+    file, batches = part
+    domain, draws = source.opened
+
+    def make(batch: Batch) -> tuple[pa.RecordBatch, Row]:
+        return domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows])
+
+    with ThreadPoolExecutor(min(workers(), len(batches))) as pool:
+        made = list(pool.map(make, batches))
+    shard = write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
+    return shard.sha256, [measures for _, measures in made]
 
 
 def _times_packed(batches: Sequence[Batch], epoch: int, pairs: int) -> NDArray[np.int64]:

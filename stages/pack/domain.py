@@ -15,11 +15,15 @@ from stages.pack.hardness import measure, measure_rows
 from stages.pack.judge import Judge
 from stages.pack.masks import mask_of, masked_by, reasons_of, rows_mostly_masked
 
+_GIVEN = pa.schema(list(SHARD_SCHEMA)[:5])
+"""The columns of pairs in shards."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
     """A domain to pack.
 
+    ``pairs`` is what ``map_pairs`` returned.
     Clusters were made from ``vectors``; ``surrogate`` says which negatives are false, and ``judge`` where it is unsure.
     Several small domains may be packed as one. Their vectors cannot be compared, so that similarities across domains
     count as 0, and only the data for masks says which of these negatives are false.
@@ -38,7 +42,7 @@ class Domain:
         the number of rows that are mostly masked and, if there is a judge, how many cells it was asked about and
         masked.
         """
-        table = self.pairs.take(rows)
+        table = self.pairs.take(rows).cast(_GIVEN)
         own = _same(table["domain"])
         similarities = _similarities(self.vectors, rows) * own
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)

@@ -11,11 +11,13 @@ from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import file_stem, pairs_file, read_pairs
+from batchwright.formats.pairs import file_stem, pairs_file, scan_pairs
+from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import VectorStore
+from batchwright.formats.vectors import PairVectors, VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
+from stages.pack.mapped import map_pairs
 from stages.pack.merged import in_memory, merge_clusters, merge_domains
 from stages.pack.params import JudgeParams
 
@@ -53,16 +55,19 @@ class Inputs:
         return merge_domains(domains), [merge_clusters(each) for each in zip(*draws, strict=True)]
 
     def _open(self, name: str) -> Domain:
-        pairs = read_pairs(PAIRS, name, "train")
+        pairs = map_pairs(PAIRS, name, "train")
         negatives = Negatives.read(NEGATIVES, name, len(pairs))
         if self.judge and negatives.likeness == EVERY_PAIR:
             raise InputError(
                 "pack.judge: is asked about pairs near the limit of filter.likeness, which is null; "
                 "set it to auto or a number, or remove pack.judge"
             )
-        vectors = self.vectors.of(name).of_pairs(pairs)
-        surrogate = vectors if self.vectors == self.surrogate else self.surrogate.of(name).of_pairs(pairs)
+        vectors = self._vectors(self.vectors, name)
+        surrogate = vectors if self.vectors == self.surrogate else self._vectors(self.surrogate, name)
         return Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
+
+    def _vectors(self, store: VectorStore, name: str) -> PairVectors:
+        return store.of(name).of_pairs(scan_pairs(PAIRS, name, "train", SIDES))
 
     def sizes(self, name: str) -> tuple[int, int]:
         """Return how many training pairs a domain has: those in clusters, and all."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,10 @@ class Judge:
         positions = getattr(self._model.config, "max_position_embeddings", None)
         if positions is not None and params.max_length > positions:
             raise InputError(f"model '{params.model}': reads {positions} tokens; lower pack.judge.max_length to that")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parameters: other processes load the model themselves."""
+        return Judge, (self._params,)
 
     def in_doubt(
         self, negatives: Negatives, rows: NDArray[np.int64], scores: NDArray[np.float32], likeness: NDArray[np.float32]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain import Done, do_domains, of_pairs
+from batchwright.by_domain import Done, do_domains, of_pairs, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
@@ -19,6 +19,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
+from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches
 from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams
@@ -95,7 +96,9 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
             name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
             for name, domains in inputs.together.items()
         },
+        spread,
         memory_of=lambda name: of_pairs(*inputs.together[name]),
+        size_of=lambda name: pairs_of(*inputs.together[name]),
     )
 
 

@@ -25,9 +25,11 @@ NEEDLESS = {
     "any": {
         # Listing core as one folder is worth a rare needless rerun.
         "batchwright/core/bar.py",
+        "batchwright/core/keys.py",
         "batchwright/core/neighbours.py",
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",
+        "batchwright/core/spill.py",
         "batchwright/core/unchanged.py",
     },
     "mine": {

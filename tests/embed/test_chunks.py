@@ -15,7 +15,7 @@ TEXTS = st.lists(st.integers(0, 400).map(lambda number: "x" * (number % 9) + str
 def cut(texts: list[str], mean: int = 8, most: int = 32) -> list[Chunk]:
     chunks.MEAN_TEXTS, chunks.MOST_TEXTS = mean, most
     try:
-        return cut_chunks(texts)
+        return list(cut_chunks(texts))
     finally:
         chunks.MEAN_TEXTS, chunks.MOST_TEXTS = 512, 2048
 

@@ -36,7 +36,8 @@ def made(params: TfidfParams | Bm25Params, name: str = "lexical") -> VectorStore
 
 def every_text(domain: str) -> list[str]:
     pairs = read_pairs(PAIRS, domain)
-    return in_key_order([*pairs["query"].to_pylist(), *pairs["document"].to_pylist()])[0]
+    every: list[str] = in_key_order([*pairs["query"].to_pylist(), *pairs["document"].to_pylist()])[0].to_pylist()
+    return every
 
 
 def bm25_scores(queries: NDArray[np.float32], documents: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -114,7 +115,7 @@ def test_a_text_on_both_sides_has_one_vector(workspace: Path) -> None:
 def test_the_model_is_fitted_on_a_sample_of_both_sides(workspace: Path, params: TfidfParams | Bm25Params) -> None:
     write_pairs("birds", topic_pairs(40))
     pairs = read_pairs(PAIRS, "birds")
-    queries, documents = (in_key_order(pairs[side].to_pylist())[0] for side in ("query", "document"))
+    queries, documents = (in_key_order(pairs[side].to_pylist())[0].to_pylist() for side in ("query", "document"))
     found = made(params.model_copy(update={"sample": 9})).of("birds")
     expected = fit(queries[:9], documents[:9], params).encode(every_text("birds"))
     np.testing.assert_array_equal(found.of("query", every_text("birds")), expected.astype(np.float32))

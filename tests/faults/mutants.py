@@ -104,6 +104,20 @@ MUTANTS = [
         "test_by_domain.py",
     ),
     Mutant(
+        "a finished part of a large domain is used although it is damaged",
+        "batchwright/by_domain/kept_map.py",
+        "return content[:_DIGEST] == hashlib.sha256(content[_DIGEST:]).digest()",
+        "return True",
+        "test_spread.py::test_a_map_keeps_its_results",
+    ),
+    Mutant(
+        "a file of batches that is damaged after its part was finished is used",
+        "stages/pack/batches.py",
+        "if not file.exists() or file_sha256(file) != sha256",
+        "if False",
+        "pack/test_stage.py::test_a_killed_run_resumes_and_gives_the_same_bytes",
+    ),
+    Mutant(
         "a run resumed after its last step writes another tokenizer",
         "trainers/common/tokenizer_file.py",
         "        tokenizer.no_padding()\n",

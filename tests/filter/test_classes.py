@@ -5,12 +5,14 @@ import random
 import unicodedata
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batchwright.core.normal_form import normal_form
 from stages.filter import near
-from stages.filter.classes import duplicate_classes, normal_form
+from stages.filter.classes import duplicate_classes
 from stages.filter.shingles import WIDTH, jaccard
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -100,7 +102,7 @@ def test_normalising_ignores_the_case_of_a_normal_form_and_empties_only_blank_te
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), min_size=1, max_size=8))
 def test_the_jaccard_similarity_is_exact(pairs: list[tuple[str, str]]) -> None:
     texts = [side for pair in pairs for side in pair]
-    found = jaccard(texts, np.arange(0, len(texts), 2), np.arange(1, len(texts), 2))
+    found = jaccard(pa.array(texts, pa.large_string()), np.arange(0, len(texts), 2), np.arange(1, len(texts), 2))
     assert found.tolist() == pytest.approx([similarity(*pair) for pair in pairs])
 
 
@@ -145,7 +147,7 @@ def test_a_chain_of_small_edits_does_not_become_one_class() -> None:
 def test_the_comparisons_in_a_huge_class_are_linear_in_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 
-    def counted(texts: list[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    def counted(texts: pa.LargeStringArray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         compared.append(len(left))
         return jaccard(texts, left, right)
 
@@ -177,5 +179,5 @@ def test_no_texts_one_text_and_empty_texts_get_classes(near_duplicates: float) -
 def test_the_size_of_blocks_does_not_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [text(number // 2, words=30) + ("" if number % 2 else " more") for number in range(40)]
     whole = duplicate_classes(texts, 0.9)
-    monkeypatch.setattr("stages.filter.shingles._BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr("stages.filter.shingles._BLOCK_BYTES", 300)
     np.testing.assert_array_equal(duplicate_classes(texts, 0.9), whole)

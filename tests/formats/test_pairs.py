@@ -18,6 +18,8 @@ from batchwright.formats.pairs import (
     pairs_file,
     read_pairs,
     read_rejects,
+    scan_pairs,
+    scan_texts,
     write_table,
 )
 
@@ -56,6 +58,23 @@ def test_unsorted_or_repeated_ids_are_refused(tmp_path: Path, ids: tuple[str, st
     write_table(pairs_file(tmp_path, "a"), table(*ids), PAIRS_SCHEMA)
     with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
         read_pairs(tmp_path, "a")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+@pytest.mark.parametrize("group", [1, 3, 100])
+def test_pairs_are_read_in_blocks_and_their_ids_checked_across_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, group: int
+) -> None:
+    monkeypatch.setattr("batchwright.formats.pairs._ROWS", rows)
+    every = table(*"1234567")
+    pq.write_table(every, pairs_file(tmp_path, "a"), row_group_size=group)
+    found = list(scan_pairs(tmp_path, "a", columns=["query", "id"]))
+    assert max(map(len, found)) <= min(rows, group)
+    assert pa.Table.from_batches(found).equals(every.select(["query", "id"]))
+    assert list(scan_texts(tmp_path, "a", "query")) == every["query"].to_pylist()
+    pq.write_table(table(*"1235467"), pairs_file(tmp_path, "a"), row_group_size=group)
+    with pytest.raises(InputError, match="ids are not sorted and unique"):
+        list(scan_pairs(tmp_path, "a", columns=["query"]))
 
 
 def test_a_missing_damaged_or_foreign_file_is_reported(tmp_path: Path) -> None:

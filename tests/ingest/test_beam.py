@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from batchwright.core.errors import InputError
-from pipelines.beam import RecordBatchCoder, guarded, kept_back, pipeline, progress, raise_errors, save, saved
+from pipelines.beam.pipeline import RecordBatchCoder, guarded, kept_back, pipeline, progress, raise_errors, save, saved
 
 
 def test_a_slice_is_encoded_without_the_rest_of_its_record_batch() -> None:
@@ -96,7 +96,7 @@ def test_what_worker_processes_print_is_shown_only_if_it_helps(
 def test_the_bar_counts_what_any_worker_has_finished(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pipelines.beam._WATCH_SECONDS", 0.01)
+    monkeypatch.setattr("pipelines.beam.pipeline._WATCH_SECONDS", 0.01)
     monkeypatch.setattr("batchwright.core.bar._seconds", lambda: 0.1)  # as on a terminal
     finished = itertools.chain(range(5), itertools.repeat(4))
     with progress(4, "embed", "text", lambda: next(finished)), kept_back(workers=True):

@@ -339,7 +339,7 @@ def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
         mined=np.array([[2, 3], [3, -1], [-1, -1], [0, 2]], np.int32),
     )
     vectors = PairVectors(vectors=np.ones((8, 2), np.float16), rows=np.arange(8).reshape(2, 4))
-    domain = Domain(pairs=table, negatives=negatives, vectors=vectors, surrogate=vectors)
+    domain = Domain(pairs=table.drop_columns("split"), negatives=negatives, vectors=vectors, surrogate=vectors)
     batch, _ = domain.batch(np.array([3, 0, 2, 1]), np.arange(4, dtype=np.int32))
     assert batch["negatives"].to_pylist() == [["d2", "x", "d0"], ["d2", "x", "d3"], ["d2", "x"], ["d2", "x", "d3"]]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from batchwright.by_domain import domains
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
 from batchwright.core.seal import FILE as CHECKSUMS
@@ -145,28 +146,32 @@ def test_a_killed_run_resumes_and_gives_the_same_bytes(
     run_pack("contextual")
     write_params(corpus)
 
-    after = "stages.pack.batches._write_file"
-    with start_slowed("pack", "contextual", after=after, seconds=0.5, cwd=corpus, BATCHWRIGHT_WORKERS="2") as process:
-        while len(ledgers := sorted(Path(".scratch").rglob("0*.json"))) < 3:
+    after = "batchwright.by_domain.kept_map._do"
+    with start_slowed("pack", "contextual", after=after, seconds=0.5, cwd=corpus, large=60) as process:
+        while len(parts := sorted(Path(".scratch").rglob("parts/1/?"))) < 3:
             assert process.poll() is None, "the stage ended before it could be killed"
             time.sleep(0.02)
         process.kill()
     assert ShardSet.open(OURS).manifest.seed == 2, "a killed stage must leave the old shards unchanged"
-    finished = {ledger.with_suffix(".arrow") for ledger in ledgers}
-    (ledgers[0].parent / ".half-written").touch()
+    files = parts[0].parents[2] / "files"
+    finished = {(files / f"{int(part.name):06d}.arrow").resolve() for part in parts}
+    (files / ".half-written").touch()
+    damaged = min(finished)
+    damaged.write_bytes(damaged.read_bytes()[:-1])
 
     written: list[Path] = []
     write_file = batches._write_file
 
-    def watched(file: Path, *rest: Any) -> dict[str, Any]:
-        written.append(file)
-        return write_file(file, *rest)
+    def watched(source: Any, part: tuple[Path, Any]) -> Any:
+        written.append(part[0])
+        return write_file(source, part)
 
     monkeypatch.setattr(batches, "_write_file", watched)
+    monkeypatch.setattr(domains, "LARGE", 60)
     run_pack("contextual")
     assert (tree(OURS), tree(Path("results"))) == uninterrupted
-    assert not finished & set(written)
-    assert written
+    assert finished & set(written) == {damaged}
+    assert set(written) - finished
 
 
 def test_an_unfinished_run_is_not_resumed_after_inputs_change(

@@ -62,7 +62,7 @@ def _texts_of_pairs(pairs: Path) -> Iterator[list[str]]:
 
 
 def _texts_of(file: Path) -> Iterator[list[str]]:
-    with pq.ParquetFile(file) as table:
+    with pq.ParquetFile(file, memory_map=True) as table:  # not mapped, batches leave behind all that was read
         for batch in table.iter_batches(_BLOCK):
             yield batch.column(0).to_pylist()
 

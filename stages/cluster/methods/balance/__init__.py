@@ -1,9 +1,11 @@
 """The default method: clusters of equal size, improved by exchanging pairs."""
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.bar import bar
+from batchwright.by_domain import Map
 from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
@@ -16,13 +18,15 @@ from stages.cluster.side_sums import assign, side_sums
 SWEEPS = 3
 
 Members = NDArray[np.int64]
+Part = tuple[PairVectors, list[int]]
+"""The vectors of a cell, or of a group of clusters one after the other, and a seed of its own."""
 
 
-def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
+def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: Map = map) -> NDArray[np.int32]:
     """Build clusters of exactly ``cluster_size`` pairs that directly maximise eq. 2, the sum of S_q.S_d.
 
-    Works on one cell at a time, with at most ``resident_pairs`` pairs and ``cells.MOST_CLUSTERS`` clusters. This bounds
-    memory and makes the cost linear in N. Clusters then exchange pairs across the borders of cells. The
+    Works on cells of at most ``resident_pairs`` pairs and ``cells.MOST_CLUSTERS`` clusters, each on its own. This
+    bounds memory and makes the cost linear in N. Clusters then exchange pairs across the borders of cells. The
     ``N % cluster_size`` pairs left over, drawn at random, join the clusters to which they add most.
 
     Returns:
@@ -32,10 +36,9 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[
     k = len(vectors) // size
     if k == 0:
         return np.zeros(len(vectors), dtype=np.int32)
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(len(vectors))
+    shuffled = np.random.default_rng(seed).permutation(len(vectors))
     most = max(1, min(cells.MOST_CLUSTERS, params.resident_pairs // size))
-    members = _members(vectors, np.sort(shuffled[: k * size]), size, most, params.iterations, rng)
+    members = _members(vectors, np.sort(shuffled[: k * size]), most, params, seed, do_parts)
     assignment = assign(members, len(vectors))
     if len(rest := shuffled[k * size :]):
         assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k))
@@ -50,21 +53,37 @@ def _best(points: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.
 
 
 def _members(
-    vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, iterations: int, rng: np.random.Generator
+    vectors: PairVectors, pairs: NDArray[np.int64], most: int, params: ClusterParams, seed: int, do_parts: Map
 ) -> Members:
     """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
-    parts = cells.split_into_cells(vectors, pairs, size, most, rng)
-    found = []
-    for cell in bar(parts, desc="cells", unit="cell"):
-        points = joint_points(vectors, cell)
-        found.append(cell[exchange_pairs(points, equal_clusters(points, size, iterations, rng), rng)])
-    members = np.concatenate(found)
-    for sweep in range(SWEEPS if len(parts) > 1 else 0):
-        groups = cells.regroup(vectors, members, most, rng)
-        title = f"borders, {sweep + 1} of {SWEEPS}"
-        for group in bar(groups, desc=title, unit="group"):
-            rows = members[group]
-            points = joint_points(vectors, rows.ravel())
-            clusters = np.arange(rows.size).reshape(rows.shape)
-            members[group] = rows.ravel()[exchange_pairs(points, improve(points, clusters), rng)]
+    size = params.cluster_size
+    parts = cells.split_into_cells(vectors, pairs, size, most, np.random.default_rng([seed, 1]))
+    given = ((vectors.take(cell), [seed, 1, number]) for number, cell in enumerate(parts, start=1))
+    found = do_parts(partial(_cluster_cell, size, params.iterations), given)
+    members = np.concatenate([cell[clusters] for cell, clusters in zip(parts, found, strict=True)])
+    for sweep in range(2, 2 + SWEEPS if len(parts) > 1 else 2):
+        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]))
+        given = (
+            (vectors.take(members[of].ravel()), [seed, sweep, number]) for number, of in enumerate(groups, start=1)
+        )
+        found = do_parts(partial(_improve_group, size), given)
+        members[np.concatenate(groups)] = np.concatenate(
+            [members[of].ravel()[clusters] for of, clusters in zip(groups, found, strict=True)]
+        )
     return members
+
+
+def _cluster_cell(size: int, iterations: int, part: Part) -> Members:
+    """Return the members ``(k, size)`` of a cell's clusters, as places in the cell."""
+    vectors, seed = part
+    rng = np.random.default_rng(seed)
+    points = joint_points(vectors, slice(None))
+    return exchange_pairs(points, equal_clusters(points, size, iterations, rng), rng)
+
+
+def _improve_group(size: int, part: Part) -> Members:
+    """Return the members ``(k, size)`` of a group's clusters after exchanges, as places in the group."""
+    vectors, seed = part
+    points = joint_points(vectors, slice(None))
+    clusters = np.arange(len(vectors)).reshape(-1, size)
+    return exchange_pairs(points, improve(points, clusters), np.random.default_rng(seed))

@@ -1,13 +1,16 @@
 """Cells: parts of a domain that are clustered one at a time, which bounds memory and makes the cost linear."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.neighbours import knn
+from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
-from stages.cluster.methods.balance.fill import fill
+from stages.cluster.methods.balance.fill import Nearest, fill
 from stages.cluster.methods.lloyd import sample, sum_points, train
 from stages.cluster.side_sums import assign, side_sums
 
@@ -29,13 +32,7 @@ def split_into_cells(
     drawn = sample(len(pairs), points, seed)
     centroids = train(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
 
-    def nearest(waiting: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        found = [
-            _nearest(sum_points(vectors, pairs[waiting[block]]), centroids[places]) for block in blocks(len(waiting))
-        ]
-        return np.concatenate([scores for scores, _ in found]), np.concatenate([best for _, best in found])
-
-    placed = fill(nearest, len(pairs), capacities)
+    placed = fill(_nearest(lambda some: sum_points(vectors, pairs[some]), centroids), len(pairs), capacities)
     return [pairs[placed == cell] for cell in range(len(capacities))]
 
 
@@ -45,17 +42,25 @@ def regroup(
     """Group neighbouring clusters ``members`` ``(k, size)``, at most ``most`` per group, differently on each call."""
     capacities = _shares(len(members), most)
     sums = side_sums(vectors, assign(members, len(vectors)), len(members))
-    centroids = sums.sum(axis=1) / members.shape[1]
+    centroids = np.sum(sums, axis=1, out=spilled((len(members), vectors.width), np.float32))
+    centroids /= members.shape[1]
     targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
-    placed = fill(lambda some, places: _nearest(centroids[some], targets[places]), len(members), capacities)
+    placed = fill(_nearest(lambda some: centroids[some], targets), len(members), capacities)
     return [np.flatnonzero(placed == group) for group in range(len(capacities))]
 
 
-def _nearest(
-    points: NDArray[np.float32], centroids: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    distances, best = knn(points, centroids, min(CANDIDATES, len(centroids)))
-    return -distances, best
+def _nearest(points: Callable[[NDArray[np.int32]], NDArray[np.float32]], centroids: NDArray[np.float32]) -> Nearest:
+    """Compare blocks of points with ``centroids``; ``points`` returns the vectors of some of them."""
+
+    def nearest(waiting: NDArray[np.int32], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        shape = len(waiting), min(CANDIDATES, len(places))
+        scores, best = spilled(shape, np.float32), spilled(shape, np.int32)
+        for block in blocks(len(waiting)):
+            distances, best[block] = knn(points(waiting[block]), centroids[places], shape[1])
+            scores[block] = -distances
+        return scores, best
+
+    return nearest
 
 
 def _shares(clusters: int, most: int) -> NDArray[np.int64]:

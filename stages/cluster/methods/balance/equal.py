@@ -57,7 +57,7 @@ def _fill(nearest: Nearest, k: int, size: int) -> Clusters:
 
 
 def _nearest(points: NDArray[np.float32], targets: NDArray[np.float32]) -> Nearest:
-    def nearest(waiting: NDArray[np.int64], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(waiting: NDArray[np.int32], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         most = min(CANDIDATES, len(places))
         asking = points if len(waiting) == len(points) else points[waiting]
         scores, best = knn(asking, targets[places], most, inner_product=True)
@@ -72,7 +72,7 @@ def _without_own(nearest: Nearest, own: NDArray[np.float32], clusters: Clusters)
     at[clusters] = np.arange(len(clusters))[:, None]
 
     def corrected(
-        waiting: NDArray[np.int64], places: NDArray[np.int64]
+        waiting: NDArray[np.int32], places: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         scores, best = nearest(waiting, places)
         scores -= (places[best] == at[waiting, None]) * (2 * own[waiting, None])

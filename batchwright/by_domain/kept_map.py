@@ -1,0 +1,76 @@
+"""Parts of the work on one domain, done in any process and kept until the domain is finished."""
+
+import hashlib
+import itertools
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from batchwright.by_domain.spread import Spread
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+class Map(Protocol):
+    """The built-in ``map``, or what does the same in several processes: functions, items and results can be pickled."""
+
+    def __call__(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
+        """Return the results in the order of the items."""
+
+
+class KeptMap:
+    """A ``Map`` that keeps each result in a file of ``folder``, so that a killed run goes on from there.
+
+    The calls are numbered: whoever goes on must make the same calls with the same items.
+    """
+
+    def __init__(self, folder: Path, spread: Spread, desc: str) -> None:
+        self._folder, self._spread, self._desc = folder.resolve(), spread, desc
+        self._calls = itertools.count(1)
+
+    def __call__(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        """Do what is not kept yet, and return all results."""
+        call = next(self._calls)
+        folder = self._folder / str(call)
+        folder.mkdir(parents=True, exist_ok=True)
+        results, waiting = [], []
+        for number, item in enumerate(items):
+            results.append(folder / str(number))
+            if not _sound(results[-1]):
+                _save(_item(results[-1]), item)
+                waiting.append(results[-1])
+        self._spread(partial(_do, work), waiting, desc=f"{self._desc}, step {call}", unit="part")
+        return map(_load, results)
+
+
+def _do(work: Callable[[Any], Any], result: Path) -> None:
+    _save(result, work(_load(_item(result))))
+    _item(result).unlink()
+
+
+def _item(result: Path) -> Path:
+    return result.with_suffix(".item")
+
+
+def _save(file: Path, value: object) -> None:
+    content = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    with atomic_file(file, durable=False) as temporary, temporary.open("wb") as handle:
+        handle.write(hashlib.sha256(content).digest())
+        handle.write(content)
+
+
+def _load(file: Path) -> Any:
+    if not _sound(file):
+        raise InputError(f"{file}: missing or damaged; all processes must share this folder. Run the stage again")
+    return pickle.loads(memoryview(file.read_bytes())[_DIGEST:])
+
+
+def _sound(file: Path) -> bool:
+    if not file.exists():
+        return False
+    content = memoryview(file.read_bytes())
+    return content[:_DIGEST] == hashlib.sha256(content[_DIGEST:]).digest()

@@ -1,0 +1,138 @@
+"""Arrays and texts that may be too many for memory, in files without a name in the scratch folder.
+
+The system writes their pages to disk when memory is short, and removes a file together with its array. So functions
+that make them remain functions of arrays.
+"""
+
+import itertools
+import mmap
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import DTypeLike, NDArray
+
+from batchwright.core.runtime import scratch
+
+_SMALL = 1 << 20
+"""Bytes up to which nothing is worth a file."""
+_MOST_TEXTS, _MOST_CHARACTERS, _MOST_ROWS = 1 << 14, 1 << 24, 1 << 12
+
+
+def spilled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of zeros.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size <= _SMALL:
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile(dir=scratch("spill")) as handle:
+        os.posix_fallocate(handle.fileno(), 0, size)  # or a full disk would end the process when a page is written
+        return np.frombuffer(mmap.mmap(handle.fileno(), size), dtype).reshape(shape)
+
+
+class SpilledRows:
+    """Rows of one dtype and shape, added in blocks."""
+
+    def __init__(self, dtype: DTypeLike, shape: tuple[int, ...] = ()) -> None:
+        self._dtype, self._shape, self._handle = np.dtype(dtype), shape, _file()
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Append rows."""
+        self._handle.write(np.ascontiguousarray(block, self._dtype).tobytes())
+
+    def array(self) -> NDArray[Any]:
+        """Return all rows, read-only; no more can be added."""
+        with self._handle:
+            return np.frombuffer(_contents(self._handle), self._dtype).reshape(-1, *self._shape)
+
+
+def spilled_rows(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """Concatenate arrays, at least one, that agree on all but the first axis; the result is read-only."""
+    rest = iter(blocks)
+    first = next(rest)
+    rows = SpilledRows(first.dtype, first.shape[1:])
+    for block in itertools.chain([first], rest):
+        rows.add(block)
+    return rows.array()
+
+
+class SpilledTexts:
+    """Texts, added in arrays of strings without nulls, which may be slices."""
+
+    def __init__(self) -> None:
+        self._ends, self._letters = SpilledRows(np.int64), SpilledRows(np.uint8)
+        self._size = 0
+        self._ends.add(np.zeros(1))
+
+    def add(self, texts: pa.Array) -> None:
+        """Append texts."""
+        if len(texts):
+            large = texts.cast(pa.large_string())
+            own = text_bounds(large)
+            self._letters.add(np.frombuffer(large.buffers()[2] or b"", np.uint8)[own[0] : own[-1]])
+            self._ends.add(own[1:] - own[0] + self._size)
+            self._size += int(own[-1] - own[0])
+
+    def array(self) -> pa.LargeStringArray:
+        """Return all texts; no more can be added."""
+        ends, letters = self._ends.array(), self._letters.array()
+        return pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
+
+
+def spilled_texts(arrays: Iterable[pa.Array]) -> pa.LargeStringArray:
+    """Concatenate arrays of strings without nulls; they may be slices."""
+    texts = SpilledTexts()
+    for array in arrays:
+        texts.add(array)
+    return texts.array()
+
+
+def arrays_of(texts: Iterable[str]) -> Iterator[pa.LargeStringArray]:
+    """Cut texts into arrays of some thousands."""
+    return (pa.array(block, pa.large_string()) for block in blocks_of(texts))
+
+
+def texts_in(texts: pa.LargeStringArray) -> Iterator[str]:
+    """Read texts one after the other."""
+    return (text for block in slices(len(texts)) for text in texts[block].to_pylist())
+
+
+def text_bounds(texts: pa.LargeStringArray) -> NDArray[np.int64]:
+    """Return where the first text begins and where each one ends, in bytes, ``(N + 1,)``."""
+    return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+
+
+def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Cut texts into lists of some thousands; of long ones, fewer."""
+    block, size = list[str](), 0
+    for text in texts:
+        block.append(text)
+        size += len(text)
+        if len(block) == _MOST_TEXTS or size >= _MOST_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def slices(count: int) -> Iterator[slice]:
+    """Cut ``count`` rows into slices of some thousands; no rows are one empty slice."""
+    return (slice(start, start + _MOST_ROWS) for start in range(0, max(count, 1), _MOST_ROWS))
+
+
+def _file() -> "tempfile.SpooledTemporaryFile[bytes]":
+    return tempfile.SpooledTemporaryFile(_SMALL, dir=str(scratch("spill")))
+
+
+def _contents(handle: "tempfile.SpooledTemporaryFile[bytes]") -> pa.Buffer:
+    if handle.tell() > _SMALL:
+        handle.flush()
+        return pa.py_buffer(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
+    handle.seek(0)
+    return pa.py_buffer(handle.read())

@@ -1,0 +1,1 @@
+"""Apache Beam: what the pipelines share, and independent work taken to several processes."""

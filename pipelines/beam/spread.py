@@ -1,0 +1,59 @@
+"""Takes independent work to Beam's workers if ``BEAM_OPTIONS`` says which; without it, all is done in this process."""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from batchwright.by_domain import one_by_one
+from batchwright.core.runtime import beam_is_asked, scratch
+
+Item = TypeVar("Item")
+
+_PROCESS = uuid.uuid4().hex
+
+
+def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str) -> None:
+    """Call ``work`` for each item; it leaves files, and depends on no other item.
+
+    Raises:
+        InputError: ``work`` raised some; the message has all of them.
+    """
+    if beam_is_asked() and len(items) > 1:
+        _by_beam(work, items, desc, unit)
+    else:
+        one_by_one(work, items, desc=desc, unit=unit)
+
+
+def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str) -> None:
+    import apache_beam as beam  # takes a second
+
+    from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
+
+    project, driver = Path.cwd(), _PROCESS
+
+    def call(numbered: tuple[int, Item]) -> Iterator[None]:
+        number, item = numbered
+        _settle(project, driver)
+        work(item)
+        (done / str(number)).touch()
+        yield from ()
+
+    with tempfile.TemporaryDirectory(dir=scratch("beam").resolve()) as folder:
+        done, errors = Path(folder, "done"), Path(folder, "errors")
+        done.mkdir()
+        with progress(len(items), desc, unit, lambda: sum(1 for _ in done.iterdir())), pipeline() as graph:
+            _ = graph | "Items" >> beam.Create(list(enumerate(items))) | "Work" >> beam.FlatMap(guarded(call, errors))
+        raise_errors(errors)
+
+
+def _settle(project: Path, driver: str) -> None:
+    """Prepare a worker process: paths of artifacts are relative, and other cores have work of their own."""
+    if driver != _PROCESS:
+        os.chdir(project)
+        os.environ["BATCHWRIGHT_WORKERS"] = "1"
+        threadpool_limits(1)

@@ -1,0 +1,35 @@
+"""A domain's pairs for those who read them in any order."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
+from batchwright.formats.pairs import Split, scan_pairs
+
+_TEXTS = ("id", "query", "document", "domain")
+
+
+def map_pairs(folder: Path, domain: str, split: Split) -> pa.Table:
+    """Return the pairs that ``scan_pairs`` yields, uncompressed and memory-mapped, with columns of large types.
+
+    ``negatives`` comes last; ``split`` is left out.
+
+    Raises:
+        InputError: the file is missing, damaged, unsorted or has other columns.
+    """
+
+    columns, lists, lengths = {name: SpilledTexts() for name in _TEXTS}, SpilledTexts(), SpilledRows(np.int64)
+    for batch in scan_pairs(folder, domain, split, [*_TEXTS, "negatives"]):
+        for name, texts in columns.items():
+            texts.add(batch[name])
+        lists.add(batch["negatives"].flatten())
+        lengths.add(pc.list_value_length(batch["negatives"]).to_numpy())
+    counts = lengths.array()
+    ends = spilled(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    offsets = pa.Array.from_buffers(pa.int64(), len(ends), [None, pa.py_buffer(ends)])
+    negatives = pa.LargeListArray.from_arrays(offsets, lists.array())
+    return pa.table({**{name: texts.array() for name, texts in columns.items()}, "negatives": negatives})

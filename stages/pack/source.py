@@ -1,0 +1,25 @@
+"""A domain that travels to other processes as its name, and is opened where it is needed."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from batchwright.formats.clusters import Clusters
+from stages.pack.domain import Domain
+from stages.pack.inputs import Inputs
+
+
+@dataclass(frozen=True)
+class Source:
+    """The domain ``name`` of ``inputs``."""
+
+    inputs: Inputs
+    name: str
+
+    @cached_property
+    def opened(self) -> tuple[Domain, list[Clusters]]:
+        """The domain and its clusterings, opened once in each process."""
+        return self.inputs.open(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Source, (self.inputs, self.name)

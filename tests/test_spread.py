@@ -1,0 +1,174 @@
+"""Domains, and parts of large ones, are done by Beam in any process: the same bytes, and finished parts survive."""
+
+import pickle
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from batchwright.by_domain import domains
+from batchwright.by_domain.kept_map import KeptMap
+from batchwright.by_domain.spread import one_by_one
+from batchwright.core.errors import InputError
+from batchwright.core.paths import PAIRS
+from batchwright.formats.pairs import scan_pairs
+from batchwright.formats.vectors import PairVectors, VectorStore
+from pipelines.beam.spread import spread
+from stages.cluster import stage as cluster
+from stages.cluster.methods import balance
+from stages.filter import stage as judge
+from stages.pack import stage as pack
+from tests.helpers import (
+    plant_vectors,
+    start_python,
+    start_slowed,
+    topic_pairs,
+    tree,
+    write_pairs,
+    write_params,
+)
+
+PARTS = {"cluster.resident_pairs": 48}
+"""Makes four cells of the large domain."""
+IN_PROCESS = "--runner=FnApiRunner"
+TWO_PROCESSES = "--runner=FnApiRunner --direct_running_mode=multi_processing --direct_num_workers=2"
+
+
+@pytest.fixture
+def corpus(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(domains, "LARGE", 100)
+    for number, (domain, pairs) in enumerate({"ants": 30, "bees/wild": 200, "cats": 40}.items()):
+        write_pairs(domain, topic_pairs(pairs, seed=number))
+    plant_vectors()
+    write_params(workspace, PARTS)
+    return workspace
+
+
+def run_stages() -> tuple[dict[str, bytes], dict[str, bytes]]:
+    for main in (judge.main, cluster.main, partial(pack.main, "contextual")):
+        main()
+    return tree(Path("data")), tree(Path("results"))
+
+
+def forget() -> None:
+    subprocess.run(["rm", "-rf", ".scratch"], check=True)
+
+
+def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    divided = run_stages()
+    forget()
+    monkeypatch.setattr(domains, "LARGE", 1000)
+    assert run_stages() == divided
+    assert not list(Path(".scratch").rglob("parts"))
+
+
+@pytest.mark.parametrize("options", [IN_PROCESS, pytest.param(TWO_PROCESSES, marks=pytest.mark.slow)])
+def test_beam_makes_the_same_bytes(options: str, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run_stages()
+    forget()
+    monkeypatch.setenv("BEAM_OPTIONS", options)
+    assert run_stages() == first
+
+
+@pytest.mark.slow
+def test_a_portable_runner_makes_the_same_bytes(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run_stages()
+    forget()
+    with job_service(tmp_path / "port") as endpoint:
+        portable = f"--runner=PortableRunner --job_endpoint={endpoint} --environment_type=LOOPBACK"
+        monkeypatch.setenv("BEAM_OPTIONS", portable)
+        assert run_stages() == first
+
+
+@contextmanager
+def job_service(port: Path) -> Iterator[str]:
+    """Run Beam's own job service, and yield its address."""
+    module = "apache_beam.runners.portability.local_job_service_main"
+    with start_python("-m", module, "--port_file", str(port), cwd=port.parent) as process:
+        try:
+            while not (port.exists() and port.read_text()):
+                assert process.poll() is None
+                time.sleep(0.05)
+            yield f"localhost:{port.read_text()}"
+        finally:
+            process.kill()
+
+
+def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run_stages()
+    forget()
+    after = "batchwright.by_domain.kept_map._do"
+    with start_slowed("cluster", after=after, seconds=1, cwd=corpus, large=100) as process:
+        while len(list(Path(".scratch").rglob("parts/1/?"))) < 3:
+            assert process.poll() is None, "the stage ended before it could be killed"
+            time.sleep(0.02)
+        process.kill()
+    done: list[int] = []
+    real = balance._cluster_cell
+
+    def noted(size: int, iterations: int, part: balance.Part) -> balance.Members:
+        done.append(part[1][-1])
+        return real(size, iterations, part)
+
+    monkeypatch.setattr(balance, "_cluster_cell", noted)
+    cluster.main()
+    assert 4 in done
+    assert not {1, 2} & set(done)
+    assert (tree(Path("data")), tree(Path("results"))) == expected
+
+
+def test_a_map_keeps_its_results(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    def double(number: int) -> int:
+        done.append(number)
+        return 2 * number
+
+    for _ in range(2):
+        do_parts = KeptMap(tmp_path / "parts", one_by_one, "doubled")
+        assert list(do_parts(double, [3, 1])) == [6, 2]
+        assert list(do_parts(double, (number for number in [5]))) == [10]
+    assert done == [3, 1, 5]
+    file = tmp_path / "parts/1/0"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert list(KeptMap(tmp_path / "parts", one_by_one, "doubled")(double, [3, 1])) == [6, 2]
+    assert done == [3, 1, 5, 3]
+
+
+def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) -> None:
+    def nowhere(work: object, items: object, **names: str) -> None:
+        pass
+
+    with pytest.raises(InputError, match="all processes must share this folder"):
+        list(KeptMap(tmp_path / "parts", nowhere, "doubled")(abs, [1]))
+    with pytest.raises(InputError, match="all processes must share the folder BATCHWRIGHT_SCRATCH"):
+        domains.do_domains("look", tmp_path, lambda *_: {}, {"ants": 1}, nowhere, lambda _: 0.0, lambda _: 0)
+
+
+def test_vectors_travel_as_the_name_of_their_file(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchwright.formats.arrays.SMALL", 0)
+    store = VectorStore.open(Path("data/vectors/planted"))
+    vectors = store.of("bees/wild").of_pairs(scan_pairs(PAIRS, "bees/wild")).take(slice(5, 9))
+    sent = pickle.dumps(vectors)
+    assert len(sent) < 1000
+    found: PairVectors = pickle.loads(sent)
+    assert isinstance(found.vectors, np.memmap)
+    np.testing.assert_array_equal(found.queries(slice(None)), vectors.queries(slice(None)))
+    np.testing.assert_array_equal(found.documents(slice(None)), vectors.documents(slice(None)))
+
+
+@pytest.mark.parametrize("options", ["", IN_PROCESS])
+def test_a_user_error_names_what_is_wrong(options: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(number: int) -> None:
+        if number % 2:
+            raise InputError(f"{number} is odd")
+
+    monkeypatch.setenv("BEAM_OPTIONS", options)
+    spread(refuse, [0, 2], desc="even", unit="number")
+    with pytest.raises(InputError, match="3 is odd"):
+        spread(refuse, [2, 3], desc="even", unit="number")
