@@ -48,18 +48,13 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     domains: list[str] = []
 
     def watched(
-        stage: str,
-        package: Path,
-        work: by_domain.Work,
-        inputs: dict[str, object],
-        spread: by_domain.Spread,
-        **more: Any,
+        stage: str, package: Path, work: by_domain.Work, inputs: dict[str, object], *spread: Any, **more: Any
     ) -> dict[str, by_domain.Done]:
         def noted(domain: str, folder: Path, do_parts: by_domain.Map) -> by_domain.Metrics:
             domains.append(domain)
             return work(domain, folder, do_parts)
 
-        return by_domain.do_domains(stage, package, noted, inputs, spread, **more)
+        return by_domain.do_domains(stage, package, noted, inputs, *spread, **more)
 
     for module in (judge, cluster, pack):
         monkeypatch.setattr(module, "do_domains", watched)

@@ -32,7 +32,7 @@ def spilled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     if size <= _SMALL:
         return np.zeros(shape, dtype)
     with tempfile.TemporaryFile(dir=scratch("spill")) as handle:
-        os.posix_fallocate(handle.fileno(), 0, size)  # or a full disk would end the process when a page is written
+        _take_room(handle.fileno(), size)
         return np.frombuffer(mmap.mmap(handle.fileno(), size), dtype).reshape(shape)
 
 
@@ -124,6 +124,14 @@ def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
 def slices(count: int) -> Iterator[slice]:
     """Cut ``count`` rows into slices of some thousands; no rows are one empty slice."""
     return (slice(start, start + _MOST_ROWS) for start in range(0, max(count, 1), _MOST_ROWS))
+
+
+def _take_room(file: int, size: int) -> None:
+    """Give a file its size, on disk where the system can: or a full disk would end the process at a write of a page."""
+    if hasattr(os, "posix_fallocate"):  # not on macOS
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.truncate(file, size)
 
 
 def _file() -> "tempfile.SpooledTemporaryFile[bytes]":

@@ -24,7 +24,8 @@ def in_memory(domain: Domain) -> Domain:
     """Return a domain without open files, of which there would be too many with thousands of domains."""
     vectors = _loaded(domain.vectors)
     surrogate = vectors if domain.surrogate is domain.vectors else _loaded(domain.surrogate)
-    return replace(domain, vectors=vectors, surrogate=surrogate)
+    pairs = domain.pairs.take(np.arange(len(domain.pairs)))
+    return replace(domain, pairs=pairs, vectors=vectors, surrogate=surrogate)
 
 
 def merge_domains(domains: Sequence[Domain]) -> Domain:
