@@ -12,7 +12,7 @@ from batchwright.training.batches import TrainBatch
 from trainers.common.distributed import sum_ranks
 from trainers.common.job_passes import Draws, forward_texts
 from trainers.common.passes.groups import Features, Group, group_texts
-from trainers.common.passes.precision import training_pass
+from trainers.common.passes.precision import sent, training_pass
 from trainers.common.train_job import TrainJob
 
 
@@ -49,7 +49,8 @@ class SharedContext:
     """
 
     def __init__(self, job: TrainJob, encoder: ContextualEncoder, batch: TrainBatch, texts: ContextTexts) -> None:
-        self._places, device = texts.places, encoder.gate.device
+        device = encoder.gate.device
+        self._places = sent(np.array(texts.places, np.int64), device)
         self._stage = (
             forward_texts(
                 job, batch, lambda each: encoder.embed_context(each).float(), texts.groups, Draws.CONTEXT_DOCUMENTS

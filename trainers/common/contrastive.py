@@ -2,13 +2,14 @@
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
 from trainers.common.distributed import gather_rows
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.passes.precision import float32_products
+from trainers.common.passes.precision import float32_products, sent
 
 
 def contrast_batch(
@@ -22,38 +23,43 @@ def contrast_batch(
 
     ``documents`` holds the documents of the rank's rows, followed by their hard negatives.
     """
-    present = present_negatives(batch, queries.output.device)
+    device = queries.output.device
+    present = present_negatives(batch)
     own_present = present[batch.rows]
     positives, negatives = documents.output.tensor_split([len(batch.documents)])
     own = (queries.output, positives, spread(negatives, own_present))
     leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
 
-    masked = torch.from_numpy(batch.masked).to(present.device)
-    weights = stands_for(batch, masked.device)
+    masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
     with float32_products(tf32=False):
-        outcome = compare(leaves[0], leaves[1], masked, leaves[2], ~present, temperature, objective, weights)
+        outcome = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
         gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0])
-    documents.backward(torch.cat([gradients[1], gradients[2][own_present]]))
+    documents.backward(torch.cat([gradients[1], take(gradients[2], own_present)]))
     return Outcome(outcome.loss.detach(), outcome.accuracy)
 
 
 def stands_for(batch: TrainBatch, device: torch.device) -> Tensor | None:
     """How many documents each document stands for, as a tensor."""
-    return None if batch.stands_for is None else torch.from_numpy(batch.stands_for).to(device)
+    return None if batch.stands_for is None else sent(batch.stands_for, device)
 
 
-def present_negatives(batch: TrainBatch, device: torch.device) -> Tensor:
+def present_negatives(batch: TrainBatch) -> NDArray[np.bool_]:
     """Which places of a ``(B, K)`` table hold a hard negative, as bool; K is the largest count of any row.
 
     A row with n hard negatives fills its first n places.
     """
-    present = np.arange(batch.negative_counts.max()) < batch.negative_counts[:, None]
-    return torch.from_numpy(present).to(device)
+    present: NDArray[np.bool_] = np.arange(batch.negative_counts.max()) < batch.negative_counts[:, None]
+    return present
 
 
-def spread(negatives: Tensor, present: Tensor) -> Tensor:
+def spread(negatives: Tensor, present: NDArray[np.bool_]) -> Tensor:
     """Put negatives ``(n, ...)`` into the places marked in ``present`` ``(b, K)``; all others are zero."""
-    places = negatives.new_zeros(*present.shape, *negatives.shape[1:])
-    places[present] = negatives
-    return places
+    places = negatives.new_zeros(present.size, *negatives.shape[1:])
+    places[sent(np.flatnonzero(present), negatives.device)] = negatives
+    return places.view(*present.shape, *negatives.shape[1:])
+
+
+def take(table: Tensor, present: NDArray[np.bool_]) -> Tensor:
+    """The entries ``(n, ...)`` of ``table`` ``(b, K, ...)`` that are marked in ``present`` ``(b, K)``."""
+    return table.flatten(0, 1)[sent(np.flatnonzero(present), table.device)]

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trainers.common.passes.groups import Group
+from trainers.common.passes.precision import sent
 
 
 class CachedForward:
@@ -26,12 +28,12 @@ class CachedForward:
             parts = [encode(group) for group in groups]
         self._attached = [] if self._again else parts
         self.output = torch.cat([part.detach() for part in parts])
-        places = torch.cat([torch.from_numpy(group.places) for group in groups])
-        self.output = self.output[places.argsort().to(self.output.device)]
+        order = np.concatenate([group.places for group in groups]).argsort()
+        self.output = self.output[sent(order, self.output.device)]
 
     def backward(self, gradient: Tensor) -> None:
         """Backpropagate ``gradient``, which has the shape of ``output``, into the parameters' gradients."""
-        parts = [gradient[torch.from_numpy(group.places).to(gradient.device)] for group in self._groups]
+        parts = [gradient[sent(group.places, gradient.device)] for group in self._groups]
         if not self._again:
             torch.autograd.backward(self._attached, parts)
             return

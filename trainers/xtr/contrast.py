@@ -1,14 +1,16 @@
 """Loss and gradient of a batch, from its token vectors."""
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome, info_nce
-from trainers.common.contrastive import present_negatives, spread, stands_for
+from trainers.common.contrastive import present_negatives, spread, stands_for, take
 from trainers.common.distributed import gather_rows, pad_rows
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.passes.precision import float32_products
+from trainers.common.passes.precision import float32_products, sent
 from trainers.xtr.scores import Scores, Tokens, score
 
 
@@ -22,31 +24,33 @@ def contrast_tokens(
     as they would from an index. This pool includes masked documents and other rows' hard negatives: they are left out
     of the loss, not out of the pool.
     """
-    present = present_negatives(batch, queries.output.device)
+    device = queries.output.device
+    present = present_negatives(batch)
     own_present = present[batch.rows]
     positives, negatives = documents.output.tensor_split([len(batch.documents)])
     own = (queries.output, positives, spread(negatives, own_present))
     leaves = [_gather(each, batch.size).requires_grad_() for each in own]
 
-    pool = torch.cat([leaves[1], leaves[2][present]])
-    masked = torch.from_numpy(batch.masked).to(present.device)
+    pool = torch.cat([leaves[1], take(leaves[2], present)])
+    masked = sent(batch.masked, device)
     with float32_products(tf32=False):
         scores = score(_tokens(leaves[0]), _tokens(pool), k)
-        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, masked.device))
+        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
         gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]
-    documents.backward(torch.cat([gradients[1][:, :length], gradients[2][own_present][:, :length]]))
+    documents.backward(torch.cat([gradients[1][:, :length], take(gradients[2], own_present)[:, :length]]))
     return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores))
 
 
-def _compared(scores: Tensor, masked: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _compared(scores: Tensor, masked: Tensor, present: NDArray[np.bool_]) -> tuple[Tensor, Tensor, Tensor]:
     """Arguments of the loss: document scores ``(B, B)``, their mask, and scores of own hard negatives ``(B, K)``."""
     size = len(scores)
-    rows = present.nonzero(as_tuple=True)[0]
-    own = scores.new_full(present.shape, -torch.inf)
-    own[present] = scores[rows, size + torch.arange(len(rows), device=scores.device)]
-    return scores[:, :size], masked, own
+    places = np.flatnonzero(present)
+    rows, columns = sent(places // max(present.shape[1], 1), scores.device), size + torch.arange(len(places))
+    own = scores.new_full((present.size,), -torch.inf)
+    own[sent(places, scores.device)] = scores[rows, columns.to(scores.device, non_blocking=True)]
+    return scores[:, :size], masked, own.view(present.shape)
 
 
 def _measures(scores: Scores) -> dict[str, Tensor]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.common.params import Precision
@@ -17,12 +19,17 @@ def training_pass(precision: Precision, seed: Sequence[int], rows: Tensor, devic
     Each pass casts the weights anew, so that their gradients are summed in float32.
     """
     bfloat16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-    with bfloat16, RowDropout(seed, rows.to(device)):
+    with bfloat16, RowDropout(seed, rows.to(device, non_blocking=True)):
         yield
 
 
+def sent(array: NDArray[Any], device: torch.device) -> Tensor:
+    """An array on ``device``; nobody waits until it is there."""
+    return torch.from_numpy(array).to(device, non_blocking=True)
+
+
 def placed(features: dict[str, object], device: torch.device) -> dict[str, object]:
-    """Model inputs on ``device``."""
+    """Model inputs on ``device``; nobody waits until they are there."""
     return {
         key: each.to(device, non_blocking=True) if isinstance(each, Tensor) else each for key, each in features.items()
     }
