@@ -89,7 +89,13 @@ def _unmasked(job: TrainJob) -> Step:
 
 
 def _without_mask(
-    queries: Tensor, documents: Tensor, _masked: Tensor, negatives: Tensor, _absent: Tensor, temperature: float
+    queries: Tensor,
+    documents: Tensor,
+    _masked: Tensor,
+    negatives: Tensor,
+    _absent: Tensor,
+    temperature: float,
+    *_: object,
 ) -> Outcome:
     own = torch.einsum("bd,bkd->bk", queries, negatives)
     scores = torch.cat([queries @ documents.T, own], dim=1) / temperature
