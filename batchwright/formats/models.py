@@ -12,6 +12,7 @@ from pydantic import StringConstraints
 from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
+from batchwright.core.paths import RAW, check_watched
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
@@ -31,6 +32,16 @@ class ModelVersion(Params):
     pickled_weights: list[Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]] = []
     """SHA-256 of weight files that are no safetensors and may be read nevertheless. Others are refused: pickled weights
     can hold code, which only PyTorch's restricted reader keeps from running."""
+
+
+def check_model_watched(name: str) -> None:
+    """Check that DVC would see a model change that is named by a folder.
+
+    Raises:
+        InputError: the folder lies outside ``raw/models``.
+    """
+    if Path(name).is_dir():
+        check_watched([name], RAW / "models")
 
 
 def locate_model(name: str, version: ModelVersion | None = None) -> Path:

@@ -4,8 +4,9 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW, VECTORS, check_watched
 from batchwright.core.unchanged import watching
+from batchwright.formats.models import check_model_watched
 from pipelines.embed.kinds import embed
-from pipelines.embed.params import EmbedParams, FileParams
+from pipelines.embed.params import EmbedParams, EncoderParams, FileParams
 
 
 def main() -> str:
@@ -13,6 +14,9 @@ def main() -> str:
     params = load_params("embed", EmbedParams)
     given = [made.path for made in params.models.values() if isinstance(made, FileParams)]
     check_watched(given, RAW / "vectors")
+    for made in params.models.values():
+        if isinstance(made, EncoderParams):
+            check_model_watched(made.name)
     check_unchanged = watching(lambda: given)
     counts = []
     with atomic_dir(VECTORS) as folder:

@@ -6,7 +6,7 @@ from pathlib import Path
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
-from batchwright.formats.models import check_whole, locate_model, model_hash
+from batchwright.formats.models import check_model_watched, check_whole, locate_model, model_hash
 from batchwright.retrievers.common.info import ModelInfo, variant_of
 from stages.fetch.params import StartModel
 
@@ -17,6 +17,7 @@ def main(name: str) -> str:
     """Write ``models/start/NAME``: a copy of the model, plus ``batchwright.json``."""
     params = load_params(f"start_models.{name}", StartModel)
     seed = load_params("base", Base).seed
+    check_model_watched(params.name)
     source = locate_model(params.name, params)
     weights = model_hash(source)
     with atomic_dir(START_MODELS / name) as folder:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import check_whole, loading, locate_model, model_hash
+from batchwright.formats.models import check_model_watched, check_whole, loading, locate_model, model_hash
 from batchwright.formats.negatives import Negatives
 from stages.pack.params import JudgeParams
 
@@ -30,6 +30,7 @@ class Judge:
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        check_model_watched(params.model)
         folder = locate_model(params.model, params)
         self.weights = model_hash(folder)
         self._params, self._lock = params, Lock()

@@ -1,15 +1,14 @@
 """Pre-train an encoder on texts: those of all training pairs, and more where there are more."""
 
 import shutil
-from pathlib import Path
 
-from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import MODELS, PAIRS, RAW, RESULTS, START_MODELS, check_watched
+from batchwright.core.paths import PAIRS, RAW, RESULTS, START_MODELS, check_watched
 from batchwright.core.results import read_tsv, write_json
 from batchwright.core.runtime import scratch
 from batchwright.core.unchanged import watching
+from batchwright.formats.models import check_model_watched
 from pipelines.ingest.sources import AnySource
 from pipelines.texts import read_texts
 from trainers.launch import launch
@@ -36,7 +35,7 @@ def main(name: str) -> str:
     check_watched([file for source in params.texts for file in source.files()], RAW / "texts")
     model = START_MODELS / name
     if isinstance(params.encoder, StartEncoder):
-        _check_start(f"pretrain.{name}.encoder.model", Path(params.encoder.model))
+        check_model_watched(params.encoder.model)
     work = scratch("texts", fingerprint(name))
     try:
         check_unchanged = watching(lambda: [file for source in params.texts for file in source.files()])
@@ -60,12 +59,3 @@ def main(name: str) -> str:
     losses = [f"{label} {first[key]:.3f} -> {last[key]:.3f}" for key, label in _LABELS.items() if key in last]
     more = f"{added:,} texts besides those of pairs, {without:,} rows without one; " if params.texts else ""
     return f"{name}: {more}{job.params.steps:,} steps; on held-out text " + ", ".join(losses)
-
-
-def _check_start(key: str, model: Path) -> None:
-    """Refuse a model that a stage writes: DVC knows of no dependency on it."""
-    if model.resolve().is_relative_to(MODELS.resolve()):
-        raise InputError(
-            f"{key}: '{model}' is made by a stage, and DVC would not notice when it changes; name the package or hub "
-            "model that it comes from, or copy the folder to raw/models and name that"
-        )

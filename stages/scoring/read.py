@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from batchwright.core.errors import InputError
+from batchwright.core.paths import RAW, check_watched
 from stages.scoring.beir import beir
 from stages.scoring.collection import Collection, has_split, held_out
 from stages.scoring.params import EvaluateParams, RerankParams
@@ -18,8 +19,9 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
     """Read the held-out pairs, if there are any, then the BEIR folders.
 
     Raises:
-        InputError: there is nothing to evaluate on, or one folder is named twice.
+        InputError: there is nothing to evaluate on, or a folder is named twice or lies outside ``raw/beir``.
     """
+    check_watched(params.beir, RAW / "beir")
     found = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
     if params.rerank:
         first = _first(params.rerank)

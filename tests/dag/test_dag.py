@@ -19,7 +19,7 @@ EXAMPLES = {
 """Stages that the default run leaves out are checked, too."""
 _GIVEN = yaml.safe_load((ROOT / "params.yaml").read_text())
 PARAMS = {**_GIVEN, **{group: _GIVEN[group] or example for group, example in EXAMPLES.items()}}
-MOST_LINES, MOST_LOCK_LINES = 446, 2800
+MOST_LINES, MOST_LOCK_LINES = 450, 2900
 
 NEEDLESS = {
     "any": {

@@ -1,5 +1,6 @@
 """Fixtures that run the embed stage in this process, with the tiny encoder."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ RunEmbed = Callable[[], str]
 @pytest.fixture
 def encoder(workspace: Path, tiny_bert: Path) -> dict[str, Any]:
     """The entry ``embed.models.tiny`` in ``params.yaml``."""
-    encoder = {"name": str(tiny_bert), "max_length": 16, "batch_size": 8}
+    folder = shutil.copytree(tiny_bert, "raw/models/tiny")
+    encoder = {"name": folder, "max_length": 16, "batch_size": 8}
     write_params(workspace, {"embed.models": {"tiny": encoder}})
     return encoder
 

@@ -66,8 +66,8 @@ def test_the_stage_computes_every_kind(workspace: Path, run_embed: RunEmbed) -> 
     assert widths == {"words": 256, "plain": 4, "mine": 2}
 
 
-def test_a_static_model_reads_at_most_max_length_tokens(workspace: Path, tmp_path: Path, run_embed: RunEmbed) -> None:
-    folder = str(tmp_path / "static")
+def test_a_static_model_reads_at_most_max_length_tokens(workspace: Path, run_embed: RunEmbed) -> None:
+    folder = "raw/models/static"
     static = StaticEmbedding(word_pieces(), embedding_dim=8)
     SentenceTransformer(modules=[static], device="cpu").save(folder, create_model_card=False)
     write_params(workspace, {"embed.models": {"static": {"name": folder, "max_length": 3, "batch_size": 8}}})

@@ -18,7 +18,7 @@ START = Path("models/start/made")
 
 
 def fetch(workspace: Path, source: Path, **changes: object) -> Path:
-    write_params(workspace, {"start_models": {"made": {"name": str(source), "max_length": 8, **changes}}})
+    write_params(workspace, {"start_models": {"made": {**_entry(source), **changes}}})
     main("made")
     return START
 
@@ -70,13 +70,23 @@ def test_a_model_without_a_tokenizer_is_refused(workspace: Path, tmp_path: Path)
     assert not START.exists()
 
 
+def test_a_folder_that_dvc_does_not_watch_is_refused(workspace: Path, tiny_bert: Path) -> None:
+    write_params(workspace, {"start_models": {"made": {"name": str(tiny_bert), "max_length": 8}}})
+    with pytest.raises(InputError, match="lies outside raw/models, so dvc repro would not notice when it changes"):
+        main("made")
+    assert not START.exists()
+
+
 def _entry(source: Path) -> dict[str, object]:
-    return {"name": str(source), "max_length": 8}
+    """The entry of a model, which is copied to where DVC watches models."""
+    folder = Path("raw/models") / source.name
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    return {"name": str(folder), "max_length": 8}
 
 
 def test_a_model_with_too_few_weights_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path) -> None:
     """Libraries would draw random weights for the layers that only config.json has."""
-    source = Path(shutil.copytree(tiny_bert, workspace / "raw/models/bert"))
+    source = Path(shutil.copytree(tiny_bert, workspace / "elsewhere/bert"))
     config = source / "config.json"
     config.write_text(config.read_text().replace('"num_hidden_layers": 2', '"num_hidden_layers": 3'))
     with pytest.raises(InputError, match=r"has no weights 'encoder\.layer\.2\..*', which its config.json requires"):
@@ -85,7 +95,7 @@ def test_a_model_with_too_few_weights_is_refused_when_it_comes_in(workspace: Pat
 
 
 def test_a_model_that_cannot_be_loaded_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path) -> None:
-    source = Path(shutil.copytree(tiny_bert, workspace / "raw/models/bert"))
+    source = Path(shutil.copytree(tiny_bert, workspace / "elsewhere/bert"))
     modules = source / "modules.json"
     modules.write_text(modules.read_text().replace("sentence_transformers.", "os.", 1))
     with pytest.raises(InputError, match=r"cannot be loaded \(The model .* references the module class 'os\."):

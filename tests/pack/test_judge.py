@@ -25,7 +25,14 @@ from tests.tiny_models import VOCABULARY, WIDTH, save_bert, word_pieces
 
 OURS = Path("data/shards/contextual")
 BELOW, ABOVE, MARGIN, LIKENESS = 0.25, 0.125, 0.25, 0.5
-JUDGE = {"model": "raw/judge", "max_length": 24, "batch_size": 7, "below": BELOW, "above": ABOVE, "margin": MARGIN}
+JUDGE = {
+    "model": "raw/models/judge",
+    "max_length": 24,
+    "batch_size": 7,
+    "below": BELOW,
+    "above": ABOVE,
+    "margin": MARGIN,
+}
 
 
 def save_cross_encoder(folder: Path, labels: int = 1) -> None:
@@ -47,7 +54,7 @@ def save_cross_encoder(folder: Path, labels: int = 1) -> None:
 @pytest.fixture
 def with_judge(corpus: Path) -> Path:
     """The corpus with a judge beside it, a limit of likeness, and judgements of some cells."""
-    save_cross_encoder(Path("raw/judge"))
+    save_cross_encoder(Path("raw/models/judge"))
     birds = read_pairs(Path("data/pairs"), "birds", "train").to_pylist()
     generator = np.random.default_rng(0)
     rows = [
@@ -99,7 +106,7 @@ def test_only_cells_in_doubt_are_scored_and_its_word_counts(
         asked = recorded(patch)
         run_pack("contextual")
     scored = sorted(cell for each in asked for cell in each)
-    model = CrossEncoder("raw/judge", max_length=24)
+    model = CrossEncoder("raw/models/judge", max_length=24)
 
     def score(query: str, document: str) -> float:
         return float(model.predict((query, document), activation_fn=Identity()))
@@ -128,7 +135,7 @@ def test_only_cells_in_doubt_are_scored_and_its_word_counts(
     for named in (summary, *summary["domains"].values()):
         assert 0 < named["judge_masked"] < named["judge_asked"]
     assert (summary["judge_asked"], summary["judge_masked"]) == (counts["asked"], counts["masked"])
-    assert shards.manifest.models["judge"] == model_hash(Path("raw/judge"))
+    assert shards.manifest.models["judge"] == model_hash(Path("raw/models/judge"))
 
 
 def test_the_number_of_workers_does_not_change_a_byte(
@@ -159,19 +166,31 @@ def test_nothing_is_in_doubt_where_a_domain_has_no_limit(
     [
         ({"filter.likeness": None}, r"pack\.judge: is asked about pairs near the limit .*set it to auto or a number"),
         ({"pack.judge": JUDGE | {"model": "raw/nothing/at/all"}}, r"model 'raw/nothing/at/all': no such folder"),
-        ({"pack.judge": JUDGE | {"model": "raw/bert"}}, r"model 'raw/bert': is not a cross-encoder but Sent.*; name a"),
-        ({"pack.judge": JUDGE | {"model": "raw/backbone"}}, r"'raw/backbone': is not a cross-encoder but BertModel"),
-        ({"pack.judge": JUDGE | {"model": "raw/two"}}, r"model 'raw/two': gives 2 scores; name one that gives one"),
-        ({"pack.judge": JUDGE | {"max_length": 600}}, r"'raw/judge': reads 512 tokens; lower pack\.judge\.max_length"),
+        (
+            {"pack.judge": JUDGE | {"model": "raw/models/bert"}},
+            r"model 'raw/models/bert': is not a cross-encoder but Sent.*; name a",
+        ),
+        (
+            {"pack.judge": JUDGE | {"model": "raw/models/backbone"}},
+            r"'raw/models/backbone': is not a cross-encoder but BertModel",
+        ),
+        (
+            {"pack.judge": JUDGE | {"model": "raw/models/two"}},
+            r"model 'raw/models/two': gives 2 scores; name one that gives one",
+        ),
+        (
+            {"pack.judge": JUDGE | {"max_length": 600}},
+            r"'raw/models/judge': reads 512 tokens; lower pack\.judge\.max_length",
+        ),
         ({"pack.judge": JUDGE | {"below": 0}}, r"parameter 'pack\.judge\.below': .*greater than 0"),
     ],
 )
 def test_what_cannot_judge_is_refused(
     with_judge: Path, run_pack: RunPack, changes: dict[str, object], message: str
 ) -> None:
-    save_cross_encoder(Path("raw/two"), labels=2)
-    save_bert(Path("made")).rename("raw/bert")
-    Path("made/backbone").rename("raw/backbone")
+    save_cross_encoder(Path("raw/models/two"), labels=2)
+    save_bert(Path("made")).rename("raw/models/bert")
+    Path("made/backbone").rename("raw/models/backbone")
     write_params(with_judge, {"filter.likeness": LIKENESS, "pack.judge": JUDGE} | changes)
     judge_pairs.main()
     with pytest.raises(InputError, match=message):

@@ -17,8 +17,8 @@ PAIRS = Path("data/pairs")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "tiny-facts"
+def folder(workspace: Path) -> Path:
+    folder = Path("raw/beir/tiny-facts")
     (folder / "qrels").mkdir(parents=True)
     (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "T", "text": "a"}\n{"_id": "d2", "text": "b"}\n')
     (folder / "queries.jsonl").write_text(
@@ -99,6 +99,11 @@ def test_without_held_out_pairs_a_beir_folder_is_enough(workspace: Path, folder:
         read_collections(PAIRS, params())
     write_pairs("fish", topic_pairs(5, seed=1), split="test")
     assert [collection.name for collection in read_collections(PAIRS, params(folder))] == ["held_out", "tiny-facts"]
+
+
+def test_a_folder_that_dvc_does_not_watch_is_refused(workspace: Path, folder: Path) -> None:
+    with pytest.raises(InputError, match=r"elsewhere/facts: lies outside raw/beir, so dvc repro would not notice"):
+        read_collections(PAIRS, params(folder, Path("elsewhere/facts")))
 
 
 def test_folders_of_one_name_are_told_apart_by_their_paths() -> None:
