@@ -60,7 +60,7 @@ def _direct(pairs: Path, encoder: EncoderParams, folder: Path) -> int:
         encoder.prefixes.of(domain, "document") + text for text in table["document"].to_pylist()
     ]
     model = load_encoder(encoder)
-    chunks = cut_chunks(texts)
+    chunks = list(cut_chunks(texts))
     for number, chunk in enumerate(chunks):
         np.save(folder / f"{number}.npy", encode(model, chunk.texts, encoder.batch_size))
     return sum(len(chunk.texts) for chunk in chunks)

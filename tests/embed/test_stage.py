@@ -35,7 +35,7 @@ def test_vectors_equal_those_of_the_encoder_called_chunk_by_chunk(
     model = SentenceTransformer(str(tiny_bert), device="cpu")
     model.max_seq_length = 16
     for domain in ("birds", "fish/small"):
-        chunks = cut_chunks(texts_of(domain))
+        chunks = list(cut_chunks(texts_of(domain)))
         assert len(chunks) >= 2
         found = VectorStore.open(TINY).of(domain)
         for chunk in chunks:
