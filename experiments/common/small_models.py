@@ -57,27 +57,30 @@ def fetched(name: str) -> dict[str, Any]:
     return {"name": name, "max_length": 64}
 
 
-def save_start_model(folder: Path, kind: str, seed: int) -> None:
-    """Write a two-layer BERT with mean pooling, or a static model (one vector per token); ``seed`` draws weights."""
+def save_start_model(folder: Path, kind: str, seed: int, length: int = LENGTH) -> None:
+    """Write a two-layer BERT with mean pooling, or a static model (one vector per token); ``seed`` draws weights.
+
+    It reads ``length`` tokens of a text.
+    """
     if kind == "static":
-        write_static_model(locate_model(VOCABULARY_OF), 2 * WIDTH, LENGTH, seed, folder)
+        write_static_model(locate_model(VOCABULARY_OF), 2 * WIDTH, length, seed, folder)
     else:
         torch.manual_seed(seed)
         tokenizer = AutoTokenizer.from_pretrained(locate_model(VOCABULARY_OF))
         with tempfile.TemporaryDirectory() as plain:
-            modules = _bert(tokenizer, plain)
+            modules = _bert(tokenizer, length, plain)
             SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
-    ModelInfo(variant="biencoder", max_length=LENGTH).write(folder)
+    ModelInfo(variant="biencoder", max_length=length).write(folder)
 
 
-def _bert(tokenizer: Any, folder: str) -> list[nn.Module]:
+def _bert(tokenizer: Any, length: int, folder: str) -> list[nn.Module]:
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=4 * WIDTH,
-        max_position_embeddings=LENGTH,
+        max_position_embeddings=length,
     )
     BertModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

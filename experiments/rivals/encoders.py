@@ -23,7 +23,11 @@ RATES: dict[Kind, float] = {
     "transformer": LEARNING_RATES["transformer"],
     "minilm": 5e-5,
 }
+LENGTHS: dict[Kind, int] = {"static": 128, "transformer": LENGTH, "minilm": LENGTH}
+"""Tokens of a text that are read: a static model reads many at little cost."""
 PADDING = 0
+GROUPS = 4
+"""So many groups of texts does a transformer read one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +67,23 @@ class Static(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A sentence-transformers model."""
+    """A sentence-transformers model in bfloat16 autocast, several times as fast where the processor knows it."""
 
     def __init__(self, model: SentenceTransformer, tokens: Tokens) -> None:
         super().__init__()
         self.model, self.tokens = model, tokens
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Unit vectors of some texts."""
+        """Unit vectors of some texts, which are read in groups of about the same length, so that few are padded."""
+        order = np.argsort(self.tokens.starts[rows + 1] - self.tokens.starts[rows], kind="stable")
+        found = torch.cat([self._encode(rows[group]) for group in np.array_split(order, GROUPS) if len(group)])
+        return functional.normalize(found[torch.from_numpy(np.argsort(order, kind="stable"))], dim=-1)
+
+    def _encode(self, rows: NDArray[np.int64]) -> Tensor:
         ids, attention = self.tokens.padded(rows)
-        found = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
-        return functional.normalize(cast(Tensor, found), dim=-1)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
+        return cast(Tensor, found).float()
 
 
 def start_model(kind: Kind, seed: int) -> SentenceTransformer:
@@ -81,18 +91,18 @@ def start_model(kind: Kind, seed: int) -> SentenceTransformer:
     if kind == "minilm":
         return SentenceTransformer(str(locate_model(VOCABULARY_OF)), device="cpu")
     with tempfile.TemporaryDirectory() as folder:
-        save_start_model(Path(folder), kind, seed)
+        save_start_model(Path(folder), kind, seed, LENGTHS[kind])
         return SentenceTransformer(folder, device="cpu", local_files_only=True)
 
 
 def tokenise(kind: Kind, texts: Sequence[str]) -> Tokens:
-    """Token ids of texts; a static model reads a text as far as its tokenizer does, the others ``LENGTH`` tokens."""
+    """Token ids of texts; of each, the first ``LENGTHS[kind]``."""
     model = start_model(kind, 0)
     if kind == "static":
         tokenizer = cast(StaticEmbedding, model[0]).tokenizer
         ids = [found.ids for found in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
     else:
-        ids = model.tokenizer(list(texts), truncation=True, max_length=LENGTH)["input_ids"]
+        ids = model.tokenizer(list(texts), truncation=True, max_length=LENGTHS[kind])["input_ids"]
     starts = np.cumsum([0, *map(len, ids)])
     return Tokens(ids=np.concatenate([np.asarray(each, dtype=np.int64) for each in ids]), starts=starts)
 
