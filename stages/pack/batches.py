@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain import Map, Metrics
 from batchwright.core.fingerprint import file_sha256
@@ -82,7 +83,8 @@ def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str
     def make(batch: Batch) -> tuple[pa.RecordBatch, Row]:
         return domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows])
 
-    with ThreadPoolExecutor(min(workers(), len(batches))) as pool:
+    # A batch's products are small: threads of theirs would mostly wait for each other.
+    with threadpool_limits(1), ThreadPoolExecutor(min(workers(), len(batches))) as pool:
         made = list(pool.map(make, batches))
     shard = write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
     return shard.sha256, [measures for _, measures in made]
