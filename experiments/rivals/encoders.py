@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
+from trainers.common.passes.groups import split_by_length
 
 Kind = Literal["static", "transformer", "minilm"]
 RATES: dict[Kind, float] = {
@@ -26,8 +27,6 @@ RATES: dict[Kind, float] = {
 LENGTHS: dict[Kind, int] = {"static": 128, "transformer": LENGTH, "minilm": LENGTH}
 """Tokens of a text that are read: a static model reads many at little cost."""
 PADDING = 0
-GROUPS = 4
-"""So many groups of texts does a transformer read one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +73,10 @@ class Transformer(nn.Module):
         self.model, self.tokens = model, tokens
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Unit vectors of some texts, which are read in groups of about the same length, so that few are padded."""
-        order = np.argsort(self.tokens.starts[rows + 1] - self.tokens.starts[rows], kind="stable")
-        found = torch.cat([self._encode(rows[group]) for group in np.array_split(order, GROUPS) if len(group)])
-        return functional.normalize(found[torch.from_numpy(np.argsort(order, kind="stable"))], dim=-1)
+        """Unit vectors of some texts, which are read in groups as in training."""
+        groups = split_by_length(self.tokens.starts[rows + 1] - self.tokens.starts[rows], len(rows))
+        found = torch.cat([self._encode(rows[group]) for group in groups])
+        return functional.normalize(found[torch.from_numpy(np.argsort(np.concatenate(groups)))], dim=-1)
 
     def _encode(self, rows: NDArray[np.int64]) -> Tensor:
         ids, attention = self.tokens.padded(rows)
