@@ -39,6 +39,13 @@ def first_in(words: Words, order: NDArray[np.int64]) -> NDArray[np.bool_]:
     return differs
 
 
+def unique_order(keys: NDArray[np.void]) -> NDArray[np.int64]:
+    """Return the places of unique keys, in the order of the keys; of equal ones, the first."""
+    words = key_words(keys)
+    order = sort_keys(words)
+    return order[first_in(words, order)]
+
+
 def find_keys(words: Words, keys: NDArray[np.void]) -> NDArray[np.int64]:
     """Row of each key in ``words``, which are sorted; -1 if it is absent."""
     wanted, count = key_words(keys), words.shape[1]

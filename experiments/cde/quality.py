@@ -34,7 +34,7 @@ from stages.scoring.params import HeldOutParams
 from trainers.cde.params import Params
 from trainers.cde.start import start_from
 
-ASKED = HeldOutParams(queries=300, documents=600)
+ASKED = HeldOutParams(queries=1000, documents=2000)
 SHARE = 0.1
 """Share of the pairs that are packed: a short training sees no more of them."""
 TEMPERATURE = 0.05
@@ -116,6 +116,7 @@ def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
         "train.common.epochs": 1,
         "train.common.steps": arguments.steps,
         "train.common.learning_rate": 2e-5,
+        "train.common.precision": "bfloat16",
         "train.common.mini_batch_size": arguments.batch,
         "train.biencoder.temperature": TEMPERATURE,
         "train.cde": {"temperature": TEMPERATURE, "context_documents": arguments.documents},

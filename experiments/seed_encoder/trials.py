@@ -26,6 +26,7 @@ from trainers.variants import train
 BATCH = 64
 ASKED = HeldOutParams(queries=1000, documents=3000)
 TIMED, WARM = 24, 8
+MASKS = {"vectors": "tfidf", "likeness": "auto"}
 FINE_TUNING = {"mini_batch_size": BATCH, "learning_rate": 2e-3, "warmup_ratio": 0.1}
 
 
@@ -116,7 +117,7 @@ class Trials:
         """Random batches, drawn by ``seed``."""
         if self._packed != seed:
             changes = {"base.seed": seed, "pack.batch_size": BATCH, "pack.epochs": self._epochs()["epochs"]}
-            self._space.set_params(BASE, changes | {"cluster.vectors": "minilm", "filter.vectors": "minilm"})
+            self._space.set_params(BASE, changes | {"cluster.vectors": "tfidf", "filter": MASKS})
             self._space.filter()
             for stage in ("cluster", "pack random"):
                 self._space.run(stage)

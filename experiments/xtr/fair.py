@@ -36,12 +36,12 @@ def main() -> None:
             Path(folder), arguments.data, arguments.domains, arguments.kept,
             start=arguments.start, steps=arguments.steps, batch=arguments.batch, asked=asked,
         )  # fmt: skip
-        tuned = {each: _mean(trainings.measure(each, [SEARCHED]), arguments.tuning) for each in _candidates(arguments)}
+        tuned = {each: _mean(trainings.measure(each), arguments.tuning) for each in _candidates(arguments)}
         chosen = {
             kind: max((each for each in tuned if each.score == kind), key=lambda each: tuned[each]) for kind in KINDS
         }
         measured = {
-            kind: [trainings.measure(best._replace(seed=seed), [SEARCHED]) for seed in range(1, arguments.seeds + 1)]
+            kind: [trainings.measure(best._replace(seed=seed)) for seed in range(1, arguments.seeds + 1)]
             for kind, best in chosen.items()
         }
     choice = [_settings(each) | {"ndcg@10": tuned[each], "chosen": each == chosen[each.score]} for each in tuned]
@@ -76,7 +76,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--tuning", type=int, default=300)
     parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--documents", type=int, default=5000)
+    parser.add_argument("--documents", type=int, default=3000)
     return parser.parse_args()
 
 

@@ -15,7 +15,7 @@ from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
 from batchwright.retrievers.xtr.impute import collect
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import load_token_model
-from batchwright.retrievers.xtr.rank import search_tokens
+from batchwright.retrievers.xtr.rank import rank_all
 from experiments.common.small_models import BASE, fetched
 from experiments.common.workspace import Workspace
 from stages.scoring.collection import Collection
@@ -24,6 +24,8 @@ from stages.scoring.params import HeldOutParams
 from trainers.xtr.scores import Tokens, score
 
 ALL = "all"
+WAYS = (10, 100, 1000, 4000)
+"""Tokens that a query token retrieves in search, k'."""
 
 
 class Setting(NamedTuple):
@@ -73,24 +75,25 @@ class Trainings:
         self._kept, self._start, self._steps, self._batch = kept, start, steps, batch
         self._packed: int | None = None
 
-    def measure(self, setting: Setting, ways: Sequence[int]) -> Measured:
-        """Train, and search all tokens and by each number of retrieved tokens in ``ways``."""
+    def measure(self, setting: Setting) -> Measured:
+        """Train, and search all tokens and by each number of retrieved tokens in ``WAYS``."""
         file = self._kept / f"{setting.name}.json"
         if not file.exists():
             self._prepare(setting)
             model = self._workspace.train("xtr", "random")
-            write_json(file, _search(model, self._workspace.collections["home"], ways)._asdict())
+            write_json(file, _search(model, self._workspace.collections["home"])._asdict())
         return Measured(**read_json(file, made_by="the experiment"))
 
     def _prepare(self, setting: Setting) -> None:
         """Set the parameters of a setting, and pack its seed's batches."""
         changes = {
             "base.seed": setting.seed,
-            "cluster.vectors": "minilm",
-            "filter.vectors": "minilm",
+            "cluster.vectors": "tfidf",
+            "filter": {"vectors": "tfidf", "likeness": "auto"},
             "pack.batch_size": self._batch,
             "train.common.steps": self._steps,
             "train.common.learning_rate": setting.learning_rate,
+            "train.common.precision": "bfloat16",
             "train.xtr": {"temperature": setting.temperature, "score": setting.score},
             "start_models.model": fetched(self._start),
         }
@@ -105,21 +108,26 @@ class Trainings:
             self._packed = setting.seed
 
 
-def _search(folder: Path, collection: Collection, ways: Sequence[int]) -> Measured:
+def _search(folder: Path, collection: Collection) -> Measured:
     model = load_token_model(folder, ModelInfo.read(folder).max_length)
     documents = encode_tokens(model, [each.text for each in collection.documents], "document")
     queries = encode_tokens(model, [each.text for each in collection.queries], "query")
     index = TokenIndex.build(documents.vectors, documents.lengths, "")
-    found = Measured({ALL: _ndcg(collection, _search_all(queries, documents))}, {}, {})
-    for tokens in ways:
-        found.ndcg[str(tokens)] = _ndcg(collection, search_tokens(index, queries, DEPTH, tokens)[0])
-        retrieved = [
-            collect(similarities, index.owners_of(numbers))
-            for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, tokens)
-        ]
-        found.candidates[str(tokens)] = round(float(np.mean([len(each.documents) for each in retrieved])), 1)
-        found.imputed[str(tokens)] = round(float(np.mean([each.imputed_share for each in retrieved])), 4)
-    return found
+    ranked: dict[int, list[NDArray[np.int64]]] = {way: [] for way in WAYS}
+    candidates: dict[int, list[int]] = {way: [] for way in WAYS}
+    imputed: dict[int, list[float]] = {way: [] for way in WAYS}
+    for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, max(WAYS)):
+        for way in WAYS:  # the nearest come first
+            found = collect(similarities[:, :way], index.owners_of(numbers[:, :way]))
+            candidates[way].append(len(found.documents))
+            imputed[way].append(found.imputed_share)
+            ranked[way].append(rank_all(found, index.present, DEPTH)[0])
+    return Measured(
+        {ALL: _ndcg(collection, _search_all(queries, documents))}
+        | {str(way): _ndcg(collection, np.array(ranked[way])) for way in WAYS},
+        {str(way): round(float(np.mean(candidates[way])), 1) for way in WAYS},
+        {str(way): round(float(np.mean(imputed[way])), 4) for way in WAYS},
+    )
 
 
 def _ndcg(collection: Collection, ranked: NDArray[np.int64]) -> dict[str, float]:

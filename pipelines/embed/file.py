@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
-from batchwright.core.keys import Words, find_keys, key_words
+from batchwright.core.keys import Words, find_keys, key_words, unique_order
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
 from batchwright.formats.pairs import domains, file_stem, scan_texts
@@ -19,7 +19,7 @@ from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vect
 from pipelines.embed.params import FileParams
 from pipelines.embed.rows import count_rows, read_rows
 from pipelines.embed.spool import Spool
-from pipelines.embed.texts import reordered, unique_keys, unique_order
+from pipelines.embed.texts import reordered, unique_keys
 from pipelines.files import find_files
 
 _CODE = ("file.py", "rows.py", "spool.py")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.keys import first_in, key_words, keys_of, sort_keys
+from batchwright.core.keys import keys_of, unique_order
 from batchwright.core.spill import arrays_of, slices, spilled_rows, spilled_texts, texts_in
 
 
@@ -22,13 +22,6 @@ def unique_keys(texts: Iterable[str]) -> NDArray[np.void]:
     """Return the keys of unique texts, sorted, ``(n,)``."""
     keys = keys_of(texts)
     return reordered(keys, unique_order(keys))
-
-
-def unique_order(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return the places of unique keys, in the order of the keys; of equal ones, the first."""
-    words = key_words(keys)
-    order = sort_keys(words)
-    return order[first_in(words, order)]
 
 
 def reordered(keys: NDArray[np.void], order: NDArray[np.int64]) -> NDArray[np.void]:

@@ -4,7 +4,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -34,27 +34,33 @@ def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
         InputError: a source cannot be read, or changes meanwhile; the message reports the errors of all sources.
     """
     parts = [(entry, part) for entry, source in enumerate(params.sources) for part in source.parts()]
-    check_unchanged = watching(lambda: [file for entry, part in parts for file in params.sources[entry].read_for(part)])
+    watched = [watching(partial(params.sources[entry].read_for, part)) for entry, part in parts]
     folder_of = _naming()
     elements = [(entry, part, folder_of(params.sources[entry], part)) for entry, part in parts]
-    found = {folder: find_part(folder) for _, _, folder in elements}
+    checks = {folder: check for (_, _, folder), check in zip(elements, watched, strict=True)}
+    found = {folder: find_part(folder) for folder in checks}
     unread = {folder: element for element in elements if found[folder := element[2]] is None}
     if unread:
-        _read(params, list(unread.values()), check_unchanged)
+        _read(params, list(unread.values()), checks)
         found |= {folder: find_part(folder) for folder in unread}
     forget_others(_STAGE, {folder.name for folder in found})
     return [(entry, _there(part, found[folder])) for entry, part, folder in elements]
 
 
-def _read(params: IngestParams, unread: list[Element], check_unchanged: Callable[[], None]) -> None:
+def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callable[[], None]]) -> None:
     files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
     size = sum(Path(file).stat().st_size for file in files)
     check_disk({scratch(_STAGE): size, PAIRS: size / 2}, f"reading {len(unread):,} files or parts of files")
-    _forget(unread)  # what a killed run left, or what is damaged
+    for _, _, folder in unread:  # what a killed run left, or what is damaged
+        shutil.rmtree(folder, ignore_errors=True)
 
     def read(element: Element) -> Iterator[None]:
         entry, part, folder = element
-        read_part(params.sources[entry], part, folder)
+        try:
+            read_part(params.sources[entry], part, folder, checks[folder])
+        except InputError:
+            checks[folder]()  # it may have failed because its file changed
+            raise
         yield from ()
 
     def done() -> int:
@@ -63,17 +69,7 @@ def _read(params: IngestParams, unread: list[Element], check_unchanged: Callable
     with tempfile.TemporaryDirectory(dir=scratch("ingest").resolve()) as errors:
         with progress(len(unread), "ingest", "part", done), pipeline() as graph:
             _ = graph | "Parts" >> beam.Create(unread) | "Read" >> beam.FlatMap(guarded(read, Path(errors)))
-        try:
-            check_unchanged()
-        except InputError:
-            _forget(unread)  # their folders are named after what the files held before
-            raise
         raise_errors(Path(errors))
-
-
-def _forget(elements: list[Element]) -> None:
-    for _, _, folder in elements:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _there(part: Part, found: PartRead | None) -> PartRead:

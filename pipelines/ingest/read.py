@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,11 @@ class PartRead:
             return pa.ipc.open_file(source).read_all()
 
 
-def read_part(source: Source, part: Part, folder: Path) -> None:
-    """Read all rows of a part into files in ``folder``.
+def read_part(source: Source, part: Part, folder: Path, check_unchanged: Callable[[], None]) -> None:
+    """Read all rows of a part into files in ``folder``, which is named after what the part's files held before.
 
     Raises:
-        InputError: the part cannot be read.
+        InputError: the part cannot be read, or ``check_unchanged`` says that it changed meanwhile.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pieces: dict[str, list[int]] = defaultdict(list)
@@ -72,6 +72,7 @@ def read_part(source: Source, part: Part, folder: Path) -> None:
         domain: {"batches": batches, "rows": sizes[domain], "digest": digests[domain].hexdigest()}
         for domain, batches in pieces.items()
     }
+    check_unchanged()  # before the part counts as read: a kill may come between
     keep(ledger(folder), _files(folder), {"rows": total, "pieces": found})
 
 

@@ -1,14 +1,17 @@
 """Test collections: queries, documents and what is relevant; those built from pairs are made here."""
 
-from collections import defaultdict
+import heapq
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
-from batchwright.formats.pairs import domains, read_pairs
+from batchwright.formats.pairs import Split, domains, scan_pairs
+from batchwright.formats.prefixes import SIDES
 from stages.scoring.params import HeldOutParams
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,33 +48,49 @@ def held_out(pairs: Path, params: HeldOutParams, split: Literal["dev", "test"] =
     Raises:
         InputError: there are no pairs in this split.
     """
-    queries: dict[str, Text] = {}
-    documents: dict[str, Text] = {}
-    relevant: dict[str, dict[str, int]] = defaultdict(dict)
-    for domain in domains(pairs):
-        table = read_pairs(pairs, domain).select(["query", "document", "split"])
-        for query, document, own in zip(*table.to_pydict().values(), strict=True):
-            document_id = content_id(document)
-            documents.setdefault(document_id, Text(id=document_id, text=document, domain=domain))
-            if own == split:
-                query_id = content_id(domain, query)
-                queries[query_id] = Text(id=query_id, text=query, domain=domain)
-                relevant[query_id][document_id] = 1
+    queries, relevant = _queries(pairs, split, params.queries)
     if not queries:
         share = "ingest.held_out" if split == "test" else "ingest.dev"
         raise InputError(f"{pairs}: no held-out pairs to evaluate on; raise {share}")
-    asked = [queries[query_id] for query_id in sorted(queries)[: params.queries]]
-    wanted = {document_id for query in asked for document_id in relevant[query.id]}
-    fill = [document_id for document_id in sorted(documents) if document_id not in wanted]
-    chosen = sorted([*wanted, *fill[: max(params.documents - len(wanted), 0)]])
     return Collection(
         name="held_out" if split == "test" else split,
-        queries=asked,
-        documents=[documents[document_id] for document_id in chosen],
-        relevant={query.id: relevant[query.id] for query in asked},
+        queries=queries,
+        documents=_documents(pairs, {each for own in relevant.values() for each in own}, params.documents),
+        relevant=relevant,
     )
+
+
+def _queries(pairs: Path, split: Split, count: int) -> tuple[list[Text], dict[str, dict[str, int]]]:
+    """The queries with the smallest ids, which are hashes, and their documents."""
+    found: dict[str, tuple[Text, dict[str, int]]] = {}
+    for domain in domains(pairs):
+        for batch in scan_pairs(pairs, domain, split, SIDES):
+            for query, document in zip(*batch.to_pydict().values(), strict=True):
+                key = content_id(domain, query)
+                own = found.setdefault(key, (Text(id=key, text=query, domain=domain), {}))
+                own[1][content_id(document)] = 1
+            found = _smallest(found, count)
+    return [query for query, _ in found.values()], {key: own for key, (_, own) in found.items()}
+
+
+def _documents(pairs: Path, wanted: set[str], count: int) -> list[Text]:
+    """The ``wanted`` documents, and of the others those with the smallest ids, up to ``count`` in all."""
+    chosen: dict[str, Text] = {}
+    others: dict[str, Text] = {}
+    for domain in domains(pairs):
+        for batch in scan_pairs(pairs, domain, columns=["document"]):
+            for document in batch["document"].to_pylist():
+                key = content_id(document)
+                (chosen if key in wanted else others).setdefault(key, Text(id=key, text=document, domain=domain))
+            others = _smallest(others, max(count - len(wanted), 0))
+    return [text for _, text in sorted((chosen | others).items())]
+
+
+def _smallest(found: dict[str, T], count: int) -> dict[str, T]:
+    """The entries with the smallest keys; what is left out once never comes back, so memory stays small."""
+    return {key: found[key] for key in heapq.nsmallest(count, found)}
 
 
 def has_split(pairs: Path, split: Literal["dev", "test"]) -> bool:
     """Whether any domain has pairs in this split."""
-    return any(len(read_pairs(pairs, domain, split)) > 0 for domain in domains(pairs))
+    return any(len(batch) for domain in domains(pairs) for batch in scan_pairs(pairs, domain, split, []))

@@ -55,6 +55,13 @@ MUTANTS = [
         "ingest/test_watched.py",
     ),
     Mutant(
+        "a run is killed between reading a source that changed and noticing it",
+        "pipelines/ingest/read.py",
+        "    check_unchanged()  # before",
+        "    # before",
+        "ingest/test_kept.py",
+    ),
+    Mutant(
         "a source lies where DVC does not look",
         "stages/ingest/stage.py",
         "    check_watched(_files(params), RAW_PAIRS)\n",

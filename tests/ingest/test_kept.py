@@ -1,6 +1,7 @@
 """What was read once is not read again until it changes; a killed run goes on; ranges of ids change nothing."""
 
 import random
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,9 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Log:
     log = Log(tmp_path / "log")
     read_part, write_domain = pipeline.read_part, stage.write_domain
 
-    def noted_part(source: Source, part: Part, folder: Path) -> None:
+    def noted_part(source: Source, part: Part, *others: Any) -> None:
         log.add(part.name)
-        read_part(source, part, folder)
+        read_part(source, part, *others)
 
     def noted_domain(domain: str, parts: list[PartRead], *others: Any) -> dict[str, Any]:
         log.add(domain)
@@ -177,11 +178,17 @@ def test_ranges_of_ids_give_the_same_pairs(workspace: Path, monkeypatch: pytest.
     assert ingest(*sources) == whole
 
 
-def test_what_was_read_while_its_file_changed_is_forgotten(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_was_read_while_its_file_changed_does_not_count_as_read(
+    killed: bool, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the run is killed before it can say so, and the file becomes what it was."""
     source = {**write("a.jsonl", NORTH), **MAPPING}
     real = pipeline.find_part
     monkeypatch.setattr(pipeline, "find_part", lambda folder: (write("a.jsonl", SOUTH), real(folder))[1])
-    with pytest.raises(InputError, match=r"a.jsonl: changed while it was read"):
+    if killed:
+        monkeypatch.setattr(pipeline, "raise_errors", lambda _: sys.exit("killed"))
+    with pytest.raises(SystemExit if killed else InputError, match=r"killed|a.jsonl: changed while it was read"):
         ingest(source)
     monkeypatch.undo()
     monkeypatch.chdir(workspace)

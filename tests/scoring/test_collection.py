@@ -80,6 +80,15 @@ def test_draws_are_reproducible_and_larger_draws_contain_smaller_ones(corpus: Pa
     assert {query.id for query in collect(5).queries} <= {query.id for query in collect(7).queries}
 
 
+@pytest.mark.parametrize(("queries", "documents"), [(3, 4), (5, 20), (100, 1000)])
+def test_pairs_are_read_in_blocks_which_change_nothing(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, queries: int, documents: int
+) -> None:
+    whole = collect(queries, documents)
+    monkeypatch.setattr("batchwright.formats.pairs._ROWS", 3)
+    assert collect(queries, documents) == whole
+
+
 def test_a_corpus_without_held_out_pairs_is_refused(workspace: Path) -> None:
     write_pairs("birds", topic_pairs(5))
     with pytest.raises(InputError, match=r"data/pairs: no held-out pairs to evaluate on; raise ingest\.held_out"):

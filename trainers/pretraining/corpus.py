@@ -1,12 +1,11 @@
 """Builds a vocabulary and token streams from the texts of the pairs, and more."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, compress, islice, product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from tokenizers.trainers import WordPieceTrainer
@@ -15,7 +14,10 @@ from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
-from batchwright.formats.pairs import domains, read_pairs
+from batchwright.core.keys import keys_of, unique_order
+from batchwright.core.spill import blocks_of
+from batchwright.formats.pairs import domains, scan_texts
+from batchwright.formats.prefixes import SIDES
 from trainers.pretraining.tokens import Special, write_stream
 
 TRAINING = "training.tokens"
@@ -53,12 +55,11 @@ def read_texts(pairs: Path, more: Path | None, held_out: float, validation: bool
 
 
 def _texts_of_pairs(pairs: Path) -> Iterator[list[str]]:
-    for domain in domains(pairs):
-        table = read_pairs(pairs, domain, "train")
-        for side in ("query", "document"):
-            texts = pc.unique(table[side])
-            for start in range(0, len(texts), _BLOCK):
-                yield texts.slice(start, _BLOCK).to_pylist()
+    for domain, side in product(domains(pairs), SIDES):
+        keys = keys_of(scan_texts(pairs, domain, side, "train"))
+        first = np.zeros(len(keys), bool)
+        first[unique_order(keys)] = True
+        yield from blocks_of(compress(scan_texts(pairs, domain, side, "train"), first))
 
 
 def _texts_of(file: Path) -> Iterator[list[str]]:

@@ -26,7 +26,7 @@ def search_tokens(
     present = index.present
     k = min(k, len(present))
     found = [
-        _rank_all(collect(similarities, index.owners_of(numbers)), present, k, imputation)
+        rank_all(collect(similarities, index.owners_of(numbers)), present, k, imputation)
         for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, tokens)
     ]
     indices, scores = (np.array([each[part] for each in found]).reshape(len(found), k) for part in (0, 1))
@@ -43,8 +43,8 @@ def rank(
     return retrieved.documents[best], scores[best]
 
 
-def _rank_all(
-    retrieved: Retrieved, present: NDArray[np.int64], k: int, imputation: Imputation
+def rank_all(
+    retrieved: Retrieved, present: NDArray[np.int64], k: int, imputation: Imputation = "last"
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """``rank``, then fill up to ``k`` with other ``present`` documents, scored by imputed similarities alone."""
     documents, scores = rank(retrieved, k, imputation)
