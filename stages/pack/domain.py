@@ -23,10 +23,10 @@ _GIVEN = pa.schema(list(SHARD_SCHEMA)[:5])
 class Domain:
     """A domain to pack.
 
-    ``pairs`` is what ``map_pairs`` returned.
-    Clusters were made from ``vectors``; ``surrogate`` says which negatives are false, and ``judge`` where it is unsure.
-    Several small domains may be packed as one. Their vectors cannot be compared, so that similarities across domains
-    count as 0, and only the data for masks says which of these negatives are false.
+    ``pairs`` is what ``map_pairs`` returned. Clusters were made from ``vectors``; ``surrogate`` says which negatives
+    are false, and ``judge`` where it is unsure. Several small domains may be packed as one. Their vectors cannot be
+    compared, so that similarities across domains count as 0, and only the data for masks says which of these negatives
+    are false.
     """
 
     pairs: pa.Table

@@ -1,5 +1,6 @@
 """Clustering methods. To add one, write a module here with a function of type ``Method`` and list it in ``METHODS``."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -27,10 +28,15 @@ class Method(Protocol):
         """Cluster the pairs."""
 
 
+def _undivided(cluster: Callable[[PairVectors, ClusterParams, int], NDArray[np.int32]]) -> Method:
+    """A method whose work has no parts."""
+    return lambda vectors, params, seed, _=map: cluster(vectors, params, seed)
+
+
 METHODS: dict[str, Method] = {
     "balanced": balanced,
-    "sum": partial(k_means, sum_points),
-    "joint": partial(k_means, joint_points),
-    "swapped": swapped,
-    "mirrored": mirrored,
+    "sum": _undivided(partial(k_means, sum_points)),
+    "joint": _undivided(partial(k_means, joint_points)),
+    "swapped": _undivided(swapped),
+    "mirrored": _undivided(mirrored),
 }

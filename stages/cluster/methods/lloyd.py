@@ -7,7 +7,6 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
 from batchwright.core.neighbours import knn, on_gpu
 from batchwright.formats.vectors import PairVectors, Rows, blocks
 from stages.cluster.params import ClusterParams
@@ -36,13 +35,7 @@ def joint_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
     return points
 
 
-def k_means(
-    points: Points,
-    vectors: PairVectors,
-    params: ClusterParams,
-    seed: int,
-    do_parts: Map = map,  # noqa: ARG001
-) -> NDArray[np.int32]:
+def k_means(points: Points, vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
     """Cluster all pairs by K-Means on ``points``, with ``ceil(N / cluster_size)`` centroids.
 
     Centroids are trained on all pairs, or on ``resident_pairs`` random ones if there are more. By default, FAISS would

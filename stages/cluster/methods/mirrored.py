@@ -6,7 +6,6 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
 from batchwright.core.neighbours import on_gpu
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.lloyd import joint_points, sample
@@ -16,12 +15,7 @@ ITERATIONS = 100
 RUNS = 3
 
 
-def mirrored(
-    vectors: PairVectors,
-    params: ClusterParams,
-    seed: int,
-    do_parts: Map = map,  # noqa: ARG001
-) -> NDArray[np.int32]:
+def mirrored(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
     """Cluster by spherical K-Means, trained on both [q | d] and [d | q]; assign each pair by its [q | d].
 
     Keeps the reference's settings and ignores ``params.iterations``: 100 iterations, the best of 3 runs, and FAISS's

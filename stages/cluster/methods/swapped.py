@@ -5,7 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
 from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.lloyd import EARLY_STOP, joint_points, k_means, sum_points
@@ -13,12 +12,7 @@ from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_sums
 
 
-def swapped(
-    vectors: PairVectors,
-    params: ClusterParams,
-    seed: int,
-    do_parts: Map = map,  # noqa: ARG001
-) -> NDArray[np.int32]:
+def swapped(vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
     """Cluster by Lloyd steps that compare queries with mean documents and documents with mean queries.
 
     This distance is eq. 3 of Contextual Document Embeddings. The steps start from K-Means on q + d.
