@@ -16,7 +16,7 @@ from experiments.rivals.limit import all_documents, all_documents_loss
 from experiments.rivals.masks import RULES, Rule, document_counts
 from experiments.rivals.mining import mined
 from experiments.rivals.orders import ORDERS
-from experiments.rivals.ours import grouped, reclustered
+from experiments.rivals.ours import as_one, grouped, reclustered
 from experiments.rivals.pairs import Training
 from experiments.rivals.streams import Order
 from experiments.rivals.training import Batch, Loss, pairs_only
@@ -67,12 +67,23 @@ def ordered(order: Order, rule: str = "known", stand_for: StandFor = "batch") ->
     return Arm(batches=batches, loss=partial(masked_loss, RULES[rule], stand_for))
 
 
+def unlabelled(arm: Arm) -> Arm:
+    """The same arm if nobody had divided the pairs into domains."""
+    return replace(
+        arm,
+        batches=lambda training, epochs, seed: arm.batches(as_one(training), epochs, seed),
+        loss=lambda training: arm.loss(as_one(training)),
+    )
+
+
 OURS = [0.0, HARD]
 
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
     **{f"{name}, our loss": ordered(order, stand_for="domain") for name, order in ORDERS.items()},
     "ours": ours_arm(OURS),
+    "ours, without domains": unlabelled(ours_arm(OURS)),
+    "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
     "ours, a cluster a batch": ours_arm([0.0, 1.0]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -69,6 +70,7 @@ def over_all(order: Order, training: Training, epochs: int, seed: int) -> Iterat
     return order(as_one(training), epochs, seed)
 
 
+@cache
 def as_one(training: Training) -> Training:
     """The same pairs in one domain."""
     return replace(training, domains=np.full(len(training), "all"))
