@@ -1,12 +1,12 @@
-"""How much memory the work on a domain takes at its peak."""
+"""How much memory the work on a domain takes at its peak, and how much disk while it is done."""
 
 from collections.abc import Callable, Iterable
 
 import pyarrow.parquet as pq
 
 from batchwright.core.paths import PAIRS
-from batchwright.core.room import check_memory
-from batchwright.core.runtime import beam_processes
+from batchwright.core.room import check_disk, check_memory
+from batchwright.core.runtime import beam_processes, scratch
 from batchwright.formats.pairs import pairs_file
 
 BASE, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 150, 4_000, 100_000
@@ -16,6 +16,8 @@ BASE, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 150, 4_000, 100_000
 def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> None:
     """Check that there is memory for the largest of ``domains``, as many as are done at the same time.
 
+    And disk for their texts, which lie in the scratch folder meanwhile (``batchwright.core.spill``).
+
     Raises:
         InputError: there is too little.
     """
@@ -23,6 +25,7 @@ def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> 
     largest = sorted(needed, key=needed.__getitem__)[-beam_processes() :]
     names = " with ".join(f"domain '{domain}'" for domain in reversed(largest))
     check_memory(sum(map(needed.__getitem__, largest)), names)
+    check_disk({scratch("spill"): sum(map(_texts, largest))}, names)
 
 
 def pairs_of(*domains: str) -> int:
@@ -34,3 +37,12 @@ def of_pairs(*domains: str) -> float:
     """Bytes that the work on the pairs of ``domains``, which are done together, takes."""
     pairs = pairs_of(*domains)
     return float(BASE + A_PAIR * pairs + A_RESIDENT_PAIR * min(pairs, RESIDENT))
+
+
+def _texts(domain: str) -> int:
+    """Bytes of the texts of a domain's pairs; 0 if there are none yet, or if this names small domains together."""
+    file = pairs_file(PAIRS, domain)
+    if not file.exists():
+        return 0
+    found = pq.read_metadata(file)
+    return sum(int(found.row_group(number).total_byte_size) for number in range(found.num_row_groups))

@@ -1,5 +1,6 @@
 """Memory and disk are checked before a stage begins."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_stage_names_its_largest_domain_and_writes_nothing(workspace: Path, mo
     monkeypatch.setattr(memory, "A_PAIR", 0)
     judge.main()
     assert NEGATIVES.exists()
+
+
+def test_texts_that_lie_in_the_scratch_folder_must_find_room(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pairs("small", topic_pairs(10))
+    write_pairs("large", [(f"{n} " * 100, f"{n}") for n in range(3000)])
+    usage = shutil.disk_usage(workspace)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=500_000))
+    with pytest.raises(InputError, match=r"domain 'large' needs about 0\.0 GB of disk in .*scratch"):
+        memory.check_domains(["small", "large"], lambda _: 1.0)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=5_000_000))
+    memory.check_domains(["small", "large"], lambda _: 1.0)
 
 
 def test_as_many_domains_as_there_are_processes_must_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
