@@ -14,6 +14,7 @@ from batchwright.training.batches import TrainBatch
 from tests.cde.encoders import encoder
 from trainers.cde.shared_context import ContextTexts, SharedContext
 from trainers.common.distributed import own_rows, sum_gradients
+from trainers.common.job_passes import JobPasses
 from trainers.common.train_job import TrainJob
 
 WORLD = 2
@@ -56,7 +57,7 @@ def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[
         stands_for=None,
     )
     texts = ContextTexts.choose(batch, 4, made.first.preprocess, 2, np.random.default_rng(0))
-    shared = SharedContext(job, made, batch, texts)
+    shared = SharedContext(JobPasses(job), made, batch, texts)
     for reader in readers:
         wanted = torch.randn(shared.prepared.shape, generator=torch.Generator().manual_seed(reader))
         (shared.prepared * wanted).sum().backward()

@@ -8,9 +8,13 @@ from torch import Tensor
 
 from batchwright.training.batches import TrainBatch
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.groups import Features, Group
 from trainers.common.passes.precision import training_pass
 from trainers.common.train_job import TrainJob
+
+CPU_TOKENS = 4096
+"""How many tokens go through a model at once on a CPU, with mini_batch_size auto (docs/execution.md)."""
 
 
 class Draws(IntEnum):
@@ -21,18 +25,35 @@ class Draws(IntEnum):
     CONTEXT = 2
 
 
-def forward_texts(
-    job: TrainJob,
-    batch: TrainBatch,
-    encode: Callable[[Features], Tensor],
-    groups: list[Group],
-    draws: Draws = Draws.TEXTS,
-) -> CachedForward:
-    """Encode groups of the batch's texts as the job's parameters say; ``encode`` runs the model on a group's inputs."""
-    device, seed = torch.device(job.device), [job.seed, batch.index, draws]
+class JobPasses:
+    """Runs texts through a model as a job's parameters say.
 
-    def run(group: Group) -> Tensor:
-        with training_pass(job.common.precision, seed, group.numbers, device):
-            return encode(group.features)
+    ``most`` is how many of a side's texts to prepare as one group at most.
+    """
 
-    return CachedForward(run, groups, job.common.mini_batch_size)
+    def __init__(self, job: TrainJob) -> None:
+        self.job, self.chunk = job, _chunk(job)
+        self.most = self.chunk.size
+
+    def forward(
+        self,
+        batch: TrainBatch,
+        encode: Callable[[Features], Tensor],
+        groups: list[Group],
+        draws: Draws = Draws.TEXTS,
+    ) -> CachedForward:
+        """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
+        device, seed = torch.device(self.job.device), [self.job.seed, batch.index, draws]
+
+        def run(group: Group) -> Tensor:
+            with training_pass(self.job.common.precision, seed, group.numbers, device):
+                return encode(group.features)
+
+        return CachedForward(run, groups, self.chunk)
+
+
+def _chunk(job: TrainJob) -> Chunk:
+    size = job.common.mini_batch_size
+    if size != "auto":
+        return Chunk(size)
+    return Chunk.whole() if job.device == "cuda" else Chunk(max(1, CPU_TOKENS // job.info.max_length))
