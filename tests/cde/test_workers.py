@@ -44,7 +44,8 @@ def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[
     """The prepared context, and the parameters' gradient after ``readers`` have left theirs."""
     made.train()
     common = SimpleNamespace(precision="float32", mini_batch_size=2)
-    job = cast(TrainJob, SimpleNamespace(seed=seed, device="cpu", common=common))
+    info = SimpleNamespace(max_length=16)
+    job = cast(TrainJob, SimpleNamespace(seed=seed, device="cpu", common=common, info=info))
     rows = own_rows()
     batch = TrainBatch(
         index=0,

@@ -14,14 +14,15 @@ from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common import contrastive, job_passes
+from trainers.common import contrastive
 from trainers.common.distributed import own_rows, rank, sum_gradients
+from trainers.common.job_passes import JobPasses
 from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import load_variant, train
 
-OPTIONS = {
+OPTIONS: dict[str, dict[str, object]] = {
     "biencoder": {},
     "cde": {"context_documents": 7, "context_dropout": 0},
     "seed_encoder": {},
@@ -39,9 +40,8 @@ def job_in(folder: Path, variant: str, most: int | str) -> TrainJob:
     if not (folder / "shards").exists():
         write_toy_model(folder / "start")
         write_toy_shards(folder / "shards", [toy_batch(toy_rows(12, seed)) for seed in range(6)])
-    return toy_job(
-        folder / str(most), folder / "start", folder / "shards", variant, mini_batch_size=most, **OPTIONS[variant]
-    )
+    options = {"mini_batch_size": most, **OPTIONS[variant]}
+    return toy_job(folder / str(most), folder / "start", folder / "shards", variant, **options)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def small_memory(forward: int, backward: int) -> Iterator[Chunk]:
                 output.register_hook(lambda gradient: too_small(len(gradient), backward))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job_passes, "_chunk", lambda _: chunk)
+        patch.setattr(Chunk, "of", lambda *_: chunk)
         handle = nn.modules.module.register_module_forward_hook(watch)
         yield chunk
         handle.remove()
@@ -134,7 +134,7 @@ def test_a_fixed_size_is_not_halved_and_one_text_cannot_be() -> None:
 def test_on_a_cpu_the_number_of_tokens_decides(tmp_path: Path, max_length: int, size: int) -> None:
     known = job_in(tmp_path, "biencoder", "auto")
     job = toy_job(tmp_path / "job", known.start_model, known.shards, mini_batch_size="auto", max_length=max_length)
-    assert job_passes.JobPasses(job).most == size
+    assert JobPasses(job).most == size
 
 
 def test_a_rank_with_too_little_memory_does_not_disturb_the_others(tmp_path: Path) -> None:

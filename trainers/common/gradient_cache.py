@@ -40,9 +40,7 @@ class CachedForward:
         if self._chunk.fit(partial(self._backward_attached, parts), self._texts):
             return
         for group, part in zip(self._groups, parts, strict=True):
-            start = 0
-            while start < len(part):
-                start = self._chunk.fit(partial(self._backward_from, start, group, part), len(part) - start)
+            self._chunk.through(len(part), partial(self._backward_from, group, part))
 
     def release(self) -> bool:
         """Free what the first encoding keeps for ``backward``, if the chunk halves; return whether there was any."""
@@ -68,7 +66,7 @@ class CachedForward:
             return True
         return False
 
-    def _backward_from(self, start: int, group: Group, gradient: Tensor) -> int:
+    def _backward_from(self, group: Group, gradient: Tensor, start: int) -> int:
         """Encode texts of ``group`` from ``start`` on again and backpropagate; return where the next ones start."""
         part = group.part(start, self._chunk.size)
         end = start + len(part.places)
@@ -81,6 +79,7 @@ def beside(forwards: Sequence[CachedForward], compute: Callable[[], T]) -> T:
     try:
         return compute()
     except torch.OutOfMemoryError:
-        if not any([each.release() for each in forwards]):
+        released = [each.release() for each in forwards]
+        if not any(released):
             raise
     return compute()

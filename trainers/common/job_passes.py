@@ -13,9 +13,6 @@ from trainers.common.passes.groups import Features, Group
 from trainers.common.passes.precision import training_pass
 from trainers.common.train_job import TrainJob
 
-CPU_TOKENS = 4096
-"""How many tokens go through a model at once on a CPU, with mini_batch_size auto (docs/execution.md)."""
-
 
 class Draws(IntEnum):
     """What dropout is drawn for: all draws of a step come from the seed, the batch's number and one of these."""
@@ -32,8 +29,8 @@ class JobPasses:
     """
 
     def __init__(self, job: TrainJob) -> None:
-        self.job, self.chunk = job, _chunk(job)
-        self.most = self.chunk.size
+        self.job, self._chunk = job, Chunk.of(job.common.mini_batch_size, job.info.max_length, job.device)
+        self.most = self._chunk.size
 
     def forward(
         self,
@@ -49,11 +46,4 @@ class JobPasses:
             with training_pass(self.job.common.precision, seed, group.numbers, device):
                 return encode(group.features)
 
-        return CachedForward(run, groups, self.chunk)
-
-
-def _chunk(job: TrainJob) -> Chunk:
-    size = job.common.mini_batch_size
-    if size != "auto":
-        return Chunk(size)
-    return Chunk.whole() if job.device == "cuda" else Chunk(max(1, CPU_TOKENS // job.info.max_length))
+        return CachedForward(run, groups, self._chunk)

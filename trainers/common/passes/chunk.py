@@ -2,14 +2,18 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from batchwright.core.errors import InputError
+from trainers.common.params import MiniBatchSize
 
 T = TypeVar("T")
+CPU_TOKENS = 4096
+"""How many tokens go through a model at once on a CPU, unless parameters say how many texts (docs/execution.md)."""
 
 
 class Chunk:
@@ -20,6 +24,13 @@ class Chunk:
 
     def __init__(self, size: int, *, halves: bool = False) -> None:
         self.size, self.halves = size, halves
+
+    @classmethod
+    def of(cls, size: MiniBatchSize, max_length: int, device: str) -> "Chunk":
+        """``mini_batch_size`` of texts of ``max_length`` tokens; on a GPU, ``auto`` begins with all texts at once."""
+        if size != "auto":
+            return cls(size)
+        return cls.whole() if device == "cuda" else cls(max(1, CPU_TOKENS // max_length))
 
     @classmethod
     def whole(cls) -> "Chunk":
@@ -40,6 +51,12 @@ class Chunk:
                     raise
             self.halve(min(self.size, texts))  # not before: the error keeps the attempt's tensors
 
+    def through(self, texts: int, attempt: Callable[[int], int]) -> None:
+        """Call ``attempt`` with the first text to run, counted from 0; it returns the next one, at last ``texts``."""
+        start = 0
+        while start < texts:
+            start = self.fit(partial(attempt, start), texts - start)
+
     def halve(self, tried: int) -> None:
         """Let ``size`` be at most half of ``tried``.
 
@@ -47,7 +64,9 @@ class Chunk:
             InputError: that is no text at all.
         """
         if tried < 2:
-            raise InputError("the GPU's memory is too small for one text at a time; lower max_length of the start model")
+            raise InputError(
+                "the GPU's memory is too small for one text at a time; lower max_length of the start model"
+            )
         self.size = min(self.size, tried // 2)
 
     def backward(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
