@@ -49,7 +49,7 @@ def main() -> None:
         "the same, in bfloat16": partial(_grouped, model, "bfloat16"),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for sides in _batches(arguments.pairs, arguments.batches + 1):
+    for sides in batches(arguments.pairs, arguments.batches + 1):
         for name, run in ways.items():
             start = time.thread_time()
             for texts in sides:
@@ -78,7 +78,7 @@ def _grouped(model: SentenceTransformer, precision: Precision, texts: list[str])
         run(group)
 
 
-def _batches(pairs: Path | None, count: int) -> Sequence[tuple[list[str], list[str]]]:
+def batches(pairs: Path | None, count: int) -> Sequence[tuple[list[str], list[str]]]:
     """Queries and documents of ``count`` batches, drawn at random."""
     if pairs is None:
         source = DocstringsSource(kind="docstrings", packages=["sympy"], max_characters=320)

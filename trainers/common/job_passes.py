@@ -40,10 +40,11 @@ class JobPasses:
         draws: Draws = Draws.TEXTS,
     ) -> CachedForward:
         """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
-        device, seed = torch.device(self.job.device), [self.job.seed, batch.index, draws]
+        device, seed, common = torch.device(self.job.device), [self.job.seed, batch.index, draws], self.job.common
 
         def run(group: Group) -> Tensor:
-            with training_pass(self.job.common.precision, seed, group.numbers, device):
+            rows = None if common.compile else group.numbers
+            with training_pass(common.precision, seed, rows, device):
                 return encode(group.features)
 
         return CachedForward(run, groups, self._chunk)

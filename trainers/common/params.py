@@ -51,6 +51,12 @@ class Common(Optimisation):
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same.
     ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/execution.md)."""
 
+    attention: Literal["auto", "flash"] = "auto"
+    """``flash`` lets transformers attend with FlashAttention-2, which leaves out padding; it needs a GPU, the package
+    ``flash-attn``, ``precision: bfloat16`` and a start model that does not drop attention weights."""
+    compile: bool = False
+    """Whether to compile transformers with ``torch.compile``, which takes minutes; not with dropout, and not CDE."""
+
 
 class VariantParams(Params):
     """Parameters that every variant has."""
