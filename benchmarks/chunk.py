@@ -1,8 +1,8 @@
 """What a training step costs by how many texts go through the model at once.
 
 ``python -m benchmarks.chunk [SIZE ...]`` runs a biencoder's step on batches of docstrings and functions of SymPy, 128
-pairs each, with all-MiniLM-L6-v2 and without an optimiser. It prints, for each size, the median of processor time on one
-thread, and the memory at its peak above that of the loaded model. Each size has a process of its own.
+pairs each, with all-MiniLM-L6-v2 and without an optimiser. It prints, for each size, the median of processor time on
+one thread, and the memory at its peak above that of the loaded model. Each size has a process of its own.
 """
 
 import resource

@@ -6,8 +6,8 @@ from typing import Protocol, cast
 
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
-from trainers.common.params import VariantParams
 from trainers.common.backbones import prepare_backbones
+from trainers.common.params import VariantParams
 from trainers.common.passes.randomness import seed_start
 from trainers.common.run import Learner, run_training
 from trainers.common.train_job import TrainJob

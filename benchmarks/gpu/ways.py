@@ -1,5 +1,6 @@
 """The biencoder's step with each parameter that may make it faster, beside the step without."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,8 +14,6 @@ from benchmarks.gpu.machine import Spent, measured
 from benchmarks.gpu.table import Result
 from trainers.common.train_job import TrainJob
 
-WAYS = {"mini_batch_size": "auto", "attention": "flash", "compile": True}
-
 
 def ways(form: Form, folder: Path) -> Iterator[Result]:
     """Measure steps in bfloat16, without dropout, of the longest texts in the smallest batch."""
@@ -23,12 +22,12 @@ def ways(form: Form, folder: Path) -> Iterator[Result]:
     start = write_start(folder / "start-ways", form.base, length, texts(shards), dropout=0)
     job = plan("biencoder", start, shards, max(form.chunk_tokens // length, 1))
     before = _time(job, form)
-    for name, value in WAYS.items():
+    for name, value in form.ways:
         common = job.common.model_copy(update={name: value})
         try:
             after = _time(replace(job, common=common), form)
         except InputError as error:
-            print(error)
+            print(error, file=sys.stderr)
             after = None
         faster = before.seconds / after.seconds if before and after else "impossible"
         setting = f"length {length}, batch {size}, no dropout"
