@@ -55,7 +55,7 @@ class Common(Optimisation):
     """``flash`` lets transformers attend with FlashAttention-2, which leaves out padding; it needs a GPU, the package
     ``flash-attn``, ``precision: bfloat16`` and a start model that does not drop attention weights."""
     compile: bool = False
-    """Whether to compile transformers with ``torch.compile``, which takes minutes; not with dropout, and not CDE."""
+    """Whether to compile transformers with ``torch.compile`` in the first step; not with dropout, and not CDE."""
 
 
 class VariantParams(Params):
