@@ -43,7 +43,7 @@ def _work(rank: int, folder: Path) -> None:
 def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[Tensor, Tensor]:
     """The prepared context, and the parameters' gradient after ``readers`` have left theirs."""
     made.train()
-    common = SimpleNamespace(precision="float32", mini_batch_size=2)
+    common = SimpleNamespace(precision="float32", mini_batch_size=2, compile=False)
     info = SimpleNamespace(max_length=16)
     job = cast(TrainJob, SimpleNamespace(seed=seed, device="cpu", common=common, info=info))
     rows = own_rows()
