@@ -2,20 +2,23 @@
 
 ``python -m benchmarks.passes [--pairs FILE.parquet] [--length 128]`` embeds batches of pairs, by default docstrings and
 functions of SymPy, with all-MiniLM-L6-v2 and backpropagates. It runs the same batches each way in turn and prints
-medians of processor time on one thread, and their ratios to the first way.
+medians of processor time on one thread, and their ratios to the first way. ``--compile`` compares a model without
+dropout, in groups, with itself compiled.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import torch
 from sentence_transformers import SentenceTransformer
+from torch import nn
 
 from batchwright.core.command import new_parser
 from batchwright.formats.models import locate_model
@@ -39,6 +42,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--batches", type=int, default=7)
+    parser.add_argument("--compile", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     model = load_model(locate_model(MODEL), arguments.length, "cpu").train()
@@ -48,14 +52,19 @@ def main() -> None:
         "the same, in groups": partial(_grouped, model, "float32"),
         "the same, in bfloat16": partial(_grouped, model, "bfloat16"),
     }
+    if arguments.compile:
+        ways = {
+            "no dropout, in groups": partial(_undropped, model, False),
+            "compiled": partial(_undropped, model, True),
+        }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for sides in _batches(arguments.pairs, arguments.batches + 1):
+    for sides in batches(arguments.pairs, arguments.batches + 1):
         for name, run in ways.items():
             start = time.thread_time()
             for texts in sides:
                 run(texts)
             seconds[name].append(time.thread_time() - start)
-    first = statistics.median(seconds["torch's dropout, padded"][1:])
+    first = statistics.median(next(iter(seconds.values()))[1:])
     for name, found in seconds.items():
         middle = statistics.median(found[1:])
         print(f"{name:24} {1000 * middle:8.0f} ms per batch, ratio {middle / first:.2f}")
@@ -78,7 +87,23 @@ def _grouped(model: SentenceTransformer, precision: Precision, texts: list[str])
         run(group)
 
 
-def _batches(pairs: Path | None, count: int) -> Sequence[tuple[list[str], list[str]]]:
+def _undropped(model: SentenceTransformer, compiled: bool, texts: list[str]) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    backbone: Any = model[0].model
+    backbone.forward = _forward(backbone, compiled)
+    for group in group_texts(partial(preprocess, model), texts, np.arange(len(texts)), len(texts)):
+        torch.autograd.backward(embed(model, group.features)[:, 0].sum())
+
+
+@cache
+def _forward(backbone: Any, compiled: bool) -> Any:
+    own = type(backbone).forward.__get__(backbone)
+    return torch.compile(own, dynamic=True) if compiled else own
+
+
+def batches(pairs: Path | None, count: int) -> Sequence[tuple[list[str], list[str]]]:
     """Queries and documents of ``count`` batches, drawn at random."""
     if pairs is None:
         source = DocstringsSource(kind="docstrings", packages=["sympy"], max_characters=320)

@@ -6,6 +6,7 @@ from typing import Protocol, cast
 
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
+from trainers.common.backbones import prepare_backbones
 from trainers.common.params import VariantParams
 from trainers.common.passes.randomness import seed_start
 from trainers.common.run import Learner, run_training
@@ -35,7 +36,18 @@ def load_variant(name: str) -> Variant:
     return cast(Variant, importlib.import_module(f"trainers.{name}"))
 
 
+def build_learner(job: TrainJob) -> Learner:
+    """Load the start model, ready for training as the job's parameters say.
+
+    Raises:
+        InputError: there is no such model, or it cannot be trained like that.
+    """
+    seed_start(job.seed)
+    learner = load_variant(job.variant).build_learner(job)
+    prepare_backbones(job, learner.model)
+    return learner
+
+
 def train(job: TrainJob) -> None:
     """Train in this process, possibly as one rank of several; rank 0 writes ``job.model`` and ``job.curve``."""
-    seed_start(job.seed)
-    run_training(job, load_variant(job.variant).build_learner(job))
+    run_training(job, build_learner(job))

@@ -1,6 +1,6 @@
 """Runs: the models to train, listed under ``runs`` in ``params.yaml``."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
@@ -29,6 +29,10 @@ class Run(Params):
     """Overrides ``train.common.learning_rate``."""
     new_learning_rate: float | None = Field(default=None, gt=0)
     """Overrides ``train.common.new_learning_rate``."""
+    precision: Literal["float32", "tfloat32", "bfloat16"] | None = None
+    """Overrides ``train.common.precision``."""
+    mini_batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] | None = None
+    """Overrides ``train.common.mini_batch_size``."""
     domains: list[str] | None = Field(default=None, min_length=1)
     """Overrides ``train.common.domains``."""
     hard_negatives: int | None = Field(default=None, ge=0)

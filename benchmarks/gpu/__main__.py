@@ -14,10 +14,11 @@ from benchmarks.gpu.matrix import matrix
 from benchmarks.gpu.scores import scores
 from benchmarks.gpu.steps import steps
 from benchmarks.gpu.table import Result, Table
+from benchmarks.gpu.ways import ways
 from trainers.common.job import training_device
 
 ABOUT = """Measures training on a GPU and writes a table after every result: losses in float32 and bfloat16, the matrix
-rate, steps of the biencoder and of CDE beside sentence-transformers, and XTR's scores."""
+rate, steps of the biencoder and of CDE beside sentence-transformers, ways to make them faster, and XTR's scores."""
 
 
 def main() -> None:
@@ -44,6 +45,7 @@ def _results(form: Form, folder: Path, shards: Path | None, start: Path | None) 
     yield from curves(form, folder, shards, start)
     yield from matrix(form)
     yield from steps(form, folder)
+    yield from ways(form, folder)
     yield from scores(form)
 
 

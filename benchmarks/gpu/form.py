@@ -25,7 +25,8 @@ class Form:
     ``matrix`` is the side of the square matrices. ``base`` is timed at all ``lengths`` and ``batches``, with
     ``chunk_tokens`` tokens going through it at once, and CDE with so many ``context`` documents. ``mini`` trains for
     ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR scores queries and documents of
-    ``token_lengths`` in batches of up to ``most``; a query's token retrieves ``k``.
+    ``token_lengths`` in batches of up to ``most``; a query's token retrieves ``k``. ``ways`` are parameters of training
+    that may make it faster.
     """
 
     matrix: int
@@ -42,6 +43,7 @@ class Form:
     token_lengths: tuple[int, int]
     k: int
     most: int
+    ways: tuple[tuple[str, str | bool], ...]
 
 
 FULL = Form(
@@ -59,6 +61,7 @@ FULL = Form(
     token_lengths=(32, 128),
     k=1024,
     most=2**15,
+    ways=(("mini_batch_size", "auto"), ("attention", "flash"), ("compile", True)),
 )
 SMALL = Form(
     matrix=64,
@@ -75,4 +78,5 @@ SMALL = Form(
     token_lengths=(4, 6),
     k=8,
     most=16,
+    ways=(("mini_batch_size", "auto"), ("attention", "flash")),
 )

@@ -19,9 +19,8 @@ from trainers.common.embed import preprocess
 from trainers.common.job import training_device
 from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Common
-from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
-from trainers.variants import load_variant
+from trainers.variants import build_learner, load_variant
 
 SEED, TEMPERATURE = 17, 0.05
 
@@ -60,9 +59,8 @@ def read(job: TrainJob, number: int) -> TrainBatch:
 
 def ours(job: TrainJob, *, bf16: bool) -> Step:
     """Train as this project does, with deterministic kernels."""
-    seed_start(SEED)
     common = job.common.model_copy(update={"precision": "bfloat16" if bf16 else "float32"})
-    learner = load_variant(job.variant).build_learner(replace(job, common=common))
+    learner = build_learner(replace(job, common=common))
 
     def backward(batch: TrainBatch) -> Tensor:
         return learner.backward(learner.prepare(batch)).loss
@@ -72,6 +70,7 @@ def ours(job: TrainJob, *, bf16: bool) -> Step:
 
 def theirs(job: TrainJob, *, bf16: bool) -> Step:
     """Train as sentence-transformers does, with its gradient cache and without masks."""
+    assert job.common.mini_batch_size != "auto"
     torch.use_deterministic_algorithms(False)
     model = load_model(job.start_model, job.info.max_length, job.device)
     loss = CachedMultipleNegativesRankingLoss(model, 1 / TEMPERATURE, mini_batch_size=job.common.mini_batch_size)

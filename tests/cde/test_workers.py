@@ -14,6 +14,7 @@ from batchwright.training.batches import TrainBatch
 from tests.cde.encoders import encoder
 from trainers.cde.shared_context import ContextTexts, SharedContext
 from trainers.common.distributed import own_rows, sum_gradients
+from trainers.common.job_passes import JobPasses
 from trainers.common.train_job import TrainJob
 
 WORLD = 2
@@ -42,8 +43,9 @@ def _work(rank: int, folder: Path) -> None:
 def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[Tensor, Tensor]:
     """The prepared context, and the parameters' gradient after ``readers`` have left theirs."""
     made.train()
-    common = SimpleNamespace(precision="float32", mini_batch_size=2)
-    job = cast(TrainJob, SimpleNamespace(seed=seed, device="cpu", common=common))
+    common = SimpleNamespace(precision="float32", mini_batch_size=2, compile=False)
+    info = SimpleNamespace(max_length=16)
+    job = cast(TrainJob, SimpleNamespace(seed=seed, device="cpu", common=common, info=info))
     rows = own_rows()
     batch = TrainBatch(
         index=0,
@@ -56,7 +58,7 @@ def _share(made: ContextualEncoder, readers: list[int], seed: int = 0) -> tuple[
         stands_for=None,
     )
     texts = ContextTexts.choose(batch, 4, made.first.preprocess, 2, np.random.default_rng(0))
-    shared = SharedContext(job, made, batch, texts)
+    shared = SharedContext(JobPasses(job), made, batch, texts)
     for reader in readers:
         wanted = torch.randn(shared.prepared.shape, generator=torch.Generator().manual_seed(reader))
         (shared.prepared * wanted).sum().backward()

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor, multiprocessing
+from torch import Tensor, multiprocessing, nn
 from torch import distributed as dist
+from torch.nn.modules.module import register_module_forward_hook
 from transformers import AutoModel, AutoTokenizer
+from transformers.models.bert.modeling_bert import BertIntermediate
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
 from tests.helpers import tree, write_pairs
 from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
 from trainers.common import step_loop
+from trainers.common.checkpoint import Row
 from trainers.common.distributed import sum_gradients
+from trainers.common.passes.chunk import Chunk
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.reader import Masked
 from trainers.pretraining.tokens import Stream, join_texts
@@ -47,6 +51,36 @@ def test_chunks_give_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     for part in parts:
         assert torch.cosine_similarity(whole, part, dim=0) > 0.99999
         assert part.norm() / whole.norm() == pytest.approx(1, abs=1e-4)
+
+
+def test_half_as_many_sequences_until_they_fit_give_the_same_gradient_and_losses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory, a pretended one, is too small to validate more than four or to train more than two at once."""
+    job = pretrain_job(tmp_path, encoder=DROPPING, mini_batch_size=6)
+    expected, losses = first_gradient(job), validated(job)
+
+    def too_small(rows: int, room: int) -> None:
+        if rows > room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    def watch(module: nn.Module, _: object, output: Tensor) -> None:
+        if isinstance(module, BertIntermediate):
+            too_small(len(output), 4)
+            if output.requires_grad:
+                output.register_hook(lambda gradient: too_small(len(gradient), 2))
+
+    monkeypatch.setattr(Chunk, "of", lambda *_: Chunk.whole())
+    with register_module_forward_hook(watch):
+        found, again = first_gradient(job), validated(job)
+    assert torch.cosine_similarity(expected, found, dim=0) > 0.99999
+    assert found.norm() / expected.norm() == pytest.approx(1, abs=1e-4)
+    assert again == pytest.approx(losses, rel=1e-5)
+
+
+def validated(job: PretrainJob) -> Row:
+    torch.manual_seed(0)
+    return Pretraining(job).validate()
 
 
 @pytest.mark.parametrize("decoder", ["weak", "retromae"])

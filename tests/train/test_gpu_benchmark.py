@@ -26,6 +26,7 @@ for name in ("ray", "faiss", "apache_beam", "dvc", "mlflow", "wandb"):
     sys.modules[name] = None
 runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
+IMPOSSIBLE = ["times as fast with attention: flash"]  # on a CPU
 
 
 def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path) -> None:
@@ -36,6 +37,9 @@ def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack
     found = defaultdict(dict)
     for row in rows:
         assert row["card"].startswith("CPU ")
+        if row["value"] == "impossible":
+            assert row["measure"] in IMPOSSIBLE
+            continue
         assert float(row["value"]) > 0
         found[row["part"], row["measure"]][row["setting"]] = float(row["value"])
     sizes = {f"length {length}, batch {size}" for length in SMALL.lengths for size in SMALL.batches}

@@ -16,6 +16,7 @@ from batchwright.training.losses import compare
 from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.groups import Group, group_texts
 from trainers.common.passes.row_dropout import RowDropout
 
@@ -68,9 +69,9 @@ def test_two_stages_chain_through_a_leaf() -> None:
         with RowDropout([1], group.numbers):
             return cast(Tensor, first(group.features["rows"]))
 
-    stage_one = CachedForward(embed_first, _pairs(context), most=2)
+    stage_one = CachedForward(embed_first, _pairs(context), Chunk(2))
     leaf = stage_one.output.requires_grad_()
-    stage_two = CachedForward(lambda group: read(leaf, group.features["rows"]), _pairs(texts), most=2)
+    stage_two = CachedForward(lambda group: read(leaf, group.features["rows"]), _pairs(texts), Chunk(2))
     stage_two.backward(2 * stage_two.output)
     stage_one.backward(cast(Tensor, leaf.grad))
     assert torch.allclose(_flat_gradient(first, second), expected, atol=1e-12)
@@ -110,7 +111,7 @@ def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: i
             return embed(model, group.features)
 
     groups = [group_texts(partial(preprocess, model), texts, np.arange(len(texts)), most) for texts in sides]
-    cached = [CachedForward(partial(run, side), own, most) for side, own in enumerate(groups)]
+    cached = [CachedForward(partial(run, side), own, Chunk(most)) for side, own in enumerate(groups)]
     leaves = [each.output.requires_grad_() for each in cached]
     for each, gradient in zip(cached, torch.autograd.grad(_loss(*leaves), leaves), strict=True):
         each.backward(gradient)

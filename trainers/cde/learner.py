@@ -20,7 +20,7 @@ from trainers.cde.start import start_from
 from trainers.common.card import write_card
 from trainers.common.contrastive import contrast_batch
 from trainers.common.embed import embed, preprocess
-from trainers.common.job_passes import forward_texts
+from trainers.common.job_passes import JobPasses
 from trainers.common.texts import BatchTexts, prepare_texts
 from trainers.common.train_job import TrainJob
 
@@ -34,13 +34,14 @@ class ContextualLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
+        self._passes = JobPasses(job)
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
         self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.gate]
 
     def prepare(self, batch: TrainBatch) -> tuple[BatchTexts, ContextTexts | None]:
         """See ``Learner``; a share of the batches is read without context."""
-        read, most = partial(preprocess, self.model), self._job.common.mini_batch_size
+        read, most = partial(preprocess, self.model), self._passes.most
         texts = prepare_texts(batch, read, read, most)
         rng = np.random.default_rng([self._job.seed, batch.index])
         if rng.random() < self._params.context_dropout or not self.encoder.documents:
@@ -54,10 +55,10 @@ class ContextualLearner:
         over the texts of all ranks. Finally, stage 1 runs again with that gradient.
         """
         (batch, *sides), chosen = prepared
-        context = SharedContext(self._job, self.encoder, batch, chosen) if chosen else None
+        context = SharedContext(self._passes, self.encoder, batch, chosen) if chosen else None
         memory = context.prepared if context else None
         queries, documents = (
-            forward_texts(self._job, batch, lambda each: embed(self.model, {**each, "context": memory}), groups)
+            self._passes.forward(batch, lambda each: embed(self.model, {**each, "context": memory}), groups)
             for groups in sides
         )
         outcome = contrast_batch(queries, documents, batch, self._params.temperature)

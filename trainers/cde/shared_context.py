@@ -10,10 +10,9 @@ import torch
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.training.batches import TrainBatch
 from trainers.common.distributed import sum_ranks
-from trainers.common.job_passes import Draws, forward_texts
+from trainers.common.job_passes import Draws, JobPasses
 from trainers.common.passes.groups import Features, Group, group_texts
 from trainers.common.passes.precision import sent, training_pass
-from trainers.common.train_job import TrainJob
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,12 @@ class SharedContext:
     gradient in ``prepared.grad``; ``backward`` backpropagates it, and sums it over ranks at the context vectors.
     """
 
-    def __init__(self, job: TrainJob, encoder: ContextualEncoder, batch: TrainBatch, texts: ContextTexts) -> None:
+    def __init__(self, passes: JobPasses, encoder: ContextualEncoder, batch: TrainBatch, texts: ContextTexts) -> None:
         device = encoder.gate.device
         self._places = sent(np.array(texts.places, np.int64), device)
         self._stage = (
-            forward_texts(
-                job, batch, lambda each: encoder.embed_context(each).float(), texts.groups, Draws.CONTEXT_DOCUMENTS
+            passes.forward(
+                batch, lambda each: encoder.embed_context(each).float(), texts.groups, Draws.CONTEXT_DOCUMENTS
             )
             if texts.groups
             else None
@@ -62,6 +61,7 @@ class SharedContext:
         if self._stage is not None:
             vectors[self._places] = self._stage.output
         self._vectors = sum_ranks(vectors).requires_grad_()
+        job = passes.job
         seed = [job.seed, batch.index, Draws.CONTEXT]
         with training_pass(job.common.precision, seed, torch.zeros(1, dtype=torch.int64), device):
             self._prepared = encoder.prepare(self._vectors).float()

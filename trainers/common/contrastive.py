@@ -8,7 +8,7 @@ from torch import Tensor
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
 from trainers.common.distributed import gather_rows
-from trainers.common.gradient_cache import CachedForward
+from trainers.common.gradient_cache import CachedForward, beside
 from trainers.common.passes.precision import float32_products, sent
 
 
@@ -31,9 +31,13 @@ def contrast_batch(
     leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
 
     masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
+
+    def compute() -> tuple[Outcome, list[Tensor]]:
+        found = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
+        return found, [each[batch.rows] for each in torch.autograd.grad(found.loss, leaves)]
+
     with float32_products(tf32=False):
-        outcome = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
-        gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
+        outcome, gradients = beside([queries, documents], compute)
     queries.backward(gradients[0])
     documents.backward(torch.cat([gradients[1], take(gradients[2], own_present)]))
     return Outcome(outcome.loss.detach(), outcome.accuracy)

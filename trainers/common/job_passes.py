@@ -8,6 +8,7 @@ from torch import Tensor
 
 from batchwright.training.batches import TrainBatch
 from trainers.common.gradient_cache import CachedForward
+from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.groups import Features, Group
 from trainers.common.passes.precision import training_pass
 from trainers.common.train_job import TrainJob
@@ -21,18 +22,29 @@ class Draws(IntEnum):
     CONTEXT = 2
 
 
-def forward_texts(
-    job: TrainJob,
-    batch: TrainBatch,
-    encode: Callable[[Features], Tensor],
-    groups: list[Group],
-    draws: Draws = Draws.TEXTS,
-) -> CachedForward:
-    """Encode groups of the batch's texts as the job's parameters say; ``encode`` runs the model on a group's inputs."""
-    device, seed = torch.device(job.device), [job.seed, batch.index, draws]
+class JobPasses:
+    """Runs texts through a model as a job's parameters say.
 
-    def run(group: Group) -> Tensor:
-        with training_pass(job.common.precision, seed, group.numbers, device):
-            return encode(group.features)
+    ``most`` is how many of a side's texts to prepare as one group at most.
+    """
 
-    return CachedForward(run, groups, job.common.mini_batch_size)
+    def __init__(self, job: TrainJob) -> None:
+        self.job, self._chunk = job, Chunk.of(job.common.mini_batch_size, job.info.max_length, job.device)
+        self.most = self._chunk.size
+
+    def forward(
+        self,
+        batch: TrainBatch,
+        encode: Callable[[Features], Tensor],
+        groups: list[Group],
+        draws: Draws = Draws.TEXTS,
+    ) -> CachedForward:
+        """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
+        device, seed, common = torch.device(self.job.device), [self.job.seed, batch.index, draws], self.job.common
+
+        def run(group: Group) -> Tensor:
+            rows = None if common.compile else group.numbers
+            with training_pass(common.precision, seed, rows, device):
+                return encode(group.features)
+
+        return CachedForward(run, groups, self._chunk)

@@ -1,12 +1,13 @@
 """Parameters that all variants share."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from batchwright.core.params import Params
 
 Precision = Literal["float32", "tfloat32", "bfloat16"]
+MiniBatchSize = Literal["auto"] | Annotated[int, Field(ge=1)]
 
 
 class Optimisation(Params):
@@ -46,8 +47,15 @@ class Common(Optimisation):
     negatives_stand_for: Literal["batch", "domain"] = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
-    mini_batch_size: int = Field(ge=1)
-    """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same."""
+    mini_batch_size: MiniBatchSize
+    """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same.
+    ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/execution.md)."""
+
+    attention: Literal["auto", "flash"] = "auto"
+    """``flash`` lets transformers attend with FlashAttention-2, which leaves out padding; it needs a GPU, the package
+    ``flash-attn``, ``precision: bfloat16`` and a start model that does not drop attention weights."""
+    compile: bool = False
+    """Whether to compile transformers with ``torch.compile`` in the first step; not with dropout, and not CDE."""
 
 
 class VariantParams(Params):

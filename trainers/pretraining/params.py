@@ -6,7 +6,7 @@ from pydantic import Field
 
 from batchwright.core.params import Params
 from batchwright.formats.models import ModelVersion
-from trainers.common.params import Optimisation
+from trainers.common.params import MiniBatchSize, Optimisation
 
 
 class NewEncoder(Params):
@@ -64,8 +64,8 @@ class PretrainParams(Optimisation):
     """Whether each sequence holds (part of) one text, as in retrieval; if not, short texts share sequences and CLS."""
     batch_size: int = Field(ge=1)
     """Sequences in a batch, over all workers."""
-    mini_batch_size: int = Field(ge=1)
-    """Sequences that go through the model at once; memory use grows with it."""
+    mini_batch_size: MiniBatchSize
+    """Sequences that go through the model at once; memory use grows with it. ``auto`` as in ``train.common``."""
     steps: int = Field(ge=1)
     """Number of optimiser steps."""
     mlm_probability: float = Field(default=0.15, gt=0, lt=1)

@@ -1,14 +1,19 @@
 """Pre-trains as one rank: its part of every batch, validation, and the files written at the end."""
 
 from collections.abc import Sequence
+from functools import partial
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.results import write_tsv
 from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.distributed import own_rows, rank, sum_ranks
 from trainers.common.passes.ahead import ahead
+from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.groups import split_by_length
 from trainers.common.passes.precision import training_pass
 from trainers.common.passes.randomness import seed_start
@@ -73,6 +78,7 @@ class Pretraining:
         self._job, self._params = job, job.params
         self.tokenizer = load_tokenizer(job.corpus / TOKENIZER)
         self.reader = Reader(job, self.tokenizer)
+        self._chunk = Chunk.of(job.params.mini_batch_size, job.params.max_length, job.device)
         start = build_model(job.params, job.start_model, self.tokenizer, self.reader.counts())
         self.model, self.steps_before, self.fresh = start.model.to(job.device), start.steps, start.fresh
 
@@ -85,18 +91,24 @@ class Pretraining:
         row: Row = {}
         if step * self._params.validations % self._params.steps < self._params.validations:  # evenly spaced
             row = {f"validation {name}": value for name, value in self.validate().items()}
-        own, chosen, wanted = batch
-        numbers = torch.arange(self._params.batch_size)[own_rows()]
-        seed = [self._job.seed, self.steps_before + step]
         sums = torch.zeros(2, device=self._job.device)
-        for places in split_by_length(own.present.sum(dim=1).numpy(), self._params.mini_batch_size):
-            with training_pass(self._params.precision, seed, numbers[places], sums.device):
-                each = self.model(choose(own, places, self._job.device))
-            (each.encoder / chosen + each.decoder / wanted).backward()
-            sums += torch.stack(each).detach()
-        mlm, decoder = sum_ranks(sums) / torch.tensor([chosen, wanted], device=sums.device)
+        for places in split_by_length(batch.sequences.present.sum(dim=1).numpy(), self._chunk.size):
+            self._chunk.through(len(places), partial(self._add, sums, step, batch, places))
+        mlm, decoder = sum_ranks(sums) / torch.tensor([batch.chosen, batch.wanted], device=sums.device)
         losses = {"mlm": mlm} | ({"decoder": decoder} if self.model.decoder else {})
         return {"loss": sum(losses.values()), **losses, **row}
+
+    def _add(self, sums: Tensor, step: int, batch: Masked, places: NDArray[np.int64], start: int) -> int:
+        """Backpropagate sequences from ``places[start]`` on and add their losses to ``sums``; return the next start."""
+        part = places[start : start + self._chunk.size]
+        numbers = torch.arange(self._params.batch_size)[own_rows()][part]
+        seed = [self._job.seed, self.steps_before + step]
+        with training_pass(self._params.precision, seed, numbers, sums.device):
+            found = self.model(choose(batch.sequences, part, self._job.device))
+        own, loss = torch.stack(found).detach(), found.encoder / batch.chosen + found.decoder / batch.wanted
+        self._chunk.backward([loss], [torch.ones_like(loss)])
+        sums += own
+        return start + len(part)
 
     def validate(self) -> Row:
         """Compute both losses, in nats per token, and the h0 gap on held-out text; the masks are always the same.
@@ -104,16 +116,22 @@ class Pretraining:
         Every rank computes them on all the sequences.
         """
         whole, chosen, wanted = self.reader.held_out()
-        chunks = torch.split(torch.arange(len(whole.tokens)), self._params.mini_batch_size)
+        count = len(whole.tokens)
+
+        def compute() -> Tensor:
+            parts = torch.split(torch.arange(count), min(self._chunk.size, count))
+            return validation_sums(self.model, [choose(whole, each.numpy(), self._job.device) for each in parts])
+
         self.model.eval()
-        sums = validation_sums(self.model, [choose(whole, each.numpy(), self._job.device) for each in chunks])
+        sums = self._chunk.fit(compute, count)
         self.model.train()
         mlm, decoder, shuffled = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
         return {"mlm": mlm} | ({"decoder": decoder, "h0_gap": shuffled - decoder} if self.model.decoder else {})
 
     def write_diagnostics(self) -> None:
         """Write mean cosines of unpadded held-out sequences, by length and by the decoder's position."""
-        tokens, chunk = self.reader.unpadded(), self._params.mini_batch_size
+        tokens = self.reader.unpadded()
+        chunk = min(self._chunk.size, len(tokens))
         self.model.eval()
         lengths = cosine_by_length(self.model, tokens, self.reader.special.sep, chunk)
         positions = cosine_by_position(self.model, tokens, chunk) if self.model.decoder else []

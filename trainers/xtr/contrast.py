@@ -9,7 +9,7 @@ from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome, info_nce
 from trainers.common.contrastive import present_negatives, spread, stands_for, take
 from trainers.common.distributed import gather_rows, pad_rows
-from trainers.common.gradient_cache import CachedForward
+from trainers.common.gradient_cache import CachedForward, beside
 from trainers.common.passes.precision import float32_products, sent
 from trainers.xtr.scores import Scores, Tokens, score
 
@@ -31,16 +31,21 @@ def contrast_tokens(
     own = (queries.output, positives, spread(negatives, own_present))
     leaves = [_gather(each, batch.size).requires_grad_() for each in own]
 
-    pool = torch.cat([leaves[1], take(leaves[2], present)])
     masked = sent(batch.masked, device)
-    with float32_products(tf32=False):
+
+    def compute() -> tuple[Outcome, list[Tensor]]:
+        pool = torch.cat([leaves[1], take(leaves[2], present)])
         scores = score(_tokens(leaves[0]), _tokens(pool), k)
-        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
-        gradients = [each[batch.rows] for each in torch.autograd.grad(outcome.loss, leaves)]
+        found = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
+        gradients = [each[batch.rows] for each in torch.autograd.grad(found.loss, leaves)]
+        return Outcome(found.loss.detach(), found.accuracy, _measures(scores)), gradients
+
+    with float32_products(tf32=False):
+        outcome, gradients = beside([queries, documents], compute)
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]
     documents.backward(torch.cat([gradients[1][:, :length], take(gradients[2], own_present)[:, :length]]))
-    return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores))
+    return outcome
 
 
 def _compared(scores: Tensor, masked: Tensor, present: NDArray[np.bool_]) -> tuple[Tensor, Tensor, Tensor]:

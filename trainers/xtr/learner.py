@@ -15,7 +15,7 @@ from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.common.card import write_card
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.job_passes import forward_texts
+from trainers.common.job_passes import JobPasses
 from trainers.common.passes.groups import Group
 from trainers.common.texts import BatchTexts, prepare_texts
 from trainers.common.train_job import TrainJob
@@ -33,6 +33,7 @@ class TokenLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
+        self._passes = JobPasses(job)
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
         self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
@@ -40,7 +41,7 @@ class TokenLearner:
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
         query, document = (partial(self.model.preprocess, task=task) for task in TASKS)
-        return prepare_texts(batch, query, document, self._job.common.mini_batch_size)
+        return prepare_texts(batch, query, document, self._passes.most)
 
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""
@@ -56,4 +57,4 @@ class TokenLearner:
 
     def _forward(self, batch: TrainBatch, groups: list[Group], task: Task) -> CachedForward:
         length = max(group.features["input_ids"].shape[1] for group in groups)
-        return forward_texts(self._job, batch, lambda each: embed_tokens(self.model, each, task, length), groups)
+        return self._passes.forward(batch, lambda each: embed_tokens(self.model, each, task, length), groups)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Features = dict[str, Any]
+PRESENT = "attention_mask"
+"""Which of a model's inputs says what is not padding."""
 PASS_COST = 64
 """How many tokens take as long as one more pass of a model."""
 
@@ -26,6 +28,19 @@ class Group:
     places: NDArray[np.int64]
     numbers: Tensor
 
+    def parts(self, most: int) -> "list[Group]":
+        """Cut into groups of at most ``most`` texts; texts without padding stay together."""
+        if PRESENT not in self.features:
+            return [self]
+        return [self.part(start, most) for start in range(0, len(self.places), most)]
+
+    def part(self, start: int, most: int) -> "Group":
+        """Take at most ``most`` texts from ``start`` on, but all texts without padding."""
+        if PRESENT not in self.features or len(self.places) <= most:
+            return self
+        own = slice(start, start + most)
+        return Group(_choose(self.features, own), self.places[own], self.numbers[own])
+
 
 def group_texts(
     preprocess: Callable[[list[str]], Features], texts: list[str], numbers: NDArray[np.int64], most: int
@@ -35,18 +50,20 @@ def group_texts(
     Models that read texts without padding get them in one group.
     """
     features = preprocess(texts) if texts else {}
-    present = features.get("attention_mask")
-    if present is None:
+    if PRESENT not in features:
         return [Group(features, np.arange(len(texts)), torch.from_numpy(numbers))] if texts else []
-    groups = []
-    for places in split_by_length(present.sum(dim=1).numpy(), most):
-        columns = present[places].any(dim=0)
-        own = {
-            key: each[places][:, columns] if isinstance(each, Tensor) and each.shape == present.shape else each
-            for key, each in features.items()
-        }
-        groups.append(Group(own, places, torch.from_numpy(numbers[places])))
-    return groups
+    groups = split_by_length(features[PRESENT].sum(dim=1).numpy(), most)
+    return [Group(_choose(features, places), places, torch.from_numpy(numbers[places])) for places in groups]
+
+
+def _choose(features: Features, places: NDArray[np.int64] | slice) -> Features:
+    """Model inputs of some texts, without columns that hold only padding."""
+    shape, present = features[PRESENT].shape, features[PRESENT][places]
+    columns = present.any(dim=0)
+    return {
+        key: each[places][:, columns] if isinstance(each, Tensor) and each.shape == shape else each
+        for key, each in features.items()
+    }
 
 
 def split_by_length(lengths: NDArray[np.int64], most: int, pass_cost: int = PASS_COST) -> list[NDArray[np.int64]]:

@@ -1,7 +1,7 @@
 """A pass of a model in training: in its precision, and with dropout that belongs to rows."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -13,13 +13,15 @@ from trainers.common.passes.row_dropout import RowDropout
 
 
 @contextmanager
-def training_pass(precision: Precision, seed: Sequence[int], rows: Tensor, device: torch.device) -> Iterator[None]:
-    """Run the block's model in ``precision``; ``seed`` and ``rows`` as in ``RowDropout``.
+def training_pass(
+    precision: Precision, seed: Sequence[int], rows: Tensor | None, device: torch.device
+) -> Iterator[None]:
+    """Run the block's model in ``precision``; ``seed`` and ``rows`` as in ``RowDropout``, None if nothing is dropped.
 
     Each pass casts the weights anew, so that their gradients are summed in float32.
     """
     bfloat16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-    with bfloat16, RowDropout(seed, rows.to(device, non_blocking=True)):
+    with bfloat16, nullcontext() if rows is None else RowDropout(seed, rows.to(device, non_blocking=True)):
         yield
 
 

@@ -1,0 +1,62 @@
+"""Faster ways to run a model's transformers: flash attention, whose kernels leave out padding, and torch.compile."""
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from batchwright.core.errors import InputError
+from trainers.common.train_job import TrainJob
+
+
+def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
+    """Let all transformers in ``model`` run as the job's parameters ``attention`` and ``compile`` say.
+
+    Raises:
+        InputError: the machine or a transformer cannot do it.
+    """
+    if job.common.attention == "flash":
+        _use_flash(job, model)
+    if job.common.compile:
+        _compile(job, model)
+
+
+def _use_flash(job: TrainJob, model: nn.Module) -> None:
+    """Attend with FlashAttention-2, as the library transformers offers it; CDE's attention to a context does not."""
+    if job.device != "cuda":
+        raise InputError(f"train {job.name}: attention flash needs a GPU; train on one, or set attention to auto")
+    if job.common.precision != "bfloat16":
+        raise InputError(f"train {job.name}: attention flash needs precision bfloat16; set it, or attention to auto")
+    for backbone in _backbones(job, model, "attention to auto"):
+        _check_dropout(job, backbone, "flash attention", "att")
+        try:
+            backbone.set_attn_implementation("flash_attention_2")
+        except (ImportError, ValueError) as error:
+            reason = str(error).split(". ")[0]
+            raise InputError(f"model '{job.start_model}': {reason}; set attention to auto") from error
+
+
+def _compile(job: TrainJob, model: nn.Module) -> None:
+    if job.variant == "cde":
+        raise InputError(f"train {job.name}: attention to a context cannot be compiled; set compile to false")
+    for backbone in _backbones(job, model, "compile to false"):
+        _check_dropout(job, backbone, "torch.compile", "")
+        # sentence-transformers calls the method, which nn.Module.compile leaves as it is
+        backbone.forward = torch.compile(backbone.forward, dynamic=True)
+
+
+def _backbones(job: TrainJob, model: nn.Module, remedy: str) -> list[PreTrainedModel]:
+    found = [each for each in model.modules() if isinstance(each, PreTrainedModel)]
+    outer = [each for each in found if not any(each in other.children() for other in found)]
+    if not outer:
+        raise InputError(f"model '{job.start_model}': has no transformer; set {remedy}")
+    return outer
+
+
+def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str, kind: str) -> None:
+    """Neither goes together with ``RowDropout``: kernels draw for themselves, and its count cannot be traced."""
+    rates = backbone.config.to_dict().items()
+    if dropped := [key for key, rate in rates if "drop" in key and kind in key and isinstance(rate, float) and rate]:
+        raise InputError(
+            f"model '{job.start_model}': {what} does not go together with dropout of rows; set {', '.join(dropped)} to "
+            "0 in its config.json, or leave it out of the parameters"
+        )
