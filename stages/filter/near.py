@@ -38,10 +38,11 @@ def near_classes(texts: pa.LargeStringArray, sketches: NDArray[np.void], thresho
         if not len(likely):
             continue
         left, right = np.minimum(left[likely], right[likely]), np.maximum(left[likely], right[likely])
-        pairs = np.setdiff1d(left * len(texts) + right, refused)
-        left, right = np.divmod(pairs, len(texts))
+        pairs = left * len(texts) + right
+        fresh = ~np.isin(pairs, refused)
+        left, right, pairs = left[fresh], right[fresh], pairs[fresh]
         alike = jaccard(texts, left, right) >= threshold
-        refused = np.union1d(refused, pairs[~alike])
+        refused = np.concatenate([refused, pairs[~alike]])
         joined = _join(joined, left[alike], right[alike])
     return _tighten(texts, joined, 2 * threshold - 1)
 
