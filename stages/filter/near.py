@@ -68,7 +68,9 @@ def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], N
 def _crowd(own: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return, in ascending order, which texts have a key that another one has, too."""
     order = np.argsort(own)
-    same = np.diff(own[order]) == 0
+    same = own[order[1:]] == own[order[:-1]]
+    if not same.any():
+        return order[:0]
     return np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
 
 
@@ -100,6 +102,8 @@ def _tighten(texts: pa.LargeStringArray, joined: NDArray[np.int32], least: float
     rest = np.arange(len(texts), dtype=np.int32)
     count = 0
     for _ in range(ROUNDS):
+        if not len(rest):
+            break
         first, group = _groups(joined[rest])
         leader = rest[first][group]
         near = rest == leader
