@@ -104,4 +104,4 @@ def publish_domains(done: Mapping[str, Done], write_rest: Callable[[Path], None]
 def copy_files(done: Mapping[str, Done], folder: Path) -> None:
     """Copy the files of all domains into ``folder``."""
     for each in done.values():
-        shutil.copytree(each.files, folder, dirs_exist_ok=True)
+        shutil.copytree(each.files, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)

@@ -14,13 +14,12 @@ from batchwright.core.runtime import scratch
 Values = dict[str, Any]
 
 
-def keep(ledger: Path, files: Sequence[Path], values: Values) -> Values:
-    """Record that ``files`` are finished; return ``values`` as ``kept`` will.
+def keep(ledger: Path, files: Sequence[Path], values: Values) -> None:
+    """Record that ``files`` are finished, and ``values``.
 
     Nothing is fsynced: what a power failure damages, ``kept`` notices.
     """
     write_json(ledger, {"values": values, "checked": _fingerprint(files, values)}, durable=False)
-    return read_ledger(ledger)
 
 
 def read_ledger(ledger: Path) -> Values:

@@ -2,7 +2,10 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
+
+import numpy as np
 
 _SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
 _LAST = 0x1FFFF  # the planes after it hold ideographs and code points for private use, but no punctuation
@@ -12,6 +15,11 @@ _MARKS = re.escape(
     )
 )
 _RUN = re.compile(f"[{_MARKS}]+")
+_BLANK, _MARK, _OTHER, _END = b" -a\n"
+_ASCII = [chr(code) for code in range(128)]
+_KINDS = bytes(_MARK if _RUN.match(sign) else _BLANK if sign.isspace() else _OTHER for sign in _ASCII).ljust(256)
+_UNMARKED = bytes(ord(sign.lower()) if _KINDS[ord(sign)] == _OTHER else _BLANK for sign in _ASCII).ljust(256)
+_ALONE = re.compile(b" -+(?= )")
 
 
 def normal_form(text: str) -> str:
@@ -21,6 +29,24 @@ def normal_form(text: str) -> str:
     """
     words = unicodedata.normalize("NFKC", text).casefold().split()
     return " ".join([word if word.isalnum() else _without_marks(word) for word in words])
+
+
+def normal_forms(texts: Sequence[str]) -> list[str]:
+    """Return the normal forms of texts: of those in ASCII together, several times as fast."""
+    in_ascii = iter(_ascii_forms([text for text in texts if text.isascii()]))
+    return [next(in_ascii) if text.isascii() else normal_form(text) for text in texts]
+
+
+def _ascii_forms(texts: Sequence[str]) -> list[str]:
+    joined = "\n".join(["", *texts, ""]).encode("ascii")
+    unmarked = bytearray(joined.translate(_UNMARKED))
+    for alone in _ALONE.finditer(joined.translate(_KINDS)):
+        unmarked[alone.start() + 1 : alone.end()] = joined[alone.start() + 1 : alone.end()]
+    letters = np.frombuffer(unmarked, np.uint8)
+    letters[np.cumsum([0, *(len(text) + 1 for text in texts)])] = _END
+    blank = letters == _BLANK
+    forms = letters[np.append(True, ~(blank[1:] & blank[:-1]))].tobytes().decode("ascii").split("\n")
+    return [form.strip(" ") for form in forms[1:-1]]
 
 
 @lru_cache(maxsize=1 << 16)  # most words with marks have been seen before, and looking for marks is slow

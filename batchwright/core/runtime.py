@@ -22,7 +22,8 @@ def scratch(stage: str, fingerprint: str = "") -> Path:
     fingerprint, return the folder of all the stage's work.
     """
     folder = scratch_root() / stage / fingerprint
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -1,8 +1,8 @@
 """Pairs: one Parquet file per domain, sorted by unique id. Rejects: the rows that did not become pairs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, unquote
@@ -37,7 +37,10 @@ REJECTS_SCHEMA = pa.schema(
     ]
 )
 
+Scan = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
 _ROWS = 16_384
+_FEW_BYTES = 1 << 20
 
 
 @lru_cache(maxsize=4096)
@@ -100,9 +103,26 @@ def scan_pairs(
             yield own.select(columns)
 
 
+def pairs_scanner(folder: Path, domain: str, split: Split) -> Scan:
+    """Return what reads queries, documents or both of a domain's pairs, as often as needed.
+
+    A small file is read once only, because opening it takes most of the time.
+    """
+    file = pairs_file(folder, domain)
+    if file.exists() and file.stat().st_size > _FEW_BYTES:
+        return partial(scan_pairs, folder, domain, split)
+    few = list(scan_pairs(folder, domain, split, ["query", "document"]))
+    return lambda columns: (batch.select(columns) for batch in few)
+
+
 def scan_texts(folder: Path, domain: str, column: str, split: Split | None = None) -> Iterator[str]:
     """Read one column of what ``scan_pairs`` yields."""
-    return (text for batch in scan_pairs(folder, domain, split, [column]) for text in batch[column].to_pylist())
+    return texts_of(scan_pairs(folder, domain, split, [column]))
+
+
+def texts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Read the texts of batches of one column."""
+    return (text for batch in batches for text in batch[0].to_pylist())
 
 
 def read_pairs(folder: Path, domain: str, split: Split | None = None) -> pa.Table:
@@ -132,8 +152,9 @@ def read_rejects(file: Path) -> pa.Table:
 
 def _batches(table: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """Read one row group after the other: long texts make batches of many rows too large, but not row groups."""
+    several = table.num_row_groups > 1  # threads cost more than they save where there is little to read
     for group in range(table.num_row_groups):
-        yield from table.iter_batches(_ROWS, row_groups=[group], columns=columns)
+        yield from table.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=several)
 
 
 @contextmanager

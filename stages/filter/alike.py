@@ -37,6 +37,8 @@ def likeness_limit(
     pairs = np.triu(apart, 1)
     alike = (sums @ sums.T)[pairs]
     exchanged = (scores + scores.T >= own[:, None] + own - ROUNDING)[pairs]
+    if exchanged.sum() < EXCHANGED * ENOUGH:
+        return NO_PAIR
     order = np.argsort(-alike, kind="stable")
     counts = np.arange(1, len(order) + 1)
     reached = np.flatnonzero((exchanged[order].cumsum() >= EXCHANGED * counts) & (counts >= ENOUGH))

@@ -11,7 +11,7 @@ from batchwright.by_domain import Map
 from batchwright.core.keys import first_in, sort_keys
 from batchwright.core.spill import SpilledRows, SpilledTexts, blocks_of, slices, spilled_texts, texts_in
 from stages.filter.near import near_classes
-from stages.filter.sketches import KEY, SKETCH, normal_forms, sketch
+from stages.filter.sketches import KEY, SKETCH, forms_and_keys, sketch
 
 
 def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Map = map) -> NDArray[np.int32]:
@@ -21,7 +21,7 @@ def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Ma
     ``near_classes``). Class numbers do not depend on the order of the texts.
     """
     every_form, every_key = SpilledTexts(), SpilledRows(KEY)
-    for some_forms, some_keys in do_parts(normal_forms, blocks_of(texts)):
+    for some_forms, some_keys in do_parts(forms_and_keys, blocks_of(texts)):
         every_form.add(some_forms)
         every_key.add(some_keys)
     form, first = _equal_classes(every_key.array())

@@ -38,10 +38,11 @@ def near_classes(texts: pa.LargeStringArray, sketches: NDArray[np.void], thresho
         if not len(likely):
             continue
         left, right = np.minimum(left[likely], right[likely]), np.maximum(left[likely], right[likely])
-        pairs = np.setdiff1d(left * len(texts) + right, refused)
-        left, right = np.divmod(pairs, len(texts))
+        pairs = left * len(texts) + right
+        fresh = ~np.isin(pairs, refused)
+        left, right, pairs = left[fresh], right[fresh], pairs[fresh]
         alike = jaccard(texts, left, right) >= threshold
-        refused = np.union1d(refused, pairs[~alike])
+        refused = np.concatenate([refused, pairs[~alike]])
         joined = _join(joined, left[alike], right[alike])
     return _tighten(texts, joined, 2 * threshold - 1)
 
@@ -67,7 +68,9 @@ def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], N
 def _crowd(own: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return, in ascending order, which texts have a key that another one has, too."""
     order = np.argsort(own)
-    same = np.diff(own[order]) == 0
+    same = own[order[1:]] == own[order[:-1]]
+    if not same.any():
+        return order[:0]
     return np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
 
 
@@ -99,6 +102,8 @@ def _tighten(texts: pa.LargeStringArray, joined: NDArray[np.int32], least: float
     rest = np.arange(len(texts), dtype=np.int32)
     count = 0
     for _ in range(ROUNDS):
+        if not len(rest):
+            break
         first, group = _groups(joined[rest])
         leader = rest[first][group]
         near = rest == leader

@@ -6,12 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from batchwright.core.spill import text_bounds
 
 WIDTH = 5
-_BITS = 30  # of a sparse matrix's column number; the rare collisions within a text do no harm
+_BITS = 30  # the rare collisions do no harm
 _BLOCK_BYTES = 1 << 16  # what is made of them stays in cache
 _generator = np.random.default_rng(0)
 _ODD = _generator.integers(1 << 62, size=WIDTH, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -45,22 +44,30 @@ def jaccard(texts: pa.LargeStringArray, left: NDArray[np.int64], right: NDArray[
     for block in cuts(bounds[left + 1] - bounds[left] + bounds[right + 1] - bounds[right]):
         used, places = np.unique(np.stack([left[block], right[block]]), return_inverse=True)
         sets = _sets(texts.take(pa.array(used)).to_pylist())
+        sizes = np.array([len(each) for each in sets])
         of_left, of_right = places.reshape(2, -1)
-        both = np.asarray(sets[of_left].multiply(sets[of_right]).sum(axis=1)).ravel()
-        sizes = np.diff(sets.indptr)
+        pairs = zip(of_left.tolist(), of_right.tolist(), strict=True)
+        both = np.array([_common(sets[one], sets[other]) for one, other in pairs])
         found.append(both / (sizes[of_left] + sizes[of_right] - both))
     return np.concatenate(found)
 
 
-def _sets(texts: Sequence[str]) -> csr_matrix:
-    """Return a 0/1 matrix with one row per text and one column per hash."""
+def _sets(texts: Sequence[str]) -> list[NDArray[np.uint32]]:
+    """Return the different hashes of each text, in ascending order."""
     hashes, starts = shingles(texts)
-    rows = np.repeat(np.arange(len(texts)), np.diff(starts))
-    cells = np.sort((rows << _BITS) | hashes)  # many times faster than SciPy's own sorting
-    cells = cells[np.diff(cells, prepend=-1) > 0]
-    starts = np.searchsorted(cells, np.arange(len(texts) + 1) << _BITS)
-    columns = (cells & ((1 << _BITS) - 1)).astype(np.int32)
-    return csr_matrix((np.ones(len(cells), np.int32), columns, starts.astype(np.int32)), (len(texts), 1 << _BITS))
+    for start, end in pairwise(starts.tolist()):
+        hashes[start:end].sort()
+    first = np.append(True, hashes[1:] != hashes[:-1])
+    first[starts[:-1]] = True
+    sizes = np.add.reduceat(first, starts[:-1], dtype=np.int64)
+    return np.split(hashes[first], np.cumsum(sizes)[:-1])
+
+
+def _common(left: NDArray[np.uint32], right: NDArray[np.uint32]) -> int:
+    """Count the numbers that two sets share."""
+    both = np.concatenate([left, right])
+    both.sort()
+    return int(np.count_nonzero(both[1:] == both[:-1]))
 
 
 def cuts(sizes: NDArray[np.int64]) -> Iterator[slice]:

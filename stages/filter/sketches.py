@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
-from batchwright.core.normal_form import normal_form
+from batchwright.core.normal_form import normal_forms
 from stages.filter.shingles import cuts, shingles
 
 BANDS, HASHES = 8, 8
@@ -21,11 +21,14 @@ KEY = np.dtype(f"V{TEXT_KEY_BYTES}")
 SKETCH = np.dtype([("bands", np.uint64, (BANDS,)), ("hashes", np.uint8, (BANDS * HASHES,))])
 """The keys of a text's bands, and the low bytes of its minimum hashes."""
 _NUMBER = re.compile(r"\d(?<!\w\d)\d*+(?!\w)")  # \b\d+\b, but begins with what can be searched for fast
+_ASCII_NUMBER = re.compile(rb"0(?<!\w0)0*+(?!\w)")  # faster still, if all digits are 0
+_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 
 
-def normal_forms(texts: Sequence[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
+def forms_and_keys(texts: Sequence[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
     """Return the normal forms of texts and their keys, ``(n,)`` each."""
-    forms = [normal_form(text) for text in texts]
+    blocks = cuts(np.array([len(text) for text in texts]))
+    forms = [form for block in blocks for form in normal_forms(texts[block])]
     return pa.array(forms, pa.large_string()), text_keys(forms)
 
 
@@ -45,21 +48,29 @@ def sketch(threshold: float, forms: Sequence[str]) -> NDArray[np.void]:
 def _min_hashes(texts: Sequence[str], width: int) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
     """Return keys of bands ``(n, BANDS)``, each of ``width`` hashes, and the hashes' low bytes ``(n, all)``."""
     generator = np.random.default_rng(0)
-    salts = generator.integers(1 << 32, size=(BANDS, HASHES), dtype=np.uint32)
-    odds = generator.integers(1 << 31, size=(BANDS, HASHES), dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    bands = np.tile(_numbers(texts)[:, None], BANDS)
-    bytes_of = np.empty((len(texts), BANDS * HASHES), np.uint8)
+    salts = generator.integers(1 << 32, size=BANDS * HASHES, dtype=np.uint32)
+    odds = generator.integers(1 << 31, size=BANDS * HASHES, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
     hashes, starts = shingles(texts)
-    for band, number in np.ndindex(BANDS, HASHES):
-        least = np.minimum.reduceat((hashes ^ salts[band, number]) * odds[band, number], starts[:-1])
-        bytes_of[:, band * HASHES + number] = least & np.uint32(0xFF)
-        if number < width:
-            bands[:, band] = bands[:, band] * np.uint64(0x9E3779B97F4A7C15) + least
-    return bands, bytes_of
+    mixed, least = np.empty_like(hashes), np.empty((BANDS * HASHES, len(texts)), np.uint32)
+    for number, (salt, odd) in enumerate(zip(salts, odds, strict=True)):
+        np.multiply(np.bitwise_xor(hashes, salt, out=mixed), odd, out=mixed)
+        np.minimum.reduceat(mixed, starts[:-1], out=least[number])
+    bands = np.tile(_numbers(texts)[:, None], BANDS)
+    for of_bands in least.reshape(BANDS, HASHES, -1).transpose(1, 2, 0)[:width]:
+        bands = bands * np.uint64(0x9E3779B97F4A7C15) + of_bands
+    return bands, (least & np.uint32(0xFF)).astype(np.uint8).T
 
 
 def _numbers(texts: Sequence[str]) -> NDArray[np.uint64]:
     """Return a key of the numbers in each text: changing type 1 to type 2, or 2018 to 2019, is not a small edit."""
-    listed = (" ".join(sorted(_NUMBER.findall(text))) for text in texts)
-    keys: NDArray[np.uint64] = text_keys(listed).view(np.uint64)[::2].copy()
+    keys: NDArray[np.uint64] = text_keys(map(numbers_in, texts)).view(np.uint64)[::2].copy()
     return keys
+
+
+def numbers_in(text: str) -> str:
+    """Return the numbers that stand alone in a text, sorted as strings."""
+    if not text.isascii():
+        return " ".join(sorted(_NUMBER.findall(text)))
+    letters = text.encode("ascii")
+    found = (letters[slice(*number.span())] for number in _ASCII_NUMBER.finditer(letters.translate(_TO_ZERO)))
+    return b" ".join(sorted(found)).decode("ascii")

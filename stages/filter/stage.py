@@ -12,7 +12,7 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, chec
 from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pairs import domains, pairs_file, scan_pairs, scan_texts
+from batchwright.formats.pairs import domains, pairs_file, pairs_scanner, texts_of
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
@@ -75,10 +75,11 @@ def main() -> str:
 def _judge_domain(
     domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator, do_parts: Map
 ) -> tuple[Negatives, Metrics]:
-    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
+    scan = pairs_scanner(PAIRS, domain, "train")
+    vectors = store.of(domain).of_pairs(scan(SIDES))
     scores = vectors.scores()
     query_class, document_class = (
-        duplicate_classes(scan_texts(PAIRS, domain, side, "train"), params.near_duplicates, do_parts) for side in SIDES
+        duplicate_classes(texts_of(scan([side])), params.near_duplicates, do_parts) for side in SIDES
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng)

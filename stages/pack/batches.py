@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from batchwright.by_domain import Map, Metrics
 from batchwright.core.fingerprint import file_sha256
@@ -23,6 +23,8 @@ from stages.pack.recipe import choose_recipe
 from stages.pack.source import Source
 
 Row = dict[str, Any]
+_FEW = 8
+"""Batches that are made before threads would have begun."""
 
 
 def make_batches(
@@ -84,10 +86,16 @@ def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str
         return domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows])
 
     # A batch's products are small: threads of theirs would mostly wait for each other.
-    with threadpool_limits(1), ThreadPoolExecutor(min(workers(), len(batches))) as pool:
-        made = list(pool.map(make, batches))
+    with _pools().limit(limits=1), ThreadPoolExecutor(min(workers(), len(batches))) as pool:
+        made = list((pool.map if len(batches) > _FEW else map)(make, batches))
     shard = write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
     return shard.sha256, [measures for _, measures in made]
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """The thread pools of this process; finding them takes longer than a small domain does."""
+    return ThreadpoolController()
 
 
 def _times_packed(batches: Sequence[Batch], epoch: int, pairs: int) -> NDArray[np.int64]:

@@ -11,15 +11,17 @@ from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import file_stem, pairs_file, scan_pairs
+from batchwright.formats.pairs import file_stem, pairs_file
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import PairVectors, VectorStore
+from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
 from stages.pack.mapped import map_pairs
 from stages.pack.merged import in_memory, merge_clusters, merge_domains
 from stages.pack.params import JudgeParams
+
+_ROWS = 16_384
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +64,10 @@ class Inputs:
                 "pack.judge: is asked about pairs near the limit of filter.likeness, which is null; "
                 "set it to auto or a number, or remove pack.judge"
             )
-        vectors = self._vectors(self.vectors, name)
-        surrogate = vectors if self.vectors == self.surrogate else self._vectors(self.surrogate, name)
+        texts = pairs.select(SIDES).to_batches(_ROWS)
+        vectors = self.vectors.of(name).of_pairs(texts)
+        surrogate = vectors if self.vectors == self.surrogate else self.surrogate.of(name).of_pairs(texts)
         return Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
-
-    def _vectors(self, store: VectorStore, name: str) -> PairVectors:
-        return store.of(name).of_pairs(scan_pairs(PAIRS, name, "train", SIDES))
 
     def sizes(self, name: str) -> tuple[int, int]:
         """Return how many training pairs a domain has: those in clusters, and all."""

@@ -2,6 +2,7 @@
 """Duplicate classes: which texts share one, and that nothing but the texts decides."""
 
 import random
+import re
 import unicodedata
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchwright.core.normal_form import normal_form
+from batchwright.core.normal_form import normal_form, normal_forms
 from stages.filter import near
 from stages.filter.classes import duplicate_classes
 from stages.filter.shingles import WIDTH, jaccard
+from stages.filter.sketches import numbers_in
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -90,6 +92,16 @@ def test_without_near_duplicates_classes_are_normal_forms(texts: list[str]) -> N
     for left, of_left in zip(texts, classes, strict=True):
         for right, of_right in zip(texts, classes, strict=True):
             assert (of_left == of_right) == (normal_form(left) == normal_form(right))
+
+
+@given(st.lists(st.text(alphabet=[*map(chr, range(128)), "é", "“", "\u00a0"], max_size=12), max_size=6))
+def test_many_normal_forms_are_those_of_each_text(texts: list[str]) -> None:
+    assert normal_forms(texts) == [normal_form(text) for text in texts]
+
+
+@given(st.text(alphabet="019a_%# ٣é", max_size=12))
+def test_numbers_stand_alone(any_text: str) -> None:
+    assert numbers_in(any_text) == " ".join(sorted(re.findall(r"\b\d+\b", any_text)))
 
 
 @given(st.text(max_size=40))
