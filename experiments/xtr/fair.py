@@ -20,6 +20,7 @@ from batchwright.core.results import write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.workspace import Row
 from experiments.xtr.trainings import ALL, Measured, Setting, Trainings
+from stages.report.table import share, signed
 from stages.scoring.paired import by_query, difference, estimate
 from stages.scoring.params import HeldOutParams
 
@@ -44,7 +45,7 @@ def main() -> None:
             kind: [trainings.measure(best._replace(seed=seed)) for seed in range(1, arguments.seeds + 1)]
             for kind, best in chosen.items()
         }
-    choice = [_settings(each) | {"ndcg@10": tuned[each], "chosen": each == chosen[each.score]} for each in tuned]
+    choice = [_settings(each) | {"ndcg@10": share(tuned[each]), "chosen": each == chosen[each.score]} for each in tuned]
     rows = _compare(measured, arguments.tuning)
     for row in [*choice, *rows]:
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
@@ -99,8 +100,8 @@ def _compare(measured: dict[str, list[Measured]], tuning: int) -> list[Row]:
         ours, theirs = (by_query([found.ndcg[way] for found in measured[kind]])[:, tuning:] for kind in KINDS)
         found = difference(ours, theirs)
         row: Row = {"tokens retrieved": way, "queries": ours.shape[1], "seeds": len(ours)}
-        row |= {"xtr": round(estimate(ours).mean, 6), "colbert": round(estimate(theirs).mean, 6)}
-        row |= {"difference": round(found.mean, 6), "error": round(found.error, 6), "p": round(found.p, 4)}
+        row |= {"xtr": share(estimate(ours).mean), "colbert": share(estimate(theirs).mean)}
+        row |= {"difference": signed(found.mean, found.error), "p": round(found.p, 3)}
         for kind in KINDS:
             searched = [each.candidates[way] for each in measured[kind] if way != ALL]
             row[f"candidates, {kind}"] = round(float(np.mean(searched)), 1) if searched else ""

@@ -15,6 +15,7 @@ from batchwright.core.results import write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.workspace import Row
 from experiments.xtr.trainings import ALL, WAYS, Setting, Trainings
+from stages.report.table import share
 from stages.scoring.params import HeldOutParams
 
 
@@ -48,7 +49,7 @@ def main() -> None:
                 for seed in range(1, arguments.seeds + 1)
             ]
             for way in (*map(str, WAYS), ALL):
-                row[f"ndcg@10, {way}"] = round(float(np.mean([list(each[way].values()) for each in found])), 6)
+                row[f"ndcg@10, {way}"] = share(float(np.mean([list(each[way].values()) for each in found])))
             rows.append(row)
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     if arguments.output:
