@@ -19,7 +19,7 @@ import numpy as np
 from batchwright.core.results import write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.workspace import Row
-from experiments.xtr.trainings import ALL, Measured, Setting, Trainings
+from experiments.xtr.trainings import ALL, WAYS, Measured, Setting, Trainings
 from stages.report.table import share, signed
 from stages.scoring.paired import by_query, difference, estimate
 from stages.scoring.params import HeldOutParams
@@ -96,7 +96,7 @@ def _mean(found: Measured, tuning: int) -> float:
 def _compare(measured: dict[str, list[Measured]], tuning: int) -> list[Row]:
     """One row per way of search: means over seeds and queries, and the paired difference."""
     rows: list[Row] = []
-    for way in (str(SEARCHED), ALL):
+    for way in (*map(str, WAYS), ALL):
         ours, theirs = (by_query([found.ndcg[way] for found in measured[kind]])[:, tuning:] for kind in KINDS)
         found = difference(ours, theirs)
         row: Row = {"tokens retrieved": way, "queries": ours.shape[1], "seeds": len(ours)}
