@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from batchwright.core.errors import InputError
 from trainers.common.job import training_device
 
 
@@ -37,7 +38,7 @@ def measured(step: Callable[[], object], repeats: int) -> Spent | None:
             if gpu:
                 torch.cuda.synchronize()
             seconds.append(time.perf_counter() - start)
-    except torch.OutOfMemoryError:
+    except (InputError, torch.OutOfMemoryError):  # a pass of a fixed size says so in words
         torch.cuda.empty_cache()
         return None
     return Spent(seconds=statistics.median(seconds[1:]), mib=peak_mib())

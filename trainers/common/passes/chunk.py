@@ -41,14 +41,17 @@ class Chunk:
         """Call ``attempt``, which runs ``texts`` or as many of them as ``size``, until memory is large enough.
 
         Raises:
-            InputError: there is not enough memory for one text.
+            InputError: there is not enough memory for one text, or for a ``size`` that does not halve.
         """
         while True:
             try:
                 return attempt()
-            except torch.OutOfMemoryError:
+            except torch.OutOfMemoryError as error:
                 if not self.halves:
-                    raise
+                    raise InputError(
+                        f"the GPU's memory is too small for {min(self.size, texts)} texts at a time; lower "
+                        "mini_batch_size, or set it to auto"
+                    ) from error
             self.halve(min(self.size, texts))  # not before: the error keeps the attempt's tensors
 
     def through(self, texts: int, attempt: Callable[[int], int]) -> None:
