@@ -22,11 +22,11 @@ from torch import nn
 
 from batchwright.core.command import new_parser
 from batchwright.formats.models import locate_model
+from batchwright.formats.runs import Precision
 from batchwright.retrievers.common.sentence_model import load_model
 from pipelines.ingest.sources.base import Part
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from trainers.common.embed import embed, preprocess
-from trainers.common.params import Precision
 from trainers.common.passes.groups import Group, group_texts
 from trainers.common.passes.precision import training_pass
 

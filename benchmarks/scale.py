@@ -1,9 +1,10 @@
 """Time and peak memory of the data stages, from Parquet to shards, and how they grow with the number of pairs.
 
-``python -m benchmarks.scale [--pairs 100000 1000000] [--characters 700] [--output FILE]``
+``python -m benchmarks.scale [--pairs 100000 1000000] [--cores 1 2] [--characters 700] [--output FILE]``
 
-Each stage runs as a user runs it, in a process of its own, on generated pairs of one domain whose vectors are given.
-Prints a line for each stage and size, and the bytes that a pair more needs.
+Each stage runs as a user runs it, in a process of its own, on generated pairs of one domain whose vectors are given;
+with ``--cores`` once on so many, once on so many. Prints a line for each stage and size, and the bytes that a pair more
+needs.
 """
 
 import itertools
@@ -13,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
+from batchwright.core.runtime import cpus
 from benchmarks.planted_pairs import plant_pairs
 
 ROOT = Path(__file__).parents[1]
@@ -40,26 +43,27 @@ def main() -> None:
     """Run the stages on each size, and print and write what they took."""
     parser = new_parser("benchmarks.scale", str(__doc__), "python -m benchmarks.scale --pairs 10000 100000")
     parser.add_argument("--pairs", nargs="+", type=int, default=[100_000, 1_000_000])
+    parser.add_argument("--cores", nargs="+", type=int, default=[cpus()])
     parser.add_argument("--characters", type=int, default=700)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     rows: list[Row] = []
-    for pairs in arguments.pairs:
+    for pairs, cores in itertools.product(arguments.pairs, arguments.cores):
         with tempfile.TemporaryDirectory() as folder:
-            rows += run_stages(Path(folder), pairs, arguments.characters)
+            rows += run_stages(Path(folder), pairs, cores, arguments.characters)
         if arguments.output:
             write_tsv(arguments.output, rows)
     for less, more in itertools.pairwise(arguments.pairs):
         for stage in STAGES:
             first, last = (
-                next(row for row in rows if (row["pairs"], row["stage"]) == (n, stage)) for n in (less, more)
+                next(row for row in reversed(rows) if (row["pairs"], row["stage"]) == (n, stage)) for n in (less, more)
             )
             growth = (float(last["mib"]) - float(first["mib"])) * 2**20 / (more - less)
             print(f"{stage}: {growth:,.0f} bytes a pair from {less:,} to {more:,} pairs")
 
 
-def run_stages(folder: Path, pairs: int, characters: int) -> list[Row]:
-    """Make a project in ``folder`` and run its stages."""
+def run_stages(folder: Path, pairs: int, cores: int, characters: int) -> list[Row]:
+    """Make a project in ``folder`` and run its stages on so many cores."""
     for name in ("pairs", "vectors"):
         (folder / "raw" / name).mkdir(parents=True)
     # In a process of its own: the peak memory of a process begins with that of the one that started it.
@@ -73,20 +77,21 @@ def run_stages(folder: Path, pairs: int, characters: int) -> list[Row]:
     (folder / "params.yaml").write_text(yaml.safe_dump(PARAMS), encoding="utf-8")
     rows: list[Row] = []
     for stage in STAGES:
-        seconds, processor, mib = run_stage(folder, stage)
-        rows.append({"pairs": pairs, "stage": stage, "seconds": seconds, "processor_s": processor, "mib": mib})
-        print(
-            f"{pairs:,} pairs, {stage}: {seconds:.1f} s, {processor / seconds:.0%} of a core, {mib:,} MiB", flush=True
-        )
+        seconds, processor, mib = run_stage(folder, stage, cores)
+        measured = {"seconds": seconds, "processor_s": processor, "mib": mib}
+        rows.append({"pairs": pairs, "cores": cores, "stage": stage, **measured})
+        used = f"{seconds:.1f} s, {processor / seconds:.0%} of a core, {mib:,} MiB"
+        print(f"{pairs:,} pairs, {cores} cores, {stage}: {used}", flush=True)
     return rows
 
 
-def run_stage(folder: Path, stage: str) -> tuple[float, float, int]:
-    """Run a stage in ``folder``; return its seconds, its seconds of processor and its peak memory in MiB.
+def run_stage(folder: Path, stage: str, cores: int | None = None) -> tuple[float, float, int]:
+    """Run a stage on some or all cores; return its seconds, its seconds of processor and its peak memory in MiB.
 
     Pages of files do not count as memory: the system takes them back when it needs them.
     """
     name, *arguments = stage.split()
+    taken = sorted(os.sched_getaffinity(0))[:cores]
     start = time.perf_counter()
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(
@@ -95,6 +100,7 @@ def run_stage(folder: Path, stage: str) -> tuple[float, float, int]:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=log,
             stderr=log,
+            preexec_fn=partial(os.sched_setaffinity, 0, taken),
         )
         most = 0
         while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:

@@ -39,6 +39,26 @@ def scores_table(files: Sequence[Path]) -> Lines:
     return lines
 
 
+def scale_table(files: Sequence[Path]) -> Lines:
+    """One row per stage and one for all, one column per number of pairs and cores: seconds and the most memory."""
+    rows = read_files(files)
+    sizes = list(dict.fromkeys((row["pairs"], row["cores"]) for row in rows))
+    lines = [
+        [
+            "seconds; MiB",
+            *(f"{int(pairs):,} pairs, {cores} {'core' if cores == '1' else 'cores'}" for pairs, cores in sizes),
+        ]
+    ]
+    for stage in [*dict.fromkeys(row["stage"] for row in rows), "all"]:
+        own = [row for row in rows if stage in (row["stage"], "all")]
+        lines.append([stage, *(_sums([row for row in own if (row["pairs"], row["cores"]) == size]) for size in sizes)])
+    return lines
+
+
+def _sums(rows: Sequence[Row]) -> str:
+    return f"{sum(float(row['seconds']) for row in rows):.0f}; {max(int(row['mib']) for row in rows):,}"
+
+
 def _compare(rows: Sequence[Row], method: str, size: str) -> str:
     """Hardness and time of a method relative to the reference."""
     references = {row["data"]: row for row in rows if (row["method"], row["batch"]) == (_REFERENCE, size)}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from batchwright.core.command import command
-from docs.cost_tables import batches_table, rows_table, scores_table
+from docs.cost_tables import batches_table, rows_table, scale_table, scores_table
 from docs.gains_table import gains_table
 from docs.mask_tables import masks_table
 from docs.rival_tables import rivals_table
@@ -20,6 +20,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "masks": masks_table,
     "rivals": rivals_table,
     "scores": scores_table,
+    "scale": scale_table,
 }
 _TABLE = re.compile(rf"<!-- ({'|'.join(KINDS)}): (.*) -->\n(?:\|.*\n)*")
 

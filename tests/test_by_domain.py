@@ -23,7 +23,8 @@ DOMAINS = ["ants", "ants.json", "bees/wild"]
 
 
 @pytest.fixture(autouse=True)
-def corpus(workspace: Path) -> Path:
+def corpus(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")  # one domain after the other
     for number, domain in enumerate(DOMAINS):
         write_pairs(domain, topic_pairs(40, seed=number))
     plant_vectors()

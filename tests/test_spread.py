@@ -2,6 +2,7 @@
 
 import pickle
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from batchwright.by_domain import domains
 from batchwright.by_domain.kept_map import KeptMap
-from batchwright.by_domain.spread import one_by_one
+from batchwright.by_domain.spread import in_process
 from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
 from batchwright.formats.pairs import scan_pairs
@@ -21,6 +23,7 @@ from batchwright.formats.vectors import PairVectors, VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster import stage as cluster
 from stages.cluster.methods import balance
+from stages.cluster.methods.balance import cells
 from stages.filter import stage as judge
 from stages.pack import stage as pack
 from tests.helpers import (
@@ -67,6 +70,42 @@ def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch)
     assert not list(Path(".scratch").rglob("parts"))
 
 
+def test_threads_make_the_same_bytes(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "MOST_CLUSTERS", 3)
+    write_params(corpus, {"cluster.resident_pairs": 3 * 48})  # room for three cells
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
+    first = run_stages()
+    forget()
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "4")
+    together = threading.Barrier(3)
+    cores: set[int] = set()
+    real = balance._cluster_cell
+
+    def noted(size: int, iterations: int, part: balance.Part) -> balance.Members:
+        cores.update(pool["num_threads"] for pool in threadpool_info())
+        if part[1][-1] <= 3 and len(part[0]) == 48:
+            together.wait(timeout=60)  # breaks unless three are done at a time
+        return real(size, iterations, part)
+
+    monkeypatch.setattr(balance, "_cluster_cell", noted)
+    assert run_stages() == first
+    assert cores == {1}
+
+
+def test_an_error_in_a_thread_stops_the_others() -> None:
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        if not number:
+            raise InputError("number 0")
+        time.sleep(0.01)
+        done.append(number)
+
+    with pytest.raises(InputError, match="number 0"):
+        in_process(work, range(1000), desc="numbers", unit="number", threads=2)
+    assert len(done) < 900
+
+
 @pytest.mark.parametrize("options", [IN_PROCESS, pytest.param(TWO_PROCESSES, marks=pytest.mark.slow)])
 def test_beam_makes_the_same_bytes(options: str, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run_stages()
@@ -103,7 +142,7 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
     expected = run_stages()
     forget()
     after = "batchwright.by_domain.kept_map._do"
-    with start_slowed("cluster", after=after, seconds=1, cwd=corpus, large=100) as process:
+    with start_slowed("cluster", after=after, seconds=1, cwd=corpus, large=100, BATCHWRIGHT_WORKERS="1") as process:
         while len(list(Path(".scratch").rglob("parts/1/?"))) < 3:
             assert process.poll() is None, "the stage ended before it could be killed"
             time.sleep(0.02)
@@ -130,18 +169,18 @@ def test_a_map_keeps_its_results(tmp_path: Path) -> None:
         return 2 * number
 
     for _ in range(2):
-        do_parts = KeptMap(tmp_path / "parts", one_by_one, "doubled")
+        do_parts = KeptMap(tmp_path / "parts", in_process, "doubled")
         assert list(do_parts(double, [3, 1])) == [6, 2]
         assert list(do_parts(double, (number for number in [5]))) == [10]
     assert done == [3, 1, 5]
     file = tmp_path / "parts/1/0"
     file.write_bytes(file.read_bytes()[:-1])
-    assert list(KeptMap(tmp_path / "parts", one_by_one, "doubled")(double, [3, 1])) == [6, 2]
+    assert list(KeptMap(tmp_path / "parts", in_process, "doubled")(double, [3, 1])) == [6, 2]
     assert done == [3, 1, 5, 3]
 
 
 def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) -> None:
-    def nowhere(work: object, items: object, **names: str) -> None:
+    def nowhere(work: object, items: object, **how: object) -> None:
         pass
 
     with pytest.raises(InputError, match="all processes must share this folder"):

@@ -1,16 +1,19 @@
 """Work that is done domain by domain, and what it leaves behind."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from batchwright.by_domain.kept import forget_others, keep, kept, read_ledger
 from batchwright.by_domain.kept_map import KeptMap, Map
 from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of
-from batchwright.by_domain.spread import Spread, one_by_one
+from batchwright.by_domain.spread import Spread, in_process
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
@@ -41,16 +44,18 @@ def do_domains(
     package: Path,
     work: Work,
     inputs: Mapping[str, object],
-    spread: Spread = one_by_one,
+    spread: Spread = in_process,
     memory_of: Callable[[str], float] = of_pairs,
     size_of: Callable[[str], int] = pairs_of,
+    threads: int | None = None,
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``.
     Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
     once all domains are done. ``spread`` takes domains, and the parts of those of ``LARGE`` size, to processes.
-    ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has.
+    ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has. In this process,
+    ``threads`` domains or parts are done at a time, each on one core, or if None one on all cores.
 
     Raises:
         InputError: there is not enough memory for the largest domain that is to be done.
@@ -62,12 +67,11 @@ def do_domains(
         for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
     }
     waiting = [domain for domain, metrics in found.items() if metrics is None]
-    check_domains(waiting, memory_of)
+    check_domains(waiting, memory_of, threads or 1)
     large = [domain for domain in waiting if size_of(domain) >= LARGE]
-    whole = [(domain, folders[domain].resolve()) for domain in waiting if domain not in large]
-    spread(partial(_do_whole, work), whole, desc=stage, unit="domain")
-    for domain in large:
-        _do(work, domain, folders[domain], KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {domain}"))
+    # OpenMP's limit holds for one thread, here this one; BLAS's for all.
+    with threadpool_limits(1) if threads else nullcontext():
+        _do_all(work, {domain: folders[domain] for domain in waiting}, large, partial(spread, threads=threads), stage)
     for parts in folders.values():
         shutil.rmtree(parts / _PARTS, ignore_errors=True)
     forget_others(stage, {parts.name for parts in folders.values()})
@@ -75,6 +79,13 @@ def do_domains(
         domain: Done(files=parts / _FILES, metrics=_metrics(parts, found[domain]), new=found[domain] is None)
         for domain, parts in folders.items()
     }
+
+
+def _do_all(work: Work, folders: Mapping[str, Path], large: Sequence[str], spread: Spread, stage: str) -> None:
+    whole = [(domain, folder.resolve()) for domain, folder in folders.items() if domain not in large]
+    spread(partial(_do_whole, work), whole, desc=stage, unit="domain")
+    for domain in large:
+        _do(work, domain, folders[domain], KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {domain}"))
 
 
 def _do_whole(work: Work, item: tuple[str, Path]) -> None:

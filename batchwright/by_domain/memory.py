@@ -6,25 +6,28 @@ import pyarrow.parquet as pq
 
 from batchwright.core.paths import PAIRS
 from batchwright.core.room import check_disk, check_memory
-from batchwright.core.runtime import beam_processes, scratch
+from batchwright.core.runtime import beam_is_asked, beam_processes, scratch
 from batchwright.formats.pairs import pairs_file
 
 BASE, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 150, 4_000, 100_000
-"""Bytes, such that ``python -m benchmarks.scale`` stays below: only of some pairs are vectors or words in memory."""
+"""Bytes of a process and of a domain, such that ``python -m benchmarks.scale`` stays below: only of some pairs are
+vectors or words in memory."""
 
 
-def check_domains(domains: Iterable[str], memory_of: Callable[[str], float]) -> None:
+def check_domains(domains: Iterable[str], memory_of: Callable[[str], float], threads: int) -> None:
     """Check that there is memory for the largest of ``domains``, as many as are done at the same time.
 
-    And disk for their texts, which lie in the scratch folder meanwhile (``batchwright.core.spill``).
+    In this process, these are as many as ``threads``. And disk for their texts, which lie in the scratch folder
+    meanwhile (``batchwright.core.spill``).
 
     Raises:
         InputError: there is too little.
     """
     needed = {domain: memory_of(domain) for domain in domains}
-    largest = sorted(needed, key=needed.__getitem__)[-beam_processes() :]
+    processes, at_once = (beam_processes(), beam_processes()) if beam_is_asked() else (1, threads)
+    largest = sorted(needed, key=needed.__getitem__)[-at_once:]
     names = " with ".join(f"domain '{domain}'" for domain in reversed(largest))
-    check_memory(sum(map(needed.__getitem__, largest)), names)
+    check_memory(min(processes, len(largest)) * BASE + sum(map(needed.__getitem__, largest)), names)
     check_disk({scratch("spill"): sum(map(_texts, largest))}, names)
 
 
@@ -36,7 +39,7 @@ def pairs_of(*domains: str) -> int:
 def of_pairs(*domains: str) -> float:
     """Bytes that the work on the pairs of ``domains``, which are done together, takes."""
     pairs = pairs_of(*domains)
-    return float(BASE + A_PAIR * pairs + A_RESIDENT_PAIR * min(pairs, RESIDENT))
+    return float(A_PAIR * pairs + A_RESIDENT_PAIR * min(pairs, RESIDENT))
 
 
 def _texts(domain: str) -> int:

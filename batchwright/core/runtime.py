@@ -27,9 +27,14 @@ def scratch(stage: str, fingerprint: str = "") -> Path:
     return folder
 
 
+def cpus() -> int:
+    """CPUs that this process may use; where the system does not say, all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def workers() -> int:
     """Threads for a stage's own parallel loops: ``BATCHWRIGHT_WORKERS``, by default one per CPU."""
-    return _count("BATCHWRIGHT_WORKERS", os.cpu_count() or 1, least=1)
+    return _count("BATCHWRIGHT_WORKERS", cpus(), least=1)
 
 
 class Workers(NamedTuple):

@@ -39,7 +39,7 @@ REJECTS_SCHEMA = pa.schema(
 
 Scan = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
-_ROWS = 16_384
+ROWS = 16_384
 _FEW_BYTES = 1 << 20
 
 
@@ -154,7 +154,7 @@ def _batches(table: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBat
     """Read one row group after the other: long texts make batches of many rows too large, but not row groups."""
     several = table.num_row_groups > 1  # threads cost more than they save where there is little to read
     for group in range(table.num_row_groups):
-        yield from table.iter_batches(_ROWS, row_groups=[group], columns=columns, use_threads=several)
+        yield from table.iter_batches(ROWS, row_groups=[group], columns=columns, use_threads=several)
 
 
 @contextmanager

@@ -7,6 +7,10 @@ from pydantic import Field, RootModel
 from batchwright.core.names import Name, NamedPath
 from batchwright.core.params import Params
 
+Precision = Literal["float32", "tfloat32", "bfloat16"]
+MiniBatchSize = Literal["auto"] | Annotated[int, Field(ge=1)]
+StandFor = Literal["batch", "domain"]
+
 
 class Run(Params):
     """One training run; its key in ``runs`` is the NAME of ``models/NAME`` and of its results."""
@@ -29,15 +33,15 @@ class Run(Params):
     """Overrides ``train.common.learning_rate``."""
     new_learning_rate: float | None = Field(default=None, gt=0)
     """Overrides ``train.common.new_learning_rate``."""
-    precision: Literal["float32", "tfloat32", "bfloat16"] | None = None
+    precision: Precision | None = None
     """Overrides ``train.common.precision``."""
-    mini_batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] | None = None
+    mini_batch_size: MiniBatchSize | None = None
     """Overrides ``train.common.mini_batch_size``."""
     domains: list[str] | None = Field(default=None, min_length=1)
     """Overrides ``train.common.domains``."""
     hard_negatives: int | None = Field(default=None, ge=0)
     """Overrides ``train.common.hard_negatives``."""
-    negatives_stand_for: Literal["batch", "domain"] | None = None
+    negatives_stand_for: StandFor | None = None
     """Overrides ``train.common.negatives_stand_for``."""
 
 

@@ -25,7 +25,7 @@ from trainers.variants import train
 
 BATCH = 64
 ASKED = HeldOutParams(queries=1000, documents=3000)
-TIMED, WARM = 24, 8
+TIMED, WARM = 100, 20
 MASKS = {"vectors": "tfidf", "likeness": "auto"}
 FINE_TUNING = {"mini_batch_size": BATCH, "learning_rate": 2e-3, "warmup_ratio": 0.1}
 
@@ -54,15 +54,16 @@ class Trials:
 
     def measure(self, setting: Setting, seed: int) -> Measured:
         """Pre-train, fine-tune and score; read the result if it was kept."""
-        steps = round(self._steps * self._cost(self._reference) / self._cost(setting))
+        steps = round(self._steps * self._cost(self._reference.kind) / self._cost(setting.kind))
         file = self._kept / f"{fingerprint(setting.params(self._steps), self._tuning, seed)}.json"
         if not file.exists():
             write_json(file, self._run(setting, steps, seed)._asdict())
         return Measured(**read_json(file, made_by="this experiment"))
 
     @cache  # noqa: B019 (there is one object)
-    def _cost(self, setting: Setting) -> float:
-        """Processor time of a step, measured once and kept, so that all seeds take the same number of steps."""
+    def _cost(self, kind: str) -> float:
+        """Processor time of a step, measured once and kept, so that all rates and seeds take as many steps."""
+        setting = Setting(kind, self._reference.rate)
         file = self._kept / f"cost-{fingerprint(setting.params(1))}.json"
         if not file.exists():
             run = Pretraining(self._plan(setting, 10**9, 0))  # validates at its first step only

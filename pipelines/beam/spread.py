@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import one_by_one
+from batchwright.by_domain import in_process
 from batchwright.core.runtime import beam_is_asked, scratch
 
 Item = TypeVar("Item")
@@ -17,8 +17,12 @@ Item = TypeVar("Item")
 _PROCESS = uuid.uuid4().hex
 
 
-def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str) -> None:
+def spread(
+    work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str, threads: int | None = None
+) -> None:
     """Call ``work`` for each item; it leaves files, and depends on no other item.
+
+    Without Beam, ``threads`` items are done at a time, each on one core, or if None one on all cores.
 
     Raises:
         InputError: ``work`` raised some; the message has all of them.
@@ -26,7 +30,7 @@ def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, un
     if beam_is_asked() and len(items) > 1:
         _by_beam(work, items, desc, unit)
     else:
-        one_by_one(work, items, desc=desc, unit=unit)
+        in_process(work, items, desc=desc, unit=unit, threads=threads)
 
 
 def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str) -> None:

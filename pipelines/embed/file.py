@@ -16,6 +16,7 @@ from batchwright.core.spill import spilled_rows
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
+from pipelines.embed.ahead import ahead
 from pipelines.embed.params import FileParams
 from pipelines.embed.rows import count_rows, read_rows
 from pipelines.embed.spool import Spool
@@ -60,7 +61,7 @@ def _keys(pairs: Path, domain: str) -> NDArray[np.void]:
 def _collect(files: list[str], words: Words, spool: Spool) -> Spool:
     """Spool the vectors of the texts whose keys are ``words``; the vectors of other texts are only checked."""
     with counter(count_rows(files), desc="embed, file", unit="row") as progress:
-        for batch in read_rows(files):
+        for batch in ahead(read_rows(files)):
             found = find_keys(words, text_keys(batch.texts))
             known = np.flatnonzero(found >= 0)
             differs = spool.add(found[known], batch.vectors[known])

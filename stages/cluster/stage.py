@@ -18,6 +18,7 @@ from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster.methods import METHODS
+from stages.cluster.methods.balance.cells import at_once
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
 
@@ -48,7 +49,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("cluster", Path(__file__).parent, work, needed, spread)
+    done = do_domains("cluster", Path(__file__).parent, work, needed, spread, threads=at_once(params))
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)
     metrics = {domain: of.metrics for domain, of in done.items()}

@@ -11,7 +11,7 @@ from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import file_stem, pairs_file
+from batchwright.formats.pairs import ROWS, file_stem, pairs_file
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
@@ -20,8 +20,6 @@ from stages.pack.judge import Judge
 from stages.pack.mapped import map_pairs
 from stages.pack.merged import in_memory, merge_clusters, merge_domains
 from stages.pack.params import JudgeParams
-
-_ROWS = 16_384
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +62,7 @@ class Inputs:
                 "pack.judge: is asked about pairs near the limit of filter.likeness, which is null; "
                 "set it to auto or a number, or remove pack.judge"
             )
-        texts = pairs.select(SIDES).to_batches(_ROWS)
+        texts = pairs.select(SIDES).to_batches(ROWS)
         vectors = self.vectors.of(name).of_pairs(texts)
         surrogate = vectors if self.vectors == self.surrogate else self.surrogate.of(name).of_pairs(texts)
         return Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)

@@ -47,7 +47,7 @@ def test_the_gain_of_a_pair_is_what_its_move_adds_to_the_objective(k: int, size:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(k * size, 6)).astype(np.float32)
     clusters = rng.permutation(k * size).reshape(k, size)
-    gains, losses = _State(points, clusters)._gains(0, 1)
+    (gains,), (losses,) = _State(points, clusters)._gains(np.array([[0, 1]]))
     before = total(points, clusters[0], clusters[1])
     for member in range(size):
         moved = clusters[0, member]

@@ -61,17 +61,19 @@ def test_texts_that_lie_in_the_scratch_folder_must_find_room(workspace: Path, mo
     usage = shutil.disk_usage(workspace)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=500_000))
     with pytest.raises(InputError, match=r"domain 'large' needs about 0\.0 GB of disk in .*scratch"):
-        memory.check_domains(["small", "large"], lambda _: 1.0)
+        memory.check_domains(["small", "large"], lambda _: 1.0, 1)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=5_000_000))
-    memory.check_domains(["small", "large"], lambda _: 1.0)
+    memory.check_domains(["small", "large"], lambda _: 1.0, 1)
 
 
-def test_as_many_domains_as_there_are_processes_must_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_domains_as_are_done_at_once_must_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchwright.core.room.free_memory", lambda: 4e9)
     sizes = {"ants": 1e9, "bees": 3e9, "cats": 2e9}
     monkeypatch.delenv("BEAM_OPTIONS", raising=False)
-    memory.check_domains(sizes, sizes.__getitem__)
-    memory.check_domains([], sizes.__getitem__)
+    memory.check_domains(sizes, sizes.__getitem__, 1)
+    memory.check_domains([], sizes.__getitem__, 1)
+    with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.3 GB of memory"):
+        memory.check_domains(sizes, sizes.__getitem__, 2)
     monkeypatch.setenv("BEAM_OPTIONS", "--runner=FnApiRunner --direct_num_workers=2")
-    with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.0 GB of memory"):
-        memory.check_domains(sizes, sizes.__getitem__)
+    with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.6 GB of memory"):
+        memory.check_domains(sizes, sizes.__getitem__, 1)

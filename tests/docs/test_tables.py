@@ -47,6 +47,18 @@ def test_what_runs_gain_is_shown_with_the_errors_that_were_measured(tmp_path: Pa
     ]
 
 
+def test_stages_and_their_sum_are_shown_by_size_and_cores(tmp_path: Path):
+    rows = ["100000 1 embed 1.2 2 30", "100000 1 pack 2.4 2 20", "100000 2 embed 1 2 40", "100000 2 pack .9 2 50"]
+    file = tsv(tmp_path / "scale.tsv", "pairs cores stage seconds processor_s mib", *rows)
+    assert table("scale", file) == [
+        "| seconds; MiB | 100,000 pairs, 1 core | 100,000 pairs, 2 cores |",
+        "| --- | --: | --: |",
+        "| embed | 1; 30 | 1; 40 |",
+        "| pack | 2; 20 | 1; 50 |",
+        "| all | 4; 30 | 2; 50 |",
+    ]
+
+
 def test_methods_are_compared_to_the_reference_if_there_are_enough_batches(tmp_path: Path):
     rows = ["a 8 reference 20 .5 2", "b 8 reference 20 .4 4", "a 8 ours 20 .6 1", "b 8 ours 20 .4 1", "c 8 ours 19 9 9"]
     file = tsv(tmp_path / "batches.tsv", "data batch method batches unmasked seconds", *rows)

@@ -1,13 +1,11 @@
 """Parameters that all variants share."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from batchwright.core.params import Params
-
-Precision = Literal["float32", "tfloat32", "bfloat16"]
-MiniBatchSize = Literal["auto"] | Annotated[int, Field(ge=1)]
+from batchwright.formats.runs import MiniBatchSize, Precision, StandFor
 
 
 class Optimisation(Params):
@@ -44,7 +42,7 @@ class Common(Optimisation):
     """Trains on the batches of these domains only; null: on all."""
     hard_negatives: int = Field(default=0, ge=0)
     """How many of a pair's own hard negatives to use, at most."""
-    negatives_stand_for: Literal["batch", "domain"] = "batch"
+    negatives_stand_for: StandFor = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
     mini_batch_size: MiniBatchSize

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from batchwright.core.params import Params
 from batchwright.formats.models import ModelVersion
-from trainers.common.params import MiniBatchSize, Optimisation
+from batchwright.formats.runs import MiniBatchSize
+from trainers.common.params import Optimisation
 
 
 class NewEncoder(Params):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from batchwright.core.errors import InputError
-from trainers.common.params import MiniBatchSize
+from batchwright.formats.runs import MiniBatchSize
 
 T = TypeVar("T")
 CPU_TOKENS = 4096

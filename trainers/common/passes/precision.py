@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.common.params import Precision
+from batchwright.formats.runs import Precision
 from trainers.common.passes.row_dropout import RowDropout
 
 

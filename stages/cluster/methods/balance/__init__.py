@@ -37,7 +37,7 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
     if k == 0:
         return np.zeros(len(vectors), dtype=np.int32)
     shuffled = np.random.default_rng(seed).permutation(len(vectors))
-    most = max(1, min(cells.MOST_CLUSTERS, params.resident_pairs // size))
+    most = cells.most_clusters(params)
     members = _members(vectors, np.sort(shuffled[: k * size]), most, params, seed, do_parts)
     assignment = assign(members, len(vectors))
     if len(rest := shuffled[k * size :]):

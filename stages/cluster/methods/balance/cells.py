@@ -7,17 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.neighbours import knn
+from batchwright.core.neighbours import knn, on_gpu
+from batchwright.core.runtime import workers
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.balance.fill import Nearest, fill
 from stages.cluster.methods.lloyd import sample, sum_points, train
+from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import assign, side_sums
 
 MOST_CLUSTERS = 512
 CANDIDATES = 8
 ITERATIONS = 10
 POINTS_PER_CELL = 256
+
+
+def most_clusters(params: ClusterParams) -> int:
+    """Clusters of a cell, or of a group of clusters."""
+    return max(1, min(MOST_CLUSTERS, params.resident_pairs // params.cluster_size))
+
+
+def at_once(params: ClusterParams) -> int:
+    """How many cells are done at a time: one per core, as far as they may be in memory, or one on a GPU."""
+    in_memory = max(1, params.resident_pairs // (most_clusters(params) * params.cluster_size))
+    return 1 if on_gpu() else min(workers(), in_memory)
 
 
 def split_into_cells(

@@ -31,10 +31,9 @@ def exchange_pairs(
                 break
             edges = _neighbours(state.sums)
         fresh = met[edges[:, 0], edges[:, 1]] < changed[edges].max(axis=1)
-        for first, second in _matching(rng.permutation(edges[fresh]), k):
-            met[first, second] = number
-            if state.meet(first, second):
-                changed[[first, second]] = number + 1
+        if len(couples := _matching(rng.permutation(edges[fresh]))):
+            met[couples[:, 0], couples[:, 1]] = number
+            changed[couples[state.meet(couples)]] = number + 1
         values.append(state.value())
     return state.clusters
 
@@ -47,39 +46,58 @@ class _State:
         self.points = points[clusters]
         self.sums: NDArray[np.float32] = self.points.sum(axis=1)
         self._own = np.einsum("ksd,ksd->ks", *np.split(self.points, 2, axis=2))
+        self._products = list(map(_product, self.sums))
 
     def value(self) -> float:
         """Return the sum of S_q.S_d over all clusters."""
-        return sum(map(_product, self.sums))
+        return sum(self._products)
 
-    def meet(self, first: int, second: int) -> bool:
-        """Exchange members of two clusters if that increases their S_q.S_d; return whether any were exchanged."""
-        gains, losses = self._gains(first, second)
-        leaving, coming = np.argsort(-gains, kind="stable"), np.argsort(losses, kind="stable")
-        count = int(np.count_nonzero(gains[leaving] > losses[coming]))
-        before = _product(self.sums[first]) + _product(self.sums[second])
-        while count:
-            out, back = leaving[:count], coming[:count]
-            moved = self.points[second, back].sum(axis=0) - self.points[first, out].sum(axis=0)
+    def meet(self, couples: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Exchange members of couples ``(m, 2)``, no cluster in two of them, where their S_q.S_d grow.
+
+        Returns which couples did, ``(m,)``.
+        """
+        gains, losses = self._gains(couples)
+        leaving, coming = np.argsort(-gains, axis=1, kind="stable"), np.argsort(losses, axis=1, kind="stable")
+        better = np.take_along_axis(gains, leaving, axis=1) > np.take_along_axis(losses, coming, axis=1)
+        counts = np.count_nonzero(better, axis=1)
+        exchanged: NDArray[np.bool_] = counts > 0
+        for place in np.flatnonzero(exchanged).tolist():
+            first, second = couples[place].tolist()
+            count = int(counts[place])
+            exchanged[place] = self._exchange(first, second, leaving[place, :count], coming[place, :count])
+        return exchanged
+
+    def _exchange(self, first: int, second: int, leaving: NDArray[np.int64], coming: NDArray[np.int64]) -> bool:
+        """Exchange as many of these members as pays: all, the better half, and so on; return whether any were."""
+        before = self._products[first] + self._products[second]
+        while len(leaving):
+            moved = self.points[second, coming].sum(axis=0) - self.points[first, leaving].sum(axis=0)
             sums = self.sums[first] + moved, self.sums[second] - moved
-            if _product(sums[0]) + _product(sums[1]) > before + 1e-5 * abs(before):
+            products = _product(sums[0]), _product(sums[1])
+            if sum(products) > before + 1e-5 * abs(before):
                 self.sums[first], self.sums[second] = sums
+                self._products[first], self._products[second] = products
                 for array in (self.points, self._own, self.clusters):
-                    array[first, out], array[second, back] = array[second, back], array[first, out]
+                    array[first, leaving], array[second, coming] = array[second, coming], array[first, leaving]
                 return True
-            count //= 2
+            leaving, coming = leaving[: len(leaving) // 2], coming[: len(coming) // 2]
         return False
 
-    def _gains(self, first: int, second: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the gain of each member of ``first`` by moving to ``second``, and the loss of each of ``second``.
+    def _gains(self, couples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the gain of each member of the first cluster by moving to the second, and the loss of each of those.
 
-        A point's own q.d is in both products with its cluster's sums, but leaves the objective only once.
+        ``(m, size)`` each. A point's own q.d is in both products with its cluster's sums, but leaves the objective
+        only once.
         """
-        difference = self.sums[second] - self.sums[first]
-        swapped = np.roll(difference, len(difference) // 2)
-        gains = self.points[first] @ swapped + 2 * self._own[first]
-        losses = self.points[second] @ swapped - 2 * self._own[second]
-        return gains, losses
+        first, second = couples.T
+        swapped = np.roll(self.sums[second] - self.sums[first], self.sums.shape[1] // 2, axis=1)
+        # One couple after the other: a copy of all their points would take longer than their products.
+        gains, losses = (
+            np.stack([self.points[cluster] @ direction for cluster, direction in zip(side, swapped, strict=True)])
+            for side in (first.tolist(), second.tolist())
+        )
+        return gains + 2 * self._own[first], losses - 2 * self._own[second]
 
 
 def _product(sums: NDArray[np.float32]) -> float:
@@ -98,12 +116,12 @@ def _neighbours(sums: NDArray[np.float32]) -> NDArray[np.int64]:
     return np.unique(couples[couples[:, 0] < couples[:, 1]], axis=0)
 
 
-def _matching(couples: NDArray[np.int64], clusters: int) -> list[tuple[int, int]]:
+def _matching(couples: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pick couples greedily, in their order, so that each cluster is in at most one."""
-    taken = np.zeros(clusters, dtype=bool)
+    taken: set[int] = set()
     chosen = []
-    for first, second in couples.tolist():
-        if not taken[first] and not taken[second]:
-            taken[first] = taken[second] = True
-            chosen.append((first, second))
-    return chosen
+    for place, couple in enumerate(zip(*couples.T.tolist(), strict=True)):
+        if taken.isdisjoint(couple):
+            taken.update(couple)
+            chosen.append(place)
+    return couples[chosen]
