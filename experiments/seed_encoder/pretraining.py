@@ -50,7 +50,7 @@ def main() -> None:
         if arguments.grid:
             rate = _better(found, SEED).rate
             measure([Setting(kind, rate) for kind in GRID])
-    rows = [{"domains": " ".join(arguments.domains)} | _row(setting, found) for setting in found]
+    rows = [_row(setting, found) for setting in found]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     if arguments.output:
@@ -83,8 +83,9 @@ def _row(setting: Setting, found: Found) -> Row:
         "steps": own[0].steps,
         **{key: round(mean(each.losses[key] for each in own), 4) if key in own[0].losses else "" for key in _LOSSES},
     }
-    row |= {f"step {step}": round(mean(each.curve[step] for each in own), 4) for step in own[0].curve}
-    row["ndcg@10"] = round(mean(map(_mean, own)), 4)
+    row |= {
+        f"nDCG@10, {step}": round(mean(each.curve[step] for each in own), 4) for step in sorted(own[0].curve, key=int)
+    }
     row["gain"] = "" if setting == reference else f"{gain:+.4f} ± {error:.4f}"
     return row
 
