@@ -3,8 +3,8 @@
 ``python -m benchmarks.scale [--pairs 100000 1000000] [--cores 1 2] [--characters 700] [--output FILE]``
 
 Each stage runs as a user runs it, in a process of its own, on generated pairs of one domain whose vectors are given;
-with ``--cores`` once on so many, once on so many. Prints a line for each stage and size, and the bytes that a pair more
-needs.
+with ``--cores``, on each of these numbers of cores. Prints a line for each stage and size, and the bytes that a pair
+more needs.
 """
 
 import itertools
@@ -81,7 +81,7 @@ def run_stages(folder: Path, pairs: int, cores: int, characters: int) -> list[Ro
         measured = {"seconds": seconds, "processor_s": processor, "mib": mib}
         rows.append({"pairs": pairs, "cores": cores, "stage": stage, **measured})
         used = f"{seconds:.1f} s, {processor / seconds:.0%} of a core, {mib:,} MiB"
-        print(f"{pairs:,} pairs, {cores} cores, {stage}: {used}", flush=True)
+        print(f"{pairs:,} pairs, cores: {cores}, {stage}: {used}", flush=True)
     return rows
 
 

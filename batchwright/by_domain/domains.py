@@ -67,8 +67,9 @@ def do_domains(
         for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
     }
     waiting = [domain for domain, metrics in found.items() if metrics is None]
-    check_domains(waiting, memory_of, threads or 1)
     large = [domain for domain in waiting if size_of(domain) >= LARGE]
+    for together in ([domain for domain in waiting if domain not in large], *([domain] for domain in large)):
+        check_domains(together, memory_of, threads or 1)
     # OpenMP's limit holds for one thread, here this one; BLAS's for all.
     with threadpool_limits(1) if threads else nullcontext():
         _do_all(work, {domain: folders[domain] for domain in waiting}, large, partial(spread, threads=threads), stage)

@@ -24,7 +24,8 @@ def check_domains(domains: Iterable[str], memory_of: Callable[[str], float], thr
         InputError: there is too little.
     """
     needed = {domain: memory_of(domain) for domain in domains}
-    processes, at_once = (beam_processes(), beam_processes()) if beam_is_asked() else (1, threads)
+    processes = beam_processes()
+    at_once = processes if beam_is_asked() else threads
     largest = sorted(needed, key=needed.__getitem__)[-at_once:]
     names = " with ".join(f"domain '{domain}'" for domain in reversed(largest))
     check_memory(min(processes, len(largest)) * BASE + sum(map(needed.__getitem__, largest)), names)

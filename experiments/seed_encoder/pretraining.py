@@ -37,7 +37,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trials = Trials(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
-            reference=Setting(SEED, arguments.rates[0]), steps=arguments.steps, tuning=arguments.tuning,
+            reference=SEED, steps=arguments.steps, tuning=arguments.tuning,
         )  # fmt: skip
 
         def measure(settings: Sequence[Setting]) -> None:

@@ -25,7 +25,7 @@ from trainers.variants import train
 
 BATCH = 64
 ASKED = HeldOutParams(queries=1000, documents=3000)
-TIMED, WARM = 100, 20
+TIMED, WARM, ANY_RATE = 100, 20, 1e-3
 MASKS = {"vectors": "tfidf", "likeness": "auto"}
 FINE_TUNING = {"mini_batch_size": BATCH, "learning_rate": 2e-3, "warmup_ratio": 0.1}
 
@@ -42,11 +42,12 @@ class Measured(NamedTuple):
 class Trials:
     """Trials on some ``domains`` of ``data``, in the empty ``folder``; results are kept in ``kept``.
 
-    All settings take the processor time of ``steps`` steps of ``reference``. A seed draws weights, masks and batches.
+    All settings take the processor time of ``steps`` steps of the kind ``reference``. A seed draws weights, masks and
+    batches.
     """
 
     def __init__(
-        self, folder: Path, data: Path, domains: list[str], kept: Path, *, reference: Setting, steps: int, tuning: int
+        self, folder: Path, data: Path, domains: list[str], kept: Path, *, reference: str, steps: int, tuning: int
     ) -> None:
         self._space = Workspace(folder / "space", data, domains, asked=ASKED)
         self._folder, self._kept, self._reference, self._steps, self._tuning = folder, kept, reference, steps, tuning
@@ -54,7 +55,7 @@ class Trials:
 
     def measure(self, setting: Setting, seed: int) -> Measured:
         """Pre-train, fine-tune and score; read the result if it was kept."""
-        steps = round(self._steps * self._cost(self._reference.kind) / self._cost(setting.kind))
+        steps = round(self._steps * self._cost(self._reference) / self._cost(setting.kind))
         file = self._kept / f"{fingerprint(setting.params(self._steps), self._tuning, seed)}.json"
         if not file.exists():
             write_json(file, self._run(setting, steps, seed)._asdict())
@@ -63,7 +64,7 @@ class Trials:
     @cache  # noqa: B019 (there is one object)
     def _cost(self, kind: str) -> float:
         """Processor time of a step, measured once and kept, so that all rates and seeds take as many steps."""
-        setting = Setting(kind, self._reference.rate)
+        setting = Setting(kind, ANY_RATE)
         file = self._kept / f"cost-{fingerprint(setting.params(1))}.json"
         if not file.exists():
             run = Pretraining(self._plan(setting, 10**9, 0))  # validates at its first step only

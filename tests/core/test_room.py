@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from batchwright import by_domain
 from batchwright.by_domain import memory
 from batchwright.core import room
 from batchwright.core.errors import InputError
@@ -77,3 +78,17 @@ def test_as_many_domains_as_are_done_at_once_must_find_room(monkeypatch: pytest.
     monkeypatch.setenv("BEAM_OPTIONS", "--runner=FnApiRunner --direct_num_workers=2")
     with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.6 GB of memory"):
         memory.check_domains(sizes, sizes.__getitem__, 1)
+
+
+def test_large_domains_are_done_one_after_the_other(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchwright.core.room.free_memory", lambda: 4e9)
+
+    def do(pairs: int) -> dict[str, by_domain.Done]:
+        inputs = {"ants": 1, "bees": 2}
+        return by_domain.do_domains(
+            "look", workspace, lambda *_: {}, inputs, memory_of=lambda _: 3e9, size_of=lambda _: pairs, threads=2
+        )
+
+    with pytest.raises(InputError, match=r"domain 'bees' with domain 'ants' needs about 6\.3 GB of memory"):
+        do(1)
+    assert list(do(10**9)) == ["ants", "bees"]

@@ -53,9 +53,9 @@ class _State:
         return sum(self._products)
 
     def meet(self, couples: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Exchange members of couples ``(m, 2)``, no cluster in two of them, where their S_q.S_d grow.
+        """Let the clusters of each couple ``(m, 2)`` exchange members if that increases their S_q.S_d.
 
-        Returns which couples did, ``(m,)``.
+        No cluster may be in two couples. Returns which couples exchanged any, ``(m,)``.
         """
         gains, losses = self._gains(couples)
         leaving, coming = np.argsort(-gains, axis=1, kind="stable"), np.argsort(losses, axis=1, kind="stable")
@@ -85,9 +85,9 @@ class _State:
         return False
 
     def _gains(self, couples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the gain of each member of the first cluster by moving to the second, and the loss of each of those.
+        """Return what each member of the first cluster gains by moving to the second, and what each of that one loses.
 
-        ``(m, size)`` each. A point's own q.d is in both products with its cluster's sums, but leaves the objective
+        Both are ``(m, size)``. A point's own q.d is in both products with its cluster's sums, but leaves the objective
         only once.
         """
         first, second = couples.T
