@@ -7,6 +7,7 @@ with ``--cores``, on each of these numbers of cores. Prints a line for each stag
 more needs.
 """
 
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -17,6 +18,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import psutil
 import yaml
 
 from batchwright.core.command import new_parser
@@ -34,7 +36,7 @@ PARAMS = {
     "cluster": {"vectors": "given", "method": "balanced", "cluster_size": 64, "iterations": 5},
     "pack": {"batch_size": 128, "epochs": 2, "cluster_share": [0, 0.5], "batches_per_shard": 64},
 }
-_EVERY_SECONDS = 0.02
+_EVERY_SECONDS = 0.2
 
 Row = dict[str, str | int | float]
 
@@ -104,7 +106,7 @@ def run_stage(folder: Path, stage: str, cores: int | None = None) -> tuple[float
         )
         most = 0
         while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
-            most = max(most, _memory(process.pid))
+            most = max(most, _memory(psutil.Process(process.pid)))
             time.sleep(_EVERY_SECONDS)
         _, status, used = ended
         seconds = time.perf_counter() - start
@@ -113,10 +115,17 @@ def run_stage(folder: Path, stage: str, cores: int | None = None) -> tuple[float
     return round(seconds, 1), round(used.ru_utime + used.ru_stime, 1), most // 1024
 
 
-def _memory(process: int) -> int:
-    """Return KiB of memory that a process holds now, but for pages of files."""
-    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+def _memory(process: psutil.Process) -> int:
+    """Return KiB of memory that a process and those it started hold now, but for pages of files.
+
+    Of memory that several share, each counts its share.
+    """
+    found = 0
+    with contextlib.suppress(psutil.NoSuchProcess, OSError):  # it has ended
+        for each in (process, *process.children(recursive=True)):
+            lines = Path(f"/proc/{each.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            found += sum(int(line.split()[1]) for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+    return found
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,14 @@ sys.argv = {[f"stages.{stage}", *arguments]}
 runpy.run_module("stages.{stage}", run_name="__main__")
 """
     return start_python("-c", script, cwd=cwd, **environment)
+
+
+def wait_for(reached: Callable[[], bool], otherwise: str, seconds: float = 60) -> None:
+    """Wait until something is reached; fail if that takes too long."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.02)
 
 
 def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -1,8 +1,11 @@
-"""Domains, and parts of large ones, are done by Beam in any process: the same bytes, and finished parts survive."""
+"""Domains, and parts of large ones, are done in any process: the same bytes, and finished parts survive."""
 
+import multiprocessing
+import os
 import pickle
+import signal
 import subprocess
-import threading
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
+from batchwright import by_domain
 from batchwright.by_domain import domains
 from batchwright.by_domain.kept_map import KeptMap
-from batchwright.by_domain.spread import in_process
+from batchwright.by_domain.spread import on_this_machine
 from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
 from batchwright.formats.pairs import scan_pairs
@@ -27,11 +32,13 @@ from stages.filter import stage as judge
 from stages.pack import stage as pack
 from tests.helpers import (
     plant_vectors,
+    project_environment,
     run_python,
     start_python,
     start_slowed,
     topic_pairs,
     tree,
+    wait_for,
     write_pairs,
     write_params,
 )
@@ -70,57 +77,111 @@ def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch)
     assert not list(Path(".scratch").rglob("parts"))
 
 
-def test_threads_make_the_same_bytes(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_make_the_same_bytes(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "MOST_CLUSTERS", 3)
     write_params(corpus, {"cluster.resident_pairs": 3 * 48})  # room for three cells
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     first = run_stages()
     forget()
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "4")
-    together = threading.Barrier(3)
     real = balance._cluster_cell
 
     def noted(size: int, iterations: int, part: balance.Part) -> balance.Members:
-        if part[1][-1] <= 3 and len(part[0]) == 48:
-            together.wait(timeout=60)  # breaks unless three are done at a time
+        if part[1][1] == 1 and len(part[0]) == 48:  # a cell of the large domain
+            (tmp_path / f"{os.getpid()}.pid").touch()
+            wait_for(lambda: len(list(tmp_path.glob("*.pid"))) >= 3, "three cells are never done at a time")
         return real(size, iterations, part)
 
     monkeypatch.setattr(balance, "_cluster_cell", noted)
     assert run_stages() == first
 
 
-def test_threads_use_one_core_each(tmp_path: Path) -> None:
-    """Products of several cores have other last bits; a large domain's own work is done in this process's thread."""
+def test_little_work_starts_no_process(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(domains, "LARGE", 1000)
+    monkeypatch.setattr(by_domain.spread, "_forked", refuse)
+    run_stages()
+
+
+def test_processes_use_one_core_each(tmp_path: Path) -> None:
+    """Products of several cores have other last bits; a large domain's own work is done in this process."""
     code = """
 from pathlib import Path
 import faiss  # has its own BLAS and OpenMP
 from threadpoolctl import threadpool_info
-from batchwright.by_domain import do_domains, in_process
-found = []
-def look(*_):
-    found.append({pool["num_threads"] for pool in threadpool_info()})
+from batchwright.by_domain import do_domains, on_this_machine
+def look(name, *_):
+    Path(f"{name}.cores").write_text(str({pool["num_threads"] for pool in threadpool_info()}))
     return {}
-look()
-in_process(look, range(4), desc="look", unit="look", threads=2)
-do_domains("look", Path(), look, {"ants": 1}, in_process, lambda _: 0, lambda _: 10**9, threads=2)
-assert found[0] != {1} and found[1:] == [{1}] * 5, found
+look("before")
+on_this_machine(look, range(4), desc="look", unit="look", processes=2)
+one = {"memory_of": lambda _: 0, "size_of": lambda _: 10**9, "processes": 2}
+do_domains("look", Path(), look, {"ants": 1}, **one, one_core=True)
+do_domains("look", Path(), look, {"bees": 1}, **one)
 """
     ended = run_python("-c", code, cwd=tmp_path, OMP_NUM_THREADS="3", OPENBLAS_NUM_THREADS="3")
     assert ended.returncode == 0, ended.stderr
+    cores = {file.stem: file.read_text() for file in tmp_path.glob("*.cores")}
+    assert {name for name, found in cores.items() if found == "{1}"} == {*"0123", "ants"}, cores
+    assert len(cores) == 7
 
 
-def test_an_error_in_a_thread_stops_the_others() -> None:
-    done: list[int] = []
-
+def test_an_error_in_a_process_stops_the_others(tmp_path: Path) -> None:
     def work(number: int) -> None:
         if not number:
             raise InputError("number 0")
         time.sleep(0.01)
-        done.append(number)
+        (tmp_path / str(number)).touch()
 
     with pytest.raises(InputError, match="number 0"):
-        in_process(work, range(1000), desc="numbers", unit="number", threads=2)
-    assert len(done) < 900
+        on_this_machine(work, range(1000), desc="numbers", unit="number", processes=2)
+    assert len(list(tmp_path.iterdir())) < 900
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_that_is_killed_is_told_of() -> None:
+    def work(number: int) -> None:
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(InputError, match=r"numbers: a process was killed, .* smaller BATCHWRIGHT_WORKERS"):
+        on_this_machine(work, range(4), desc="numbers", unit="number", processes=2)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_processes_end_with_the_one_that_started_them(number: int, status: int, tmp_path: Path) -> None:
+    code = """
+import os, time
+from pathlib import Path
+from batchwright.by_domain import on_this_machine
+from batchwright.core.command import failing
+def sleep(_):
+    Path(f"{os.getpid()}.pid").touch()
+    time.sleep(600)
+with failing("look"):
+    on_this_machine(sleep, range(9), desc="sleep", unit="item", processes=3)
+"""
+    with (tmp_path / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=project_environment(),
+            stderr=said,
+            start_new_session=True,
+        )
+    wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 3, "there are no three processes")
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
+    assert process.wait(30) == status
+    started = [int(file.stem) for file in tmp_path.glob("*.pid")]
+    wait_for(lambda: not any(map(psutil.pid_exists, started)), "processes are left over")
+    lines = (tmp_path / "said").read_text().splitlines()
+    assert [line for line in lines if "sleep" not in line] == ([lines[-1]] if status > 0 else [])
+    assert all("Traceback" not in line for line in lines)
 
 
 @pytest.mark.parametrize("options", [IN_PROCESS, pytest.param(TWO_PROCESSES, marks=pytest.mark.slow)])
@@ -172,6 +233,7 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
         return real(size, iterations, part)
 
     monkeypatch.setattr(balance, "_cluster_cell", noted)
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     cluster.main()
     assert 4 in done
     assert not {1, 2} & set(done)
@@ -186,13 +248,13 @@ def test_a_map_keeps_its_results(tmp_path: Path) -> None:
         return 2 * number
 
     for _ in range(2):
-        do_parts = KeptMap(tmp_path / "parts", in_process, "doubled")
+        do_parts = KeptMap(tmp_path / "parts", on_this_machine, "doubled")
         assert list(do_parts(double, [3, 1])) == [6, 2]
         assert list(do_parts(double, (number for number in [5]))) == [10]
     assert done == [3, 1, 5]
     file = tmp_path / "parts/1/0"
     file.write_bytes(file.read_bytes()[:-1])
-    assert list(KeptMap(tmp_path / "parts", in_process, "doubled")(double, [3, 1])) == [6, 2]
+    assert list(KeptMap(tmp_path / "parts", on_this_machine, "doubled")(double, [3, 1])) == [6, 2]
     assert done == [3, 1, 5, 3]
 
 

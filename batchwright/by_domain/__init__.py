@@ -4,7 +4,7 @@ from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_do
 from batchwright.by_domain.kept import forget_others, keep, kept
 from batchwright.by_domain.kept_map import Map
 from batchwright.by_domain.memory import of_pairs, pairs_of
-from batchwright.by_domain.spread import Spread, in_process
+from batchwright.by_domain.spread import Spread, on_this_machine
 
 __all__ = [
     "Done",
@@ -15,10 +15,10 @@ __all__ = [
     "copy_files",
     "do_domains",
     "forget_others",
-    "in_process",
     "keep",
     "kept",
     "of_pairs",
+    "on_this_machine",
     "pairs_of",
     "publish_domains",
 ]

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from batchwright.by_domain.kept import forget_others, keep, kept, read_ledger
 from batchwright.by_domain.kept_map import KeptMap, Map
 from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of
-from batchwright.by_domain.spread import Spread, in_process
+from batchwright.by_domain.spread import Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
@@ -26,8 +26,10 @@ Work = Callable[[str, Path, Map], Metrics]
 """Takes a domain, a folder and a ``map`` for its parts. Writes files into the folder and returns what there is to say
 about the domain. When a killed run goes on, it finds in the folder what it wrote before."""
 
-LARGE = 100_000
-"""Pairs of a domain from which on its parts are spread. Smaller domains are done as a whole, several at a time."""
+LARGE = 20_000
+"""Pairs of a domain from which on its parts are spread, and of all domains from which on several processes pay.
+
+Smaller domains are done as a whole, several at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +46,20 @@ def do_domains(
     package: Path,
     work: Work,
     inputs: Mapping[str, object],
-    spread: Spread = in_process,
+    spread: Spread = on_this_machine,
     memory_of: Callable[[str], float] = of_pairs,
     size_of: Callable[[str], int] = pairs_of,
-    threads: int | None = None,
+    processes: int = 1,
+    one_core: bool = False,
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``.
     Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
     once all domains are done. ``spread`` takes domains, and the parts of those of ``LARGE`` size, to processes.
-    ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has. In this process,
-    ``threads`` domains or parts are done at a time, each on one core, or if None one on all cores.
+    ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has. On this machine,
+    ``processes`` domains or parts are done at a time, each on one core, unless there is little to do. ``one_core`` also
+    limits this process to one: the last bits of a product depend on the number of cores.
 
     Raises:
         InputError: there is not enough memory for the largest domain that is to be done.
@@ -67,12 +71,16 @@ def do_domains(
         for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
     }
     waiting = [domain for domain, metrics in found.items() if metrics is None]
-    large = [domain for domain in waiting if size_of(domain) >= LARGE]
+    sizes = {domain: size_of(domain) for domain in waiting}
+    large = [domain for domain in waiting if sizes[domain] >= LARGE]
+    if sum(sizes.values()) < LARGE:
+        processes = 1
     for together in ([domain for domain in waiting if domain not in large], *([domain] for domain in large)):
-        check_domains(together, memory_of, threads or 1)
+        check_domains(together, memory_of, processes)
     # OpenMP's limit holds for one thread, here this one; BLAS's for all.
-    with threadpool_limits(1) if threads else nullcontext():
-        _do_all(work, {domain: folders[domain] for domain in waiting}, large, partial(spread, threads=threads), stage)
+    with threadpool_limits(1) if one_core else nullcontext():
+        missing = {domain: folders[domain] for domain in waiting}
+        _do_all(work, missing, large, partial(spread, processes=processes), stage)
     for parts in folders.values():
         shutil.rmtree(parts / _PARTS, ignore_errors=True)
     forget_others(stage, {parts.name for parts in folders.values()})

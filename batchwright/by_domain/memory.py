@@ -9,26 +9,26 @@ from batchwright.core.room import check_disk, check_memory
 from batchwright.core.runtime import beam_is_asked, beam_processes, scratch
 from batchwright.formats.pairs import pairs_file
 
-BASE, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 150, 4_000, 100_000
-"""Bytes of a process and of a domain, such that ``python -m benchmarks.scale`` stays below: only of some pairs are
-vectors or words in memory."""
+BASE, A_PROCESS, A_PAIR, A_RESIDENT_PAIR, RESIDENT = 300e6, 100e6, 150, 4_000, 100_000
+"""Bytes of a process, of one more that is forked, and of a domain: ``python -m benchmarks.scale`` stays below. Only of
+some pairs are vectors or words in memory."""
 
 
-def check_domains(domains: Iterable[str], memory_of: Callable[[str], float], threads: int) -> None:
+def check_domains(domains: Iterable[str], memory_of: Callable[[str], float], processes: int) -> None:
     """Check that there is memory for the largest of ``domains``, as many as are done at the same time.
 
-    In this process, these are as many as ``threads``. And disk for their texts, which lie in the scratch folder
+    On this machine, these are as many as ``processes``. And disk for their texts, which lie in the scratch folder
     meanwhile (``batchwright.core.spill``).
 
     Raises:
         InputError: there is too little.
     """
     needed = {domain: memory_of(domain) for domain in domains}
-    processes = beam_processes()
-    at_once = processes if beam_is_asked() else threads
+    at_once = beam_processes() if beam_is_asked() else processes
     largest = sorted(needed, key=needed.__getitem__)[-at_once:]
+    base = BASE * min(at_once, len(largest)) if beam_is_asked() else BASE + A_PROCESS * (at_once - 1)
     names = " with ".join(f"domain '{domain}'" for domain in reversed(largest))
-    check_memory(min(processes, len(largest)) * BASE + sum(map(needed.__getitem__, largest)), names)
+    check_memory(base + sum(map(needed.__getitem__, largest)), names)
     check_disk({scratch("spill"): sum(map(_texts, largest))}, names)
 
 

@@ -1,47 +1,84 @@
-"""How independent work is spread: the interface of what a pipeline does, and threads of this process."""
+"""How independent work is spread: the interface of what a pipeline does, and processes of this machine."""
 
+import ctypes
+import multiprocessing
+import signal
+import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Protocol, TypeVar
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from batchwright.core.bar import bar
+from batchwright.core.errors import InputError
 
 Item = TypeVar("Item")
 
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_work: Callable[[Any], None]
+
 
 class Spread(Protocol):
-    """Calls a function for each item, in any order, thread and process; the function leaves files."""
+    """Calls a function for each item, in any order and process; the function leaves files."""
 
     def __call__(
-        self,
-        work: Callable[[Item], None],
-        items: Sequence[Item],
-        *,
-        desc: str,
-        unit: str,
-        threads: int | None = None,
+        self, work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str, processes: int = 1
     ) -> None:
-        """Return once all are done; ``desc`` and ``unit`` are for the progress bar. All can be pickled.
+        """Return once all are done; ``desc`` and ``unit`` are for the progress bar. Items can be pickled.
 
-        In this process, so many ``threads`` do them, each on one core, or if None one on all cores.
+        On this machine, so many ``processes`` do them, each on one core; a single one is this process.
         """
 
 
-def in_process(
-    work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str, threads: int | None = None
+def on_this_machine(
+    work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str, processes: int = 1
 ) -> None:
-    """Do all in this process."""
-    if threads is None or not items:
-        for item in bar(items, desc=desc, unit=unit):
-            work(item)
+    """Do all here.
+
+    Processes are forked: they share what this one has in memory, and begin at once. Only Linux can do that safely with
+    the libraries that are used here; elsewhere, this process does all.
+
+    Raises:
+        InputError: one of the processes was killed.
+    """
+    if min(processes, len(items)) > 1 and sys.platform == "linux":
+        _forked(work, items, desc, unit, processes)
         return
-    with ThreadPoolExecutor(min(threads, len(items)), initializer=partial(threadpool_limits, 1)) as pool:
-        try:
-            for _ in bar(pool.map(work, items), desc=desc, unit=unit, total=len(items)):
-                pass
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    for item in bar(items, desc=desc, unit=unit):
+        work(item)
+
+
+def _forked(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str, processes: int) -> None:
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(min(processes, len(items)), context, initializer=_begin, initargs=(work,))
+    try:
+        ended = as_completed([pool.submit(_do, item) for item in items])
+        for each in bar(ended, desc=desc, unit=unit, total=len(items)):
+            each.result()
+    except BrokenProcessPool:
+        raise InputError(
+            f"{desc}: a process was killed, perhaps because memory was short; "
+            "run it again to go on, with a smaller BATCHWRIGHT_WORKERS"
+        ) from None
+    except BaseException:
+        for child in multiprocessing.active_children():  # what they have not finished is done again
+            child.kill()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _begin(work: Callable[[Any], None]) -> None:
+    """Prepare a new process, which ends when the one that started it does, however that ends."""
+    global _work
+    _work = work
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's business
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threadpool_limits(1)
+
+
+def _do(item: Any) -> None:
+    _work(item)

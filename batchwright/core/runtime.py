@@ -33,7 +33,7 @@ def cpus() -> int:
 
 
 def workers() -> int:
-    """Threads for a stage's own parallel loops: ``BATCHWRIGHT_WORKERS``, by default one per CPU."""
+    """Processes or threads that share a stage's work: ``BATCHWRIGHT_WORKERS``, by default one per CPU."""
     return _count("BATCHWRIGHT_WORKERS", cpus(), least=1)
 
 

@@ -1,6 +1,6 @@
 """Vectors: one float16 row per unique text of a domain, memory-mapped and keyed by the text with its prefix."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,10 +131,13 @@ class PairVectors:
         found: NDArray[np.float32] = self.vectors[self.rows[0, pairs]].astype(np.float32)
         return found
 
-    def scores(self) -> NDArray[np.float32]:
-        """Inner product of query and document of every pair, ``(N,)``."""
-        found = [np.einsum("nd,nd->n", self.queries(block), self.documents(block)) for block in blocks(len(self))]
-        return np.concatenate([np.empty(0, np.float32), *found])
+    def scores(self, do_parts: Callable[..., Iterable[Any]] = map) -> NDArray[np.float32]:
+        """Inner product of query and document of every pair, ``(N,)``; ``do_parts`` is ``map``, or works like it."""
+        return np.concatenate([np.empty(0, np.float32), *do_parts(self._scores, blocks(len(self)))])
+
+    def _scores(self, pairs: slice) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = np.einsum("nd,nd->n", self.queries(pairs), self.documents(pairs))
+        return found
 
     def documents(self, pairs: Rows) -> NDArray[np.float32]:
         """Document vectors ``(n, d)`` of the selected pairs."""

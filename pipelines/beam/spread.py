@@ -1,4 +1,4 @@
-"""Takes independent work to Beam's workers if ``BEAM_OPTIONS`` says which; without it, all is done in this process."""
+"""Takes independent work to Beam's workers if ``BEAM_OPTIONS`` says which, or else to processes of this machine."""
 
 import os
 import tempfile
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import in_process
+from batchwright.by_domain import on_this_machine
 from batchwright.core.runtime import beam_is_asked, scratch
 
 Item = TypeVar("Item")
@@ -17,12 +17,10 @@ Item = TypeVar("Item")
 _PROCESS = uuid.uuid4().hex
 
 
-def spread(
-    work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str, threads: int | None = None
-) -> None:
+def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, unit: str, processes: int = 1) -> None:
     """Call ``work`` for each item; it leaves files, and depends on no other item.
 
-    Without Beam, ``threads`` items are done at a time, each on one core, or if None one on all cores.
+    Without Beam, so many ``processes`` of this machine do them, each on one core; a single one is this process.
 
     Raises:
         InputError: ``work`` raised some; the message has all of them.
@@ -30,7 +28,7 @@ def spread(
     if beam_is_asked() and len(items) > 1:
         _by_beam(work, items, desc, unit)
     else:
-        in_process(work, items, desc=desc, unit=unit, threads=threads)
+        on_this_machine(work, items, desc=desc, unit=unit, processes=processes)
 
 
 def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str) -> None:

@@ -49,7 +49,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("cluster", Path(__file__).parent, work, needed, spread, threads=at_once(params))
+    done = do_domains("cluster", Path(__file__).parent, work, needed, spread, processes=at_once(params), one_core=True)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)
     metrics = {domain: of.metrics for domain, of in done.items()}
@@ -63,7 +63,7 @@ def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed
     kept = np.flatnonzero(read_dropped(NEGATIVES, domain, len(vectors)) == KEPT)
     assignment = np.full(len(vectors), NONE, dtype=np.int32)
     assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts)
-    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment, do_parts))
 
 
 def _describe(clusters: Clusters) -> dict[str, int]:

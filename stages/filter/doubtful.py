@@ -1,8 +1,11 @@
 """Find pairs whose own document scores no higher than a document drawn at random would."""
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.by_domain import Map
 from batchwright.formats.vectors import PairVectors, blocks
 
 SAMPLE = 512
@@ -12,14 +15,26 @@ SHARE = 0.2
 
 
 def doubtful(
-    vectors: PairVectors, scores: NDArray[np.float32], document_class: NDArray[np.int32], rng: np.random.Generator
+    vectors: PairVectors,
+    scores: NDArray[np.float32],
+    document_class: NDArray[np.int32],
+    rng: np.random.Generator,
+    do_parts: Map = map,
 ) -> NDArray[np.bool_]:
     """Return which pairs ``(N,)`` are doubtful, given their own ``scores`` ``(N,)``; duplicates do not count."""
     drawn = np.sort(rng.permutation(len(vectors))[:SAMPLE])
-    documents = vectors.documents(drawn)
-    found = np.zeros(len(vectors), dtype=bool)
-    for block in blocks(len(vectors)):
-        others = document_class[block][:, None] != document_class[drawn]
-        as_high = others & (vectors.queries(block) @ documents.T >= scores[block][:, None])
-        found[block] = as_high.sum(axis=1) >= SHARE * np.maximum(others.sum(axis=1), 1)
-    return found
+    compared = partial(_doubtful, vectors, scores, document_class, drawn)
+    return np.concatenate([np.empty(0, bool), *do_parts(compared, blocks(len(vectors)))])
+
+
+def _doubtful(
+    vectors: PairVectors,
+    scores: NDArray[np.float32],
+    document_class: NDArray[np.int32],
+    drawn: NDArray[np.int64],
+    block: slice,
+) -> NDArray[np.bool_]:
+    others = document_class[block][:, None] != document_class[drawn]
+    as_high = others & (vectors.queries(block) @ vectors.documents(drawn).T >= scores[block][:, None])
+    doubts: NDArray[np.bool_] = as_high.sum(axis=1) >= SHARE * np.maximum(others.sum(axis=1), 1)
+    return doubts

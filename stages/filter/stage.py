@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
 from batchwright.core.fingerprint import content_id, files_fingerprint
+from batchwright.core.neighbours import on_gpu
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
+from batchwright.core.runtime import workers
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import domains, pairs_file, pairs_scanner, texts_of
@@ -57,7 +59,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("filter", Path(__file__).parent, work, needed, spread)
+    done = do_domains("filter", Path(__file__).parent, work, needed, spread, processes=1 if on_gpu() else workers())
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
@@ -77,12 +79,12 @@ def _judge_domain(
 ) -> tuple[Negatives, Metrics]:
     scan = pairs_scanner(PAIRS, domain, "train")
     vectors = store.of(domain).of_pairs(scan(SIDES))
-    scores = vectors.scores()
+    scores = vectors.scores(do_parts)
     query_class, document_class = (
         duplicate_classes(texts_of(scan([side])), params.near_duplicates, do_parts) for side in SIDES
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
-    weak = doubtful(vectors, scores, document_class, rng)
+    weak = doubtful(vectors, scores, document_class, rng, do_parts)
     negatives = Negatives(
         scores=scores,
         thresholds=thresholds(scores, params),

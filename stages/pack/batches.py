@@ -1,19 +1,16 @@
 """Make the batches of one domain, or of some small ones, with their masks, in files that a killed run goes on from."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from batchwright.by_domain import Map, Metrics
 from batchwright.core.fingerprint import file_sha256
-from batchwright.core.runtime import workers
 from batchwright.formats.shards import write_shard
 from batchwright.inspect.meetings import met_before
 from stages.pack.inputs import Inputs
@@ -23,8 +20,6 @@ from stages.pack.recipe import choose_recipe
 from stages.pack.source import Source
 
 Row = dict[str, Any]
-_FEW = 8
-"""Batches that are made before threads would have begun."""
 
 
 def make_batches(
@@ -69,9 +64,9 @@ def _write(source: Source, folder: Path, batches: Sequence[Batch], per_file: int
         batch_file(folder, start, per_file)[0].resolve(): batches[start : start + per_file]
         for start in range(0, len(batches), per_file)
     }
-    rows = []
+    left, rows = {file for file in files if file.exists()}, []  # by a run that was killed
     for file, (sha256, measures) in zip(files, do_parts(partial(_write_file, source), files.items()), strict=True):
-        if not file.exists() or file_sha256(file) != sha256:  # since it was written by a run that was killed
+        if not file.exists() or (file in left and file_sha256(file) != sha256):
             _, measures = _write_file(source, (file, files[file]))
         rows += measures
     return rows
@@ -82,12 +77,9 @@ def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str
     file, batches = part
     domain, draws = source.opened
 
-    def make(batch: Batch) -> tuple[pa.RecordBatch, Row]:
-        return domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows])
-
     # A batch's products are small: threads of theirs would mostly wait for each other.
-    with _pools().limit(limits=1), ThreadPoolExecutor(min(workers(), len(batches))) as pool:
-        made = list((pool.map if len(batches) > _FEW else map)(make, batches))
+    with _pools().limit(limits=1):
+        made = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch in batches]
     shard = write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
     return shard.sha256, [measures for _, measures in made]
 

@@ -108,7 +108,7 @@ def test_cells_and_groups_contain_everything_once_and_stay_within_their_limits(m
     cells = split_into_cells(vectors, pairs, 10, most, np.random.default_rng(0))
     assert sorted(np.concatenate(cells).tolist()) == pairs.tolist()
     assert all(len(cell) % 10 == 0 and len(cell) <= 10 * most for cell in cells)
-    groups = regroup(vectors, pairs.reshape(29, 10), most, np.random.default_rng(1))
+    groups = regroup(vectors, pairs.reshape(29, 10), most, np.random.default_rng(1), map)
     assert sorted(np.concatenate(groups).tolist()) == list(range(29))
     assert all(len(group) <= most for group in groups)
 

@@ -73,7 +73,7 @@ def test_as_many_domains_as_are_done_at_once_must_find_room(monkeypatch: pytest.
     monkeypatch.delenv("BEAM_OPTIONS", raising=False)
     memory.check_domains(sizes, sizes.__getitem__, 1)
     memory.check_domains([], sizes.__getitem__, 1)
-    with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.3 GB of memory"):
+    with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.4 GB of memory"):
         memory.check_domains(sizes, sizes.__getitem__, 2)
     monkeypatch.setenv("BEAM_OPTIONS", "--runner=FnApiRunner --direct_num_workers=2")
     with pytest.raises(InputError, match=r"domain 'bees' with domain 'cats' needs about 5\.6 GB of memory"):
@@ -86,9 +86,9 @@ def test_large_domains_are_done_one_after_the_other(workspace: Path, monkeypatch
     def do(pairs: int) -> dict[str, by_domain.Done]:
         inputs = {"ants": 1, "bees": 2}
         return by_domain.do_domains(
-            "look", workspace, lambda *_: {}, inputs, memory_of=lambda _: 3e9, size_of=lambda _: pairs, threads=2
+            "look", workspace, lambda *_: {}, inputs, memory_of=lambda _: 3e9, size_of=lambda _: pairs, processes=2
         )
 
-    with pytest.raises(InputError, match=r"domain 'bees' with domain 'ants' needs about 6\.3 GB of memory"):
-        do(1)
+    with pytest.raises(InputError, match=r"domain 'bees' with domain 'ants' needs about 6\.4 GB of memory"):
+        do(15_000)
     assert list(do(10**9)) == ["ants", "bees"]

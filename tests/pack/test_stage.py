@@ -168,6 +168,7 @@ def test_a_killed_run_resumes_and_gives_the_same_bytes(
 
     monkeypatch.setattr(batches, "_write_file", watched)
     monkeypatch.setattr(domains, "LARGE", 60)
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     run_pack("contextual")
     assert (tree(OURS), tree(Path("results"))) == uninterrupted
     assert finished & set(written) == {damaged}

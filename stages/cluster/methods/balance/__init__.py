@@ -41,7 +41,7 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
     members = _members(vectors, np.sort(shuffled[: k * size]), most, params, seed, do_parts)
     assignment = assign(members, len(vectors))
     if len(rest := shuffled[k * size :]):
-        assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k))
+        assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k, do_parts))
     return assignment
 
 
@@ -62,7 +62,7 @@ def _members(
     found = do_parts(partial(_cluster_cell, size, params.iterations), given)
     members = np.concatenate([cell[clusters] for cell, clusters in zip(parts, found, strict=True)])
     for sweep in range(2, 2 + SWEEPS if len(parts) > 1 else 2):
-        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]))
+        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]), do_parts)
         given = (
             (vectors.take(members[of].ravel()), [seed, sweep, number]) for number, of in enumerate(groups, start=1)
         )

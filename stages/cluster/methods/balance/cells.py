@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.by_domain import Map
 from batchwright.core.neighbours import knn, on_gpu
 from batchwright.core.runtime import workers
 from batchwright.core.spill import spilled
@@ -50,11 +51,11 @@ def split_into_cells(
 
 
 def regroup(
-    vectors: PairVectors, members: NDArray[np.int64], most: int, rng: np.random.Generator
+    vectors: PairVectors, members: NDArray[np.int64], most: int, rng: np.random.Generator, do_parts: Map
 ) -> list[NDArray[np.int64]]:
     """Group neighbouring clusters ``members`` ``(k, size)``, at most ``most`` per group, differently on each call."""
     capacities = _shares(len(members), most)
-    sums = side_sums(vectors, assign(members, len(vectors)), len(members))
+    sums = side_sums(vectors, assign(members, len(vectors)), len(members), do_parts)
     centroids = np.sum(sums, axis=1, out=spilled((len(members), vectors.width), np.float32))
     centroids /= members.shape[1]
     targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
