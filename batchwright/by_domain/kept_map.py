@@ -40,7 +40,7 @@ class KeptMap:
         results, waiting = [], []
         for number, item in enumerate(items):
             results.append(folder / str(number))
-            if not _sound(results[-1]):
+            if _content(results[-1]) is None:
                 _save(_item(results[-1]), item)
                 waiting.append(results[-1])
         self._spread(partial(_do, work), waiting, desc=f"{self._desc}, step {call}", unit="part")
@@ -64,13 +64,15 @@ def _save(file: Path, value: object) -> None:
 
 
 def _load(file: Path) -> Any:
-    if not _sound(file):
+    content = _content(file)
+    if content is None:
         raise InputError(f"{file}: missing or damaged; all processes must share this folder. Run the stage again")
-    return pickle.loads(memoryview(file.read_bytes())[_DIGEST:])
+    return pickle.loads(content)
 
 
-def _sound(file: Path) -> bool:
+def _content(file: Path) -> memoryview | None:
+    """Return what ``_save`` pickled, or None if it is missing or damaged."""
     if not file.exists():
-        return False
-    content = memoryview(file.read_bytes())
-    return content[:_DIGEST] == hashlib.sha256(content[_DIGEST:]).digest()
+        return None
+    found = memoryview(file.read_bytes())
+    return found[_DIGEST:] if found[:_DIGEST] == hashlib.sha256(found[_DIGEST:]).digest() else None
