@@ -5,7 +5,7 @@ tqdm is imported when it is needed, since commands that only look take less time
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -15,9 +15,7 @@ T = TypeVar("T")
 
 def bar(items: Iterable[T], *, desc: str, unit: str, total: int | None = None) -> "tqdm[T]":
     """Iterate over ``items`` and show how many are done, from two seconds on."""
-    from tqdm import tqdm
-
-    return tqdm(items, desc=desc, unit=unit, total=total, delay=2, mininterval=_seconds(), leave=None)
+    return _tqdm()(items, desc=desc, unit=unit, total=total, delay=2, miniters=1, mininterval=_seconds(), leave=None)
 
 
 def counter(
@@ -31,19 +29,26 @@ def counter(
     file: TextIO | None = None,
 ) -> "tqdm[NoReturn]":
     """Show how many of ``total`` are done, from ``delay`` seconds on; its ``update`` counts them."""
-    from tqdm import tqdm
-
-    return tqdm(
+    return _tqdm()(
         desc=desc,
         unit=unit,
         total=total,
         initial=initial,
         delay=delay,
+        miniters=1,
         mininterval=_seconds(),
         leave=None,
         disable=disable,
         file=file,
     )
+
+
+def _tqdm() -> "type[tqdm[Any]]":
+    """tqdm without its thread, which may hold a lock while the process is forked."""
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0
+    return tqdm
 
 
 def _seconds() -> float:

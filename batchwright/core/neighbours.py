@@ -7,6 +7,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.runtime import workers
+
 MOST_ON_GPU = 2048
 """Neighbours of a vector that FAISS can find on a GPU."""
 
@@ -14,6 +16,11 @@ MOST_ON_GPU = 2048
 def on_gpu() -> bool:
     """Whether FAISS finds a GPU."""
     return bool(faiss.get_num_gpus())
+
+
+def processes() -> int:
+    """Processes that may share work in which vectors are searched: one on a GPU, which does not survive a fork."""
+    return 1 if on_gpu() else workers()
 
 
 def knn(

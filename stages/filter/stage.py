@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
 from batchwright.core.fingerprint import content_id, files_fingerprint
-from batchwright.core.neighbours import on_gpu
+from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
-from batchwright.core.runtime import workers
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import domains, pairs_file, pairs_scanner, texts_of
@@ -59,7 +58,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("filter", Path(__file__).parent, work, needed, spread, processes=1 if on_gpu() else workers())
+    done = do_domains("filter", Path(__file__).parent, work, needed, spread, processes=processes())
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}

@@ -11,11 +11,12 @@ from batchwright.by_domain import Done, do_domains, of_pairs, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
+from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.core.results import write_json, write_tsv
 from batchwright.core.room import check_disk
-from batchwright.core.runtime import scratch, workers
+from batchwright.core.runtime import scratch
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
@@ -99,7 +100,7 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         spread,
         memory_of=lambda name: of_pairs(*inputs.together[name]),
         size_of=lambda name: pairs_of(*inputs.together[name]),
-        processes=1 if inputs.judge else workers(),
+        processes=1 if inputs.judge else processes(),
     )
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
-from batchwright.core.neighbours import knn, on_gpu
-from batchwright.core.runtime import workers
+from batchwright.core.neighbours import knn, processes
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods.balance.fill import Nearest, fill
@@ -29,9 +28,9 @@ def most_clusters(params: ClusterParams) -> int:
 
 
 def at_once(params: ClusterParams) -> int:
-    """How many cells are done at a time: one per core, as far as they may be in memory, or one on a GPU."""
+    """How many cells are done at a time: one a process, as far as they may be in memory."""
     in_memory = max(1, params.resident_pairs // (most_clusters(params) * params.cluster_size))
-    return 1 if on_gpu() else min(workers(), in_memory)
+    return min(processes(), in_memory)
 
 
 def split_into_cells(
