@@ -54,13 +54,13 @@ def main(folder: str) -> str:
 
 def summarise(runs: Runs, setting: Setting) -> list[Row]:
     """One row per arm, best first."""
-    arms = _arms(runs, setting)
-    twice = _arms(runs, setting._replace(epochs=2 * setting.epochs)).get(BASELINE)
+    arms = scores_of(runs, setting)
+    twice = scores_of(runs, setting._replace(epochs=2 * setting.epochs)).get(BASELINE)
     rows: list[Row] = []
     for arm, seeds in sorted(arms.items(), key=lambda item: -_mean(item[1])):
         row: Row = {**setting._asdict(), "arm": arm, "seeds": len(seeds), "queries": len(next(iter(seeds.values())))}
-        row |= {"ndcg": round(_mean(seeds), 4), "gain": _gain(seeds, arms.get(BASELINE))}
-        row |= {"over_twice": _gain(seeds, twice), "reached": round(_reached(runs, setting, arm, arms), 2)}
+        row |= {"ndcg": round(_mean(seeds), 4), "gain": gain(seeds, arms.get(BASELINE))}
+        row |= {"over_twice": gain(seeds, twice), "reached": round(_reached(runs, setting, arm, arms), 2)}
         rows.append(row | _costs(runs, setting, arm))
     return rows
 
@@ -68,7 +68,7 @@ def summarise(runs: Runs, setting: Setting) -> list[Row]:
 def mean_curves(runs: Runs, setting: Setting) -> list[Row]:
     """One row per arm and point: nDCG@10 after ``step`` steps, the mean over seeds."""
     rows: list[Row] = []
-    for arm, seeds in _arms(runs, setting).items():
+    for arm, seeds in scores_of(runs, setting).items():
         steps, ndcg = _curve(runs, setting, arm, seeds)
         points = zip(steps.tolist(), ndcg.tolist(), strict=True)
         rows += [
@@ -77,7 +77,8 @@ def mean_curves(runs: Runs, setting: Setting) -> list[Row]:
     return rows
 
 
-def _arms(runs: Runs, setting: Setting) -> dict[str, Scores]:
+def scores_of(runs: Runs, setting: Setting) -> dict[str, Scores]:
+    """The scores of each arm."""
     found: dict[str, Scores] = {}
     for key, scores in runs.scores.get(setting.set, {}).items():
         arm, kind, epochs, seed = key.split("|")
@@ -91,7 +92,8 @@ def _costs(runs: Runs, setting: Setting, arm: str) -> Row:
     return {name: round(float(np.mean([float(row[name]) for row in own])), 3) for name in COSTS}
 
 
-def _gain(seeds: Scores, others: Scores | None) -> str:
+def gain(seeds: Scores, others: Scores | None) -> str:
+    """The difference of two arms in nDCG@10, with its standard error; empty if there is none to tell."""
     common = sorted(seeds.keys() & (others or {}).keys())
     if not common or others is None or seeds is others:
         return ""

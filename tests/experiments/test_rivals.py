@@ -25,6 +25,7 @@ from experiments.rivals.reach import share_to_reach
 from experiments.rivals.runs import Run, Runs
 from experiments.rivals.scoring import DEPTH as RANKS
 from experiments.rivals.scoring import ndcg
+from experiments.rivals.sizes import sample
 from experiments.rivals.streams import BATCH, steps
 from experiments.rivals.summary import COSTS, main
 from experiments.rivals.training import Batch, Curve
@@ -202,6 +203,18 @@ def test_mined_negatives_are_no_positives(training: Training) -> None:
             training.vectors.documents(batch.negatives),
         )
         assert ((queries * other).sum(1) <= 0.951 * (queries * own).sum(1)).all()
+
+
+def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
+    whole = read_set("linked", [pairs], pairs.parent, None)
+    part = sample(whole, 2)
+    assert (len(part.training), part.held_out) == (2 * BATCH, whole.held_out)
+    assert part.training.queries != whole.training.queries[: 2 * BATCH]
+    every = dict(zip(zip(whole.training.queries, whole.training.documents, strict=True), range(1200), strict=False))
+    drawn = [every[pair] for pair in zip(part.training.queries, part.training.documents, strict=True)]
+    np.testing.assert_array_equal(
+        part.training.vectors.queries(slice(None)), whole.training.vectors.queries(np.array(drawn))
+    )
 
 
 def test_ndcg_is_that_of_ir_measures() -> None:
