@@ -206,11 +206,11 @@ def test_mined_negatives_are_no_positives(training: Training) -> None:
 
 
 def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
-    whole = read_set("linked", [pairs], pairs.parent, None)
+    whole = read_set("linked", [pairs / "linked.parquet"], pairs, None)
     part = sample(whole, 2)
     assert (len(part.training), part.held_out) == (2 * BATCH, whole.held_out)
     assert part.training.queries != whole.training.queries[: 2 * BATCH]
-    every = dict(zip(zip(whole.training.queries, whole.training.documents, strict=True), range(1200), strict=False))
+    every = {pair: row for row, pair in enumerate(zip(whole.training.queries, whole.training.documents, strict=True))}
     drawn = [every[pair] for pair in zip(part.training.queries, part.training.documents, strict=True)]
     np.testing.assert_array_equal(
         part.training.vectors.queries(slice(None)), whole.training.vectors.queries(np.array(drawn))
