@@ -43,7 +43,7 @@ def main(rounds: int, workers: int = 0, stages: list[str] = STAGES) -> Counter[s
     """Return how often a stage was run, how often the disk was full, and the number of faults by kind."""
     rng, counts = random.Random(0), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
-        code = copy_code(Path(name, "code"), OFTEN)
+        code = copy_code(Path(name, "code"), *OFTEN)
         project = new_project(Path(name, "project"), code, pairs=600)
         settings = environment(code, workers) | {"BATCHWRIGHT_PREFLIGHT": "0"}
         done = subprocess.run(["dvc", "repro"], cwd=project, env=settings, capture_output=True, text=True, check=False)

@@ -142,7 +142,7 @@ def main(kills: int, workers: int = 0, seed: int = 0) -> Counter[str]:
     """Return how often what was killed, and the number of faults by kind."""
     rng, counts = random.Random(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
-        code = copy_code(Path(name, "code"), OFTEN)
+        code = copy_code(Path(name, "code"), *OFTEN)
         expected = []
         quiet = Runs(new_project(Path(name, "quiet"), code), code, workers, counts)
         for setting in SETTINGS:

@@ -15,8 +15,6 @@ from tests.tiny_models import save_bert
 
 CODE = ("batchwright", "pipelines", "project", "stages", "trainers", "raw", "profiles", "results/tokens", ".dvc")
 CODE_FILES = (".gitignore", ".dvcignore", "dvc.yaml", "requirements.lock")
-OFTEN = ("trainers/common/step_loop.py", "SAVE_EVERY_SECONDS = 120.0", "SAVE_EVERY_SECONDS = 0.2")
-"""Makes checkpoints of trainings that take seconds."""
 PARAMS: dict[str, Any] = {
     "start_models": {"tiny": {"name": "raw/models/tiny", "max_length": 16}},
     "pretrain": {},
@@ -33,6 +31,12 @@ PARAMS: dict[str, Any] = {
 
 Change = tuple[str, str, str]
 """A file, a text that is there once, and what to write instead."""
+OFTEN: list[Change] = [
+    ("trainers/common/step_loop.py", "SAVE_EVERY_SECONDS = 120.0", "SAVE_EVERY_SECONDS = 0.2"),
+    ("batchwright/by_domain/domains.py", "LARGE = 20_000", "LARGE = 1_000"),
+]
+"""Makes checkpoints of trainings that take seconds, and does domains of a thousand pairs in parts, which several
+processes share."""
 
 
 def copy_code(folder: Path, *changes: Change) -> Path:
