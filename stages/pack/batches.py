@@ -64,6 +64,7 @@ def _write(source: Source, folder: Path, batches: Sequence[Batch], per_file: int
         batch_file(folder, start, per_file)[0].resolve(): batches[start : start + per_file]
         for start in range(0, len(batches), per_file)
     }
+    _ = source.opened[0].relations  # takes time and memory: processes that are forked from now on share it
     left, rows = {file for file in files if file.exists()}, []  # by a run that was killed
     for file, (sha256, measures) in zip(files, do_parts(partial(_write_file, source), files.items()), strict=True):
         if not file.exists() or (file in left and file_sha256(file) != sha256):

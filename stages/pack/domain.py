@@ -47,7 +47,7 @@ class Domain:
         similarities = _similarities(self.vectors, rows) * own
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
         query_class, document_class = self.negatives.query_class[rows], self.negatives.document_class[rows]
-        known, relevant, irrelevant = (each.among(query_class, document_class) for each in self._relations)
+        known, relevant, irrelevant = (each.among(query_class, document_class) for each in self.relations)
         false, counts = self._false(table, rows, scores, known | irrelevant | ~own)
         mask = mask_of(false, known)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
@@ -62,7 +62,7 @@ class Domain:
         return record_batch, {**asdict(measure(similarities, mask)), **shares, **counts}
 
     @cached_property
-    def _relations(self) -> tuple[Relation, ...]:
+    def relations(self) -> tuple[Relation, ...]:
         """Known positives, and what only judgements say: which documents answer a query, and which do not."""
         return KnownPositives(self.negatives), *(judged(self.negatives, relevant=each) for each in (True, False))
 
