@@ -12,7 +12,7 @@ from stages.pack.domain import Domain
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
 
-FEWEST_BATCHES = 50
+FEWEST_BATCHES = 25
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
 HARD = 0.5
 """Share of a hard batch that comes from one cluster. The other half keeps what is far from it in sight."""

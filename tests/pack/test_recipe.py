@@ -48,7 +48,7 @@ def test_a_large_domain_is_random_first_and_hard_in_the_second_half() -> None:
 
 def test_a_small_domain_stays_random() -> None:
     found = chosen(BATCH * (recipe.FEWEST_BATCHES - 1), lost=0)
-    assert found == Recipe(shares=[0.0] * 4, reason="49 batches an epoch, fewer than 50")
+    assert found == Recipe(shares=[0.0] * 4, reason="24 batches an epoch, fewer than 25")
 
 
 def test_a_domain_whose_hard_batches_would_be_masked_stays_random() -> None:
