@@ -13,8 +13,8 @@ from pathlib import Path
 from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pairs import domains, scan_pairs
-from batchwright.formats.prefixes import SIDES
+from batchwright.formats.pair_parts import pair_parts
+from batchwright.formats.pairs import domains
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
 from benchmarks.comparison import Row, compare, show
@@ -49,7 +49,7 @@ def main() -> None:
 def open_domain(folder: Path, name: str) -> tuple[PairVectors, Negatives]:
     """The training pairs of a domain."""
     store = VectorStore.open(folder / "vectors" / Provenance.read(folder / "negatives", "filter").vectors)
-    vectors = store.of(name).of_pairs(scan_pairs(folder / "pairs", name, "train", SIDES))
+    vectors = store.of(name).of_pairs(pair_parts(folder / "pairs", name, "train"))
     return vectors, Negatives.read(folder / "negatives", name, len(vectors))
 
 

@@ -39,7 +39,7 @@ def main() -> None:
 def measure(sides: list[list[str]]) -> tuple[float, list[int]]:
     """Return the seconds of processor time that the classes of both sides take, and how many each side has."""
     start = time.process_time()
-    classes = [duplicate_classes(texts, NEAR_DUPLICATES) for texts in sides]
+    classes = [duplicate_classes([texts], NEAR_DUPLICATES) for texts in sides]
     return time.process_time() - start, [int(each.max(initial=-1)) + 1 for each in classes]
 
 

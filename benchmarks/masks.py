@@ -83,7 +83,7 @@ def judge(planted: Planted) -> Negatives:
     """Scores, thresholds and classes of the planted pairs, as the filter computes them."""
     scores = np.einsum("nd,nd->n", planted.query_vectors, planted.document_vectors)
     texts = planted.queries, planted.documents
-    return _negatives(scores, *(duplicate_classes(side, RULE.near_duplicates) for side in texts))
+    return _negatives(scores, *(duplicate_classes([side], RULE.near_duplicates) for side in texts))
 
 
 def compare(planted: Planted, negatives: Negatives) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:

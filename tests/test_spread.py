@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import pyarrow.parquet as pq
 import pytest
 
 from batchwright import by_domain
@@ -22,7 +23,8 @@ from batchwright.by_domain.kept_map import KeptMap
 from batchwright.by_domain.spread import on_this_machine
 from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
-from batchwright.formats.pairs import scan_pairs
+from batchwright.formats.pair_parts import pair_parts
+from batchwright.formats.pairs import pairs_file
 from batchwright.formats.vectors import PairVectors, VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster import stage as cluster
@@ -54,6 +56,8 @@ def corpus(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(domains, "LARGE", 100)
     for number, (domain, pairs) in enumerate({"ants": 30, "bees/wild": 200, "cats": 40}.items()):
         write_pairs(domain, topic_pairs(pairs, seed=number))
+    file = pairs_file(PAIRS, "bees/wild")
+    pq.write_table(pq.read_table(file), file, row_group_size=50)
     plant_vectors()
     write_params(workspace, PARTS)
     return workspace
@@ -69,17 +73,25 @@ def forget() -> None:
     subprocess.run(["rm", "-rf", ".scratch"], check=True)
 
 
+def read_by_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchwright.formats.pair_parts._FEW_BYTES", 0)
+
+
 def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run_stages()
+    forget()
+    read_by_row_groups(monkeypatch)
     divided = run_stages()
     forget()
     monkeypatch.setattr(domains, "LARGE", 1000)
-    assert run_stages() == divided
+    assert run_stages() == whole == divided
     assert not list(Path(".scratch").rglob("parts"))
 
 
 def test_processes_make_the_same_bytes(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "MOST_CLUSTERS", 3)
     write_params(corpus, {"cluster.resident_pairs": 3 * 48})  # room for three cells
+    read_by_row_groups(monkeypatch)
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     first = run_stages()
     forget()
@@ -221,7 +233,7 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
     forget()
     after = "batchwright.by_domain.kept_map._do"
     with start_slowed("cluster", after=after, seconds=1, cwd=corpus, large=100, BATCHWRIGHT_WORKERS="1") as process:
-        while len(list(Path(".scratch").rglob("parts/1/?"))) < 3:
+        while len(list(Path(".scratch").rglob("parts/3/?"))) < 3:  # after vectors and cells
             assert process.poll() is None, "the stage ended before it could be killed"
             time.sleep(0.02)
         process.kill()
@@ -271,7 +283,7 @@ def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) 
 def test_vectors_travel_as_the_name_of_their_file(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchwright.formats.arrays.SMALL", 0)
     store = VectorStore.open(Path("data/vectors/planted"))
-    vectors = store.of("bees/wild").of_pairs(scan_pairs(PAIRS, "bees/wild")).take(slice(5, 9))
+    vectors = store.of("bees/wild").of_pairs(pair_parts(PAIRS, "bees/wild", "train")).take(slice(5, 9))
     sent = pickle.dumps(vectors)
     assert len(sent) < 1000
     found: PairVectors = pickle.loads(sent)

@@ -2,7 +2,7 @@
 
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
-from batchwright.by_domain.kept_map import Map
+from batchwright.by_domain.kept_map import Map, unless_beam
 from batchwright.by_domain.memory import of_pairs, pairs_of
 from batchwright.by_domain.spread import Spread, on_this_machine
 
@@ -21,4 +21,5 @@ __all__ = [
     "on_this_machine",
     "pairs_of",
     "publish_domains",
+    "unless_beam",
 ]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from batchwright.by_domain.spread import Spread
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
+from batchwright.core.runtime import beam_is_asked
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -20,6 +21,14 @@ class Map(Protocol):
 
     def __call__(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
         """Return the results in the order of the items."""
+
+
+def unless_beam(do_parts: Map) -> Map:
+    """Return ``do_parts``, or with Beam ``map``: its processes would take longer to begin than to do light work.
+
+    So functions that are given to what is returned need not be picklable; items and results must be.
+    """
+    return map if beam_is_asked() else do_parts
 
 
 class KeptMap:

@@ -103,6 +103,16 @@ def texts_in(texts: pa.LargeStringArray) -> Iterator[str]:
     return (text for block in slices(len(texts)) for text in texts[block].to_pylist())
 
 
+def cut_small(texts: pa.LargeStringArray) -> Iterator[pa.LargeStringArray]:
+    """Cut texts into arrays of some thousands; of long ones, fewer. They are copies, so that each is pickled alone."""
+    bounds, start = text_bounds(texts), 0
+    while start < len(texts):
+        fit = int(np.searchsorted(bounds, bounds[start] + _MOST_CHARACTERS, side="right")) - 1
+        stop = min(max(fit, start + 1), start + _MOST_TEXTS, len(texts))
+        yield pa.concat_arrays([texts[start:stop]])
+        start = stop
+
+
 def text_bounds(texts: pa.LargeStringArray) -> NDArray[np.int64]:
     """Return where the first text begins and where each one ends, in bytes, ``(N + 1,)``."""
     return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]

@@ -1,8 +1,8 @@
 """Pairs: one Parquet file per domain, sorted by unique id. Rejects: the rows that did not become pairs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, unquote
@@ -37,10 +37,8 @@ REJECTS_SCHEMA = pa.schema(
     ]
 )
 
-Scan = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-
 ROWS = 16_384
-_FEW_BYTES = 1 << 20
+"""Pairs of a row group, and of what is read at a time, at most."""
 
 
 @lru_cache(maxsize=4096)
@@ -93,26 +91,36 @@ def scan_pairs(
     """
     file, last = pairs_file(folder, domain), None
     with _open(file, PAIRS_SCHEMA) as table:
-        for batch in _batches(table, list(dict.fromkeys(["id", "split", *columns]))):
+        for batch in _batches(table, range(table.num_row_groups), split, ["id", *columns]):
             ids = batch["id"]
             following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
             if pc.any(pc.greater_equal(following[:-1], following[1:])).as_py():
                 raise InputError(f"{file}: ids are not sorted and unique; run the stage 'ingest' again")
             last = following[-1].as_py() if len(following) else None
-            own = batch if split is None else batch.filter(pc.equal(batch["split"], split))
-            yield own.select(columns)
+            yield batch.select(columns)
 
 
-def pairs_scanner(folder: Path, domain: str, split: Split) -> Scan:
-    """Return what reads queries, documents or both of a domain's pairs, as often as needed.
+def count_row_groups(folder: Path, domain: str) -> int:
+    """Return how many row groups a domain's file has.
 
-    A small file is read once only, because opening it takes most of the time.
+    Raises:
+        InputError: the file is missing, damaged or has other columns.
     """
-    file = pairs_file(folder, domain)
-    if file.exists() and file.stat().st_size > _FEW_BYTES:
-        return partial(scan_pairs, folder, domain, split)
-    few = list(scan_pairs(folder, domain, split, ["query", "document"]))
-    return lambda columns: (batch.select(columns) for batch in few)
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+        return int(table.num_row_groups)
+
+
+def scan_row_group(
+    folder: Path, domain: str, group: int, split: Split, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Read what ``scan_pairs`` yields of one row group, without a look at the order of ids.
+
+    Raises:
+        InputError: the file is missing, damaged or has other columns.
+    """
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+        for batch in _batches(table, [group], split, columns):
+            yield batch.select(columns)
 
 
 def scan_texts(folder: Path, domain: str, column: str, split: Split | None = None) -> Iterator[str]:
@@ -150,11 +158,15 @@ def read_rejects(file: Path) -> pa.Table:
         return table.read()
 
 
-def _batches(table: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    table: pq.ParquetFile, groups: Sequence[int], split: Split | None, columns: Iterable[str]
+) -> Iterator[pa.RecordBatch]:
     """Read one row group after the other: long texts make batches of many rows too large, but not row groups."""
-    several = table.num_row_groups > 1  # threads cost more than they save where there is little to read
-    for group in range(table.num_row_groups):
-        yield from table.iter_batches(ROWS, row_groups=[group], columns=columns, use_threads=several)
+    names = list(dict.fromkeys([*columns, "split"]))
+    several = len(groups) > 1  # threads cost more than they save where there is little to read
+    for group in groups:
+        for batch in table.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=several):
+            yield batch if split is None else batch.filter(pc.equal(batch["split"], split))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
@@ -14,6 +13,7 @@ from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
 from batchwright.core.keys import Words, find_keys, key_words, sort_keys
 from batchwright.core.results import read_json, write_json
 from batchwright.formats.arrays import read_array
+from batchwright.formats.pair_parts import PairsPart
 from batchwright.formats.pairs import file_stem
 from batchwright.formats.prefixes import SIDES, Prefixes, Side
 
@@ -77,18 +77,25 @@ class DomainVectors:
         found: NDArray[np.float32] = self.vectors[self._rows(side, texts)].astype(np.float32)
         return found
 
-    def of_pairs(self, pairs: Iterable[pa.RecordBatch]) -> "PairVectors":
-        """The vectors of both sides of ``pairs``, such as ``scan_pairs`` yields.
+    def of_pairs(self, parts: Iterable[PairsPart], do_parts: Callable[..., Iterable[Any]] = map) -> "PairVectors":
+        """The vectors of both sides of pairs; ``do_parts`` is ``map``, or works like it.
 
         Raises:
             InputError: a text has no vector.
         """
-        dtype = np.int32 if len(self.vectors) <= np.iinfo(np.int32).max else np.int64
-        found = [np.empty((2, 0), dtype)]
-        for batch in pairs:
-            sides = [self._rows(side, batch[side].to_pylist()) for side in SIDES]
-            found.append(np.stack(sides).astype(dtype))
+        found = [np.empty((2, 0), self._row_type), *do_parts(self._rows_of_part, parts)]
         return PairVectors(vectors=self.vectors, rows=np.concatenate(found, axis=1))
+
+    @property
+    def _row_type(self) -> type[np.int32] | type[np.int64]:
+        return np.int32 if len(self.vectors) <= np.iinfo(np.int32).max else np.int64
+
+    def _rows_of_part(self, part: PairsPart) -> NDArray[Any]:
+        found = [np.empty((2, 0), self._row_type)]
+        for batch in part.read(SIDES):
+            sides = [self._rows(side, batch[side].to_pylist()) for side in SIDES]
+            found.append(np.stack(sides).astype(self._row_type))
+        return np.concatenate(found, axis=1)
 
     def _rows(self, side: Side, texts: list[str]) -> NDArray[np.int64]:
         prefix = self.prefixes.of(self.domain, side)

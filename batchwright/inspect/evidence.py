@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
+from batchwright.formats.pair_parts import InMemory
 from batchwright.formats.shards import UNKNOWN, ShardSet
 from batchwright.inspect.project import Project
 
@@ -103,7 +104,7 @@ def _surrogate(shards: ShardSet, project: Project, domain: str, batch: pa.Record
     vectors = project.vectors(domain, shards.manifest.models.get("surrogate", ""))
     if vectors is None:
         raise InputError(f"the vectors that these batches were masked with are not in {project.data}/vectors")
-    pairs = vectors.of_pairs([batch])
+    pairs = vectors.of_pairs([InMemory([batch])])
     rows = np.arange(batch.num_rows)
     sums = pairs.sums(rows)
     return Surrogate(scores=pairs.queries(rows) @ pairs.documents(rows).T, likeness=sums @ sums.T)

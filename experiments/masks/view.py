@@ -35,8 +35,8 @@ class View:
                 vectors=np.concatenate([found.queries, found.documents]),
                 rows=np.arange(2 * len(pairs.ids)).reshape(2, -1),
             ),
-            query_class=duplicate_classes(sides["query"], NEAR_DUPLICATES),
-            document_class=duplicate_classes(sides["document"], NEAR_DUPLICATES),
+            query_class=duplicate_classes([sides["query"]], NEAR_DUPLICATES),
+            document_class=duplicate_classes([sides["document"]], NEAR_DUPLICATES),
         )
 
     def limit(self) -> np.float32:

@@ -69,7 +69,7 @@ def document_counts(training: Training) -> dict[str, int]:
 @lru_cache(maxsize=4)
 def _classes(training: Training) -> tuple[Rows, Rows, int, Rows]:
     """Classes of duplicates on both sides, the number of classes of documents, and all pairs of classes, sorted."""
-    queries = duplicate_classes(training.queries, NEAR_DUPLICATES).astype(np.int64)
-    documents = duplicate_classes(training.documents, NEAR_DUPLICATES).astype(np.int64)
+    queries = duplicate_classes([training.queries], NEAR_DUPLICATES).astype(np.int64)
+    documents = duplicate_classes([training.documents], NEAR_DUPLICATES).astype(np.int64)
     width = int(documents.max()) + 1
     return queries, documents, width, np.unique(queries * width + documents)

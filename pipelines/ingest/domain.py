@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from batchwright.formats.pairs import PAIRS_SCHEMA
+from batchwright.formats.pairs import PAIRS_SCHEMA, ROWS
 from pipelines.ingest.candidates import REJECTED
 from pipelines.ingest.deduplicate import deduplicate
 from pipelines.ingest.read import PartRead
@@ -51,7 +51,7 @@ def write_domain(
                 unique, removed = screen(unique, answers)
                 rejects.write_table(pa.Table.from_pylist(removed, _PLACED))
             unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share))
-            pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA))
+            pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     return _counts(pa.concat_tables(kept), len(parts))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
@@ -12,8 +12,8 @@ from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
 from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
-from batchwright.formats.pairs import domains, pairs_file, scan_pairs
-from batchwright.formats.prefixes import SIDES
+from batchwright.formats.pair_parts import pair_parts
+from batchwright.formats.pairs import domains, pairs_file
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from pipelines.beam.spread import spread
@@ -59,11 +59,11 @@ def main() -> str:
 
 
 def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int, do_parts: Map) -> Clusters:
-    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
+    vectors = store.of(domain).of_pairs(pair_parts(PAIRS, domain, "train"), unless_beam(do_parts))
     kept = np.flatnonzero(read_dropped(NEGATIVES, domain, len(vectors)) == KEPT)
     assignment = np.full(len(vectors), NONE, dtype=np.int32)
     assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts)
-    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment, do_parts))
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment, unless_beam(do_parts)))
 
 
 def _describe(clusters: Clusters) -> dict[str, int]:

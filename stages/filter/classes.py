@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
 from batchwright.core.keys import first_in, sort_keys
-from batchwright.core.spill import SpilledRows, SpilledTexts, blocks_of, slices, spilled_texts, texts_in
+from batchwright.core.spill import SpilledRows, SpilledTexts, cut_small, slices, spilled_texts
 from stages.filter.near import near_classes
 from stages.filter.sketches import KEY, SKETCH, forms_and_keys, sketch
 
 
-def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Map = map) -> NDArray[np.int32]:
-    """Return the class ``(N,)`` of each text; some thousands of texts are in memory at a time.
+def duplicate_classes(texts: Iterable[Iterable[str]], near_duplicates: float, do_parts: Map = map) -> NDArray[np.int32]:
+    """Return the class ``(N,)`` of each of ``texts``, which come in parts, of which a few are in memory at a time.
 
     Texts share a class if their normal forms are equal or, with ``near_duplicates`` below 1, nearly equal (see
     ``near_classes``). Class numbers do not depend on the order of the texts.
     """
     every_form, every_key = SpilledTexts(), SpilledRows(KEY)
-    for some_forms, some_keys in do_parts(forms_and_keys, blocks_of(texts)):
+    for some_forms, some_keys in do_parts(forms_and_keys, texts):
         every_form.add(some_forms)
         every_key.add(some_keys)
     form, first = _equal_classes(every_key.array())
@@ -30,7 +30,7 @@ def duplicate_classes(texts: Iterable[str], near_duplicates: float, do_parts: Ma
     forms = every_form.array()
     forms = spilled_texts(forms.take(pa.array(first[block])) for block in slices(len(first)))
     sketches = SpilledRows(SKETCH)
-    for some_sketches in do_parts(partial(sketch, near_duplicates), blocks_of(texts_in(forms))):
+    for some_sketches in do_parts(partial(sketch, near_duplicates), cut_small(forms)):
         sketches.add(some_sketches)
     return near_classes(forms, sketches.array(), near_duplicates)[form]
 

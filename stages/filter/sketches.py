@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
 from batchwright.core.normal_form import normal_forms
+from batchwright.core.spill import blocks_of
 from stages.filter.shingles import cuts, shingles
 
 BANDS, HASHES = 8, 8
@@ -25,20 +26,25 @@ _ASCII_NUMBER = re.compile(rb"0(?<!\w0)0*+(?!\w)")  # faster still, if all digit
 _TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 
 
-def forms_and_keys(texts: Sequence[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
+def forms_and_keys(texts: Iterable[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
     """Return the normal forms of texts and their keys, ``(n,)`` each."""
-    blocks = cuts(np.array([len(text) for text in texts]))
-    forms = [form for block in blocks for form in normal_forms(texts[block])]
-    return pa.array(forms, pa.large_string()), text_keys(forms)
+    found, keys = list[pa.Array](), list[NDArray[np.void]]()
+    for block in blocks_of(texts):
+        pieces = cuts(np.array([len(text) for text in block]))
+        forms = [form for piece in pieces for form in normal_forms(block[piece])]
+        found.append(pa.array(forms, pa.large_string()))
+        keys.append(text_keys(forms))
+    return pa.concat_arrays([pa.array([], pa.large_string()), *found]), np.concatenate([np.empty(0, KEY), *keys])
 
 
-def sketch(threshold: float, forms: Sequence[str]) -> NDArray[np.void]:
-    """Return a ``SKETCH`` of each of some normal forms, ``(n,)``.
+def sketch(threshold: float, given: pa.LargeStringArray) -> NDArray[np.void]:
+    """Return a ``SKETCH`` of each of the ``given`` normal forms, ``(n,)``.
 
     Texts with a Jaccard similarity of ``threshold`` share a band, but for the share ``MISSED``.
     """
     share = 1 - MISSED ** (1 / BANDS)
     width = min(max(1, math.floor(math.log(share) / math.log(threshold))), HASHES)
+    forms = given.to_pylist()
     found = np.empty(len(forms), SKETCH)
     for block in cuts(np.array([len(form) for form in forms])):
         found["bands"][block], found["hashes"][block] = _min_hashes(forms[block], width)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map, Metrics, do_domains, publish_domains
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
@@ -13,7 +13,8 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, chec
 from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pairs import domains, pairs_file, pairs_scanner, texts_of
+from batchwright.formats.pair_parts import Texts, pair_parts
+from batchwright.formats.pairs import domains, pairs_file
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
@@ -76,14 +77,14 @@ def main() -> str:
 def _judge_domain(
     domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator, do_parts: Map
 ) -> tuple[Negatives, Metrics]:
-    scan = pairs_scanner(PAIRS, domain, "train")
-    vectors = store.of(domain).of_pairs(scan(SIDES))
-    scores = vectors.scores(do_parts)
+    parts, do_lightly = pair_parts(PAIRS, domain, "train"), unless_beam(do_parts)
+    vectors = store.of(domain).of_pairs(parts, do_lightly)
+    scores = vectors.scores(do_lightly)
     query_class, document_class = (
-        duplicate_classes(texts_of(scan([side])), params.near_duplicates, do_parts) for side in SIDES
+        duplicate_classes((Texts(part, side) for part in parts), params.near_duplicates, do_parts) for side in SIDES
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
-    weak = doubtful(vectors, scores, document_class, rng, do_parts)
+    weak = doubtful(vectors, scores, document_class, rng, do_lightly)
     negatives = Negatives(
         scores=scores,
         thresholds=thresholds(scores, params),

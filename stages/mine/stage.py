@@ -18,8 +18,8 @@ from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
+from batchwright.formats.pair_parts import pair_parts
 from batchwright.formats.pairs import domains, file_stem, scan_pairs, scan_texts
-from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import ShardSet
 from batchwright.formats.vectors import VectorStore
@@ -62,7 +62,7 @@ def main(name: str) -> str:
 
 def _mine(domain: str, store: VectorStore, retriever: Retriever, params: Mining) -> NDArray[np.int32]:
     """Return the rows ``(N, count)`` of the hard negatives that the model ranks highest."""
-    vectors = store.of(domain).of_pairs(scan_pairs(PAIRS, domain, "train", SIDES))
+    vectors = store.of(domain).of_pairs(pair_parts(PAIRS, domain, "train"))
     negatives = Negatives.read(NEGATIVES, domain, len(vectors))
     if not len(vectors):
         return np.empty((0, params.count), np.int32)

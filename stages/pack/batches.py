@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from batchwright.by_domain import Map, Metrics
+from batchwright.by_domain import Map, Metrics, unless_beam
 from batchwright.core.fingerprint import file_sha256
 from batchwright.formats.shards import write_shard
 from batchwright.inspect.meetings import met_before
@@ -32,7 +32,7 @@ def make_batches(
         to train on, and for each epoch the share of a batch that comes from one cluster, how many pairs are
         ``left_over`` and how many times a pair was ``repeated``.
     """
-    source = Source(inputs, name)
+    source = Source(inputs, name, unless_beam(do_parts))
     domain, draws = source.opened
     recipe = choose_recipe(name, domain, draws[0], params, seed) if policy == "contextual" else None
     batches = plan_domain(name, draws, policy, params, seed, recipe)

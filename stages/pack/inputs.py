@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
+from batchwright.by_domain import Map
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import ROWS, file_stem, pairs_file
-from batchwright.formats.prefixes import SIDES
+from batchwright.formats.pair_parts import pair_parts
+from batchwright.formats.pairs import file_stem, pairs_file
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain
@@ -40,7 +41,7 @@ class Inputs:
         models = {"clusters": self.vectors.weights, "surrogate": self.surrogate.weights}
         return models | ({"judge": self.judge.weights} if self.judge else {})
 
-    def open(self, name: str) -> tuple[Domain, list[Clusters]]:
+    def open(self, name: str, do_parts: Map = map) -> tuple[Domain, list[Clusters]]:
         """Open a domain and its clusterings, or those that are packed as ``name``.
 
         Raises:
@@ -48,23 +49,24 @@ class Inputs:
         """
         names = self.together.get(name, [name])
         if len(names) == 1:
-            domain = self._open(names[0])
+            domain = self._open(names[0], do_parts)
             return domain, read_draws(CLUSTERS, names[0], len(domain.pairs))
-        domains = [in_memory(self._open(name)) for name in names]
+        domains = [in_memory(self._open(name, map)) for name in names]
         draws = (read_draws(CLUSTERS, name, len(own.pairs)) for name, own in zip(names, domains, strict=True))
         return merge_domains(domains), [merge_clusters(each) for each in zip(*draws, strict=True)]
 
-    def _open(self, name: str) -> Domain:
-        pairs = map_pairs(PAIRS, name, "train")
+    def _open(self, name: str, do_parts: Map) -> Domain:
+        parts = pair_parts(PAIRS, name, "train")
+        pairs = map_pairs(parts)
         negatives = Negatives.read(NEGATIVES, name, len(pairs))
         if self.judge and negatives.likeness == EVERY_PAIR:
             raise InputError(
                 "pack.judge: is asked about pairs near the limit of filter.likeness, which is null; "
                 "set it to auto or a number, or remove pack.judge"
             )
-        texts = pairs.select(SIDES).to_batches(ROWS)
-        vectors = self.vectors.of(name).of_pairs(texts)
-        surrogate = vectors if self.vectors == self.surrogate else self.surrogate.of(name).of_pairs(texts)
+        vectors = self.vectors.of(name).of_pairs(parts, do_parts)
+        other = self.surrogate != self.vectors
+        surrogate = self.surrogate.of(name).of_pairs(parts, do_parts) if other else vectors
         return Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
 
     def sizes(self, name: str) -> tuple[int, int]:

@@ -1,28 +1,25 @@
 """A domain's pairs for those who read them in any order."""
 
-from pathlib import Path
+from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
-from batchwright.formats.pairs import Split, scan_pairs
+from batchwright.formats.pair_parts import PairsPart
 
 _TEXTS = ("id", "query", "document", "domain")
 
 
-def map_pairs(folder: Path, domain: str, split: Split) -> pa.Table:
-    """Return the pairs that ``scan_pairs`` yields, uncompressed and memory-mapped, with columns of large types.
+def map_pairs(parts: Iterable[PairsPart]) -> pa.Table:
+    """Return the pairs of all parts, uncompressed and memory-mapped, with columns of large types.
 
     ``negatives`` comes last; ``split`` is left out.
-
-    Raises:
-        InputError: the file is missing, damaged, unsorted or has other columns.
     """
-
     columns, lists, lengths = {name: SpilledTexts() for name in _TEXTS}, SpilledTexts(), SpilledRows(np.int64)
-    for batch in scan_pairs(folder, domain, split, [*_TEXTS, "negatives"]):
+    for batch in chain.from_iterable(part.read([*_TEXTS, "negatives"]) for part in parts):
         for name, texts in columns.items():
             texts.add(batch[name])
         lists.add(batch["negatives"].flatten())

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from batchwright.by_domain import Map
 from batchwright.formats.clusters import Clusters
 from stages.pack.domain import Domain
 from stages.pack.inputs import Inputs
@@ -11,15 +12,16 @@ from stages.pack.inputs import Inputs
 
 @dataclass(frozen=True)
 class Source:
-    """The domain ``name`` of ``inputs``."""
+    """The domain ``name`` of ``inputs``; ``do_parts`` are what opens it, unless it has travelled."""
 
     inputs: Inputs
     name: str
+    do_parts: Map = map
 
     @cached_property
     def opened(self) -> tuple[Domain, list[Clusters]]:
         """The domain and its clusterings, opened once in each process."""
-        return self.inputs.open(self.name)
+        return self.inputs.open(self.name, self.do_parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Source, (self.inputs, self.name)

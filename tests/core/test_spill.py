@@ -1,6 +1,7 @@
 """Arrays and texts in files without a name are what they would be in memory, and take none."""
 
 import errno
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchwright.core import spill
-from batchwright.core.spill import blocks_of, slices, spilled, spilled_rows, spilled_texts, text_bounds, texts_in
+from batchwright.core.spill import (
+    blocks_of,
+    cut_small,
+    slices,
+    spilled,
+    spilled_rows,
+    spilled_texts,
+    text_bounds,
+    texts_in,
+)
 from tests.helpers import run_python
 
 MEASURED = """
@@ -66,6 +76,26 @@ def test_blocks_are_all_texts_in_order_and_small(texts: list[str], most: int, ch
     for block in blocks:
         assert 0 < len(block) <= most
         assert sum(map(len, block[:-1])) < characters
+
+
+@given(st.lists(st.text(max_size=5), max_size=20), st.integers(0, 5), st.integers(1, 6), st.integers(1, 9))
+def test_arrays_cut_small_are_all_texts_in_order_and_are_pickled_alone(
+    texts: list[str], skipped: int, most: int, size: int
+) -> None:
+    given = (
+        pa.array([*texts, "x" * 10_000], pa.large_string())[skipped:-1]
+        if texts[skipped:]
+        else pa.array([], pa.large_string())
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(spill, "_MOST_TEXTS", most)
+        patched.setattr(spill, "_MOST_CHARACTERS", size)
+        arrays = list(cut_small(given))
+    assert [text for array in arrays for text in array.to_pylist()] == texts[skipped:]
+    for array in arrays:
+        assert 0 < len(array) <= most
+        assert len(array) == 1 or sum(len(text.encode()) for text in array.to_pylist()) <= size
+        assert len(pickle.dumps(array)) < 1000
 
 
 def test_slices_cover_all_rows_and_there_is_always_one() -> None:

@@ -43,7 +43,7 @@ def similarity(left: str, right: str) -> float:
 
 
 def are_one(left: str, right: str, near_duplicates: float = 0.9) -> bool:
-    classes = duplicate_classes([left, right], near_duplicates)
+    classes = duplicate_classes([[left, right]], near_duplicates)
     return bool(classes[0] == classes[1])
 
 
@@ -87,7 +87,7 @@ def test_other_texts_stay_apart(left: str, right: str) -> None:
 
 @given(st.lists(st.text(alphabet="asSß \t\n\u00a0.,!?-é", max_size=6), max_size=12))
 def test_without_near_duplicates_classes_are_normal_forms(texts: list[str]) -> None:
-    classes = duplicate_classes(texts, 1.0)
+    classes = duplicate_classes([texts], 1.0)
     assert classes.shape == (len(texts),)
     for left, of_left in zip(texts, classes, strict=True):
         for right, of_right in zip(texts, classes, strict=True):
@@ -121,7 +121,7 @@ def test_the_jaccard_similarity_is_exact(pairs: list[tuple[str, str]]) -> None:
 def test_planted_near_copies_are_found_and_nothing_else() -> None:
     originals = [text(number) for number in range(300)]
     copies = [edited(original, 1 + number % 3, number) for number, original in enumerate(originals)]
-    classes = duplicate_classes(originals + copies, 0.9)
+    classes = duplicate_classes([originals + copies], 0.9)
     alike = [similarity(*pair) >= 0.9 for pair in zip(originals, copies, strict=True)]
     assert sum(alike) > 250
     assert (classes[:300] == classes[300:]).tolist() == alike
@@ -132,7 +132,7 @@ def test_planted_near_copies_are_found_and_nothing_else() -> None:
 def test_the_parameter_is_the_threshold(near_duplicates: float) -> None:
     originals = [text(number) for number in range(60)]
     copies = [edited(original, 1 + number // 4, number) for number, original in enumerate(originals)]
-    found = duplicate_classes(originals + copies, near_duplicates)
+    found = duplicate_classes([originals + copies], near_duplicates)
     expected = [similarity(*pair) >= near_duplicates for pair in zip(originals, copies, strict=True)]
     assert 0 < sum(expected) < 60
     assert (found[:60] == found[60:]).tolist() == expected
@@ -148,7 +148,7 @@ def test_a_chain_of_small_edits_does_not_become_one_class() -> None:
     chain = [text(1)]
     for step in range(60):
         chain.append(edited(chain[-1], 2, step))
-    classes = duplicate_classes(chain, 0.9)
+    classes = duplicate_classes([chain], 0.9)
     forms = [normal_form(link) for link in chain]
     assert 1 < len(set(classes.tolist())) < len(chain)
     for name in set(classes.tolist()):
@@ -166,7 +166,7 @@ def test_the_comparisons_in_a_huge_class_are_linear_in_its_texts(monkeypatch: py
     monkeypatch.setattr(near, "jaccard", counted)
     original = text(1, words=120)
     copies = [edited(original, 1, number) for number in range(2000)]
-    assert len(set(duplicate_classes([*copies, *copies[:50]], 0.9).tolist())) == 1
+    assert len(set(duplicate_classes([[*copies, *copies[:50]]], 0.9).tolist())) == 1
     assert sum(compared) < 4 * len(copies)
 
 
@@ -177,19 +177,19 @@ def test_the_order_of_texts_does_not_matter(generator: random.Random) -> None:
     texts += [edited(one, 2, number) for number, one in enumerate(texts)] + texts[:3]
     order = list(range(len(texts)))
     generator.shuffle(order)
-    shuffled = duplicate_classes([texts[place] for place in order], 0.9)
-    np.testing.assert_array_equal(shuffled, duplicate_classes(texts, 0.9)[order])
+    shuffled = duplicate_classes([[texts[place] for place in order]], 0.9)
+    np.testing.assert_array_equal(shuffled, duplicate_classes([texts], 0.9)[order])
 
 
 @pytest.mark.parametrize("near_duplicates", [0.9, 1.0])
 def test_no_texts_one_text_and_empty_texts_get_classes(near_duplicates: float) -> None:
-    assert duplicate_classes([], near_duplicates).shape == (0,)
-    assert duplicate_classes(["one"], near_duplicates).tolist() == [0]
-    assert duplicate_classes(["", " ", ""], near_duplicates).tolist() == [0, 0, 0]
+    assert duplicate_classes([[]], near_duplicates).shape == (0,)
+    assert duplicate_classes([["one"]], near_duplicates).tolist() == [0]
+    assert duplicate_classes([["", " ", ""]], near_duplicates).tolist() == [0, 0, 0]
 
 
 def test_the_size_of_blocks_does_not_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [text(number // 2, words=30) + ("" if number % 2 else " more") for number in range(40)]
-    whole = duplicate_classes(texts, 0.9)
+    whole = duplicate_classes([texts], 0.9)
     monkeypatch.setattr("stages.filter.shingles._BLOCK_BYTES", 300)
-    np.testing.assert_array_equal(duplicate_classes(texts, 0.9), whole)
+    np.testing.assert_array_equal(duplicate_classes([texts], 0.9), whole)

@@ -11,6 +11,7 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
 from batchwright.formats.negatives import Negatives
+from batchwright.formats.pair_parts import InMemory
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import ShardSet
 from batchwright.handover.export import export
@@ -76,7 +77,7 @@ def by_hand(domain: str) -> list[list[str]]:
     pairs = read_pairs(Path("data/pairs"), domain)
     documents = pairs["document"].to_pylist()
     negatives = Negatives.read(Path("data/negatives"), domain, len(pairs))
-    vectors = mine.VectorStore.open(Path("data/vectors/planted")).of(domain).of_pairs(pairs.to_batches())
+    vectors = mine.VectorStore.open(Path("data/vectors/planted")).of(domain).of_pairs([InMemory(pairs.to_batches())])
     scores = vectors.queries(np.arange(len(pairs))) @ vectors.documents(np.arange(len(pairs))).T
     ranked, _ = retrieve(Path("models/first"), pairs["query"].to_pylist(), documents, len(pairs), 16)
     return [

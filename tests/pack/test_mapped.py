@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from batchwright.formats.pair_parts import pair_parts
 from batchwright.formats.pairs import PAIRS_SCHEMA, pairs_file, read_pairs
 from batchwright.formats.shards import SHARD_SCHEMA
 from stages.pack.mapped import map_pairs
@@ -19,7 +20,7 @@ def test_mapped_pairs_are_those_of_the_split_in_any_order(workspace: Path) -> No
     write_pairs("birds", topic_pairs(40))
     pairs = read_pairs(Path("data/pairs"), "birds", "train")
     rows = np.random.default_rng(0).integers(len(pairs), size=50)
-    found = map_pairs(Path("data/pairs"), "birds", "train")
+    found = map_pairs(pair_parts(Path("data/pairs"), "birds", "train"))
     assert len(found) == len(pairs) > 0
     assert found.take(rows).cast(GIVEN).equals(pairs.select(GIVEN.names).take(rows))
 
@@ -34,7 +35,7 @@ def test_texts_of_more_than_two_gib_are_packed(workspace: Path) -> None:
         for row in range(count):
             given = [[f"{row:02d}"], [f"q{row}"], [f"{row} {long}"], ["birds"], ["train"], [["n", f"{row}"]]]
             writer.write_table(pa.table(given, schema=PAIRS_SCHEMA))
-    found = map_pairs(Path("data/pairs"), "birds", "train")
+    found = map_pairs(pair_parts(Path("data/pairs"), "birds", "train"))
     assert found["document"].nbytes > 1 << 31
     last = found.take(np.array([count - 1, 0])).cast(GIVEN).to_pylist()
     assert [pair["document"][:4] for pair in last] == [f"{count - 1} x", "0 xx"]

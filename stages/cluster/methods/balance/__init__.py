@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
+from batchwright.by_domain import Map, unless_beam
 from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells
@@ -41,7 +41,7 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
     members = _members(vectors, np.sort(shuffled[: k * size]), most, params, seed, do_parts)
     assignment = assign(members, len(vectors))
     if len(rest := shuffled[k * size :]):
-        assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k, do_parts))
+        assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k, unless_beam(do_parts)))
     return assignment
 
 
@@ -57,12 +57,12 @@ def _members(
 ) -> Members:
     """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
     size = params.cluster_size
-    parts = cells.split_into_cells(vectors, pairs, size, most, np.random.default_rng([seed, 1]))
+    parts = cells.split_into_cells(vectors, pairs, size, most, np.random.default_rng([seed, 1]), unless_beam(do_parts))
     given = ((vectors.take(cell), [seed, 1, number]) for number, cell in enumerate(parts, start=1))
     found = do_parts(partial(_cluster_cell, size, params.iterations), given)
     members = np.concatenate([cell[clusters] for cell, clusters in zip(parts, found, strict=True)])
     for sweep in range(2, 2 + SWEEPS if len(parts) > 1 else 2):
-        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]), do_parts)
+        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]), unless_beam(do_parts))
         given = (
             (vectors.take(members[of].ravel()), [seed, sweep, number]) for number, of in enumerate(groups, start=1)
         )

@@ -34,7 +34,7 @@ def at_once(params: ClusterParams) -> int:
 
 
 def split_into_cells(
-    vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, rng: np.random.Generator
+    vectors: PairVectors, pairs: NDArray[np.int64], size: int, most: int, rng: np.random.Generator, do_parts: Map = map
 ) -> list[NDArray[np.int64]]:
     """Split ``pairs`` into cells of at most ``most`` clusters; each cell's length is a multiple of ``size``."""
     capacities = size * _shares(len(pairs) // size, most)
@@ -44,8 +44,7 @@ def split_into_cells(
     points = min(POINTS_PER_CELL * len(capacities), max(most * size, len(capacities)))  # at most one cell's pairs
     drawn = sample(len(pairs), points, seed)
     centroids = train(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
-
-    placed = fill(_nearest(lambda some: sum_points(vectors, pairs[some]), centroids), len(pairs), capacities)
+    placed = fill(_nearest(lambda some: sum_points(vectors, pairs[some]), centroids, do_parts), len(pairs), capacities)
     return [pairs[placed == cell] for cell in range(len(capacities))]
 
 
@@ -58,19 +57,28 @@ def regroup(
     centroids = np.sum(sums, axis=1, out=spilled((len(members), vectors.width), np.float32))
     centroids /= members.shape[1]
     targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
-    placed = fill(_nearest(lambda some: centroids[some], targets), len(members), capacities)
+    placed = fill(_nearest(lambda some: centroids[some], targets, map), len(members), capacities)
     return [np.flatnonzero(placed == group) for group in range(len(capacities))]
 
 
-def _nearest(points: Callable[[NDArray[np.int32]], NDArray[np.float32]], centroids: NDArray[np.float32]) -> Nearest:
-    """Compare blocks of points with ``centroids``; ``points`` returns the vectors of some of them."""
+def _nearest(
+    points: Callable[[NDArray[np.int32]], NDArray[np.float32]], centroids: NDArray[np.float32], do_parts: Map
+) -> Nearest:
+    """Compare blocks of points with ``centroids``; ``points`` returns the vectors of some of them.
+
+    Processes of ``do_parts`` must share memory with this one.
+    """
 
     def nearest(waiting: NDArray[np.int32], places: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[Any]]:
         shape = len(waiting), min(CANDIDATES, len(places))
         scores, best = spilled(shape, np.float32), spilled(shape, np.int32)
-        for block in blocks(len(waiting)):
-            distances, best[block] = knn(points(waiting[block]), centroids[places], shape[1])
-            scores[block] = -distances
+
+        def compare(block: slice) -> tuple[NDArray[np.float32], NDArray[Any]]:
+            return knn(points(waiting[block]), centroids[places], shape[1])
+
+        every = list(blocks(len(waiting)))
+        for block, (distances, found) in zip(every, do_parts(compare, every), strict=True):
+            scores[block], best[block] = -distances, found
         return scores, best
 
     return nearest
