@@ -13,8 +13,7 @@ from pathlib import Path
 from batchwright.core.command import new_parser
 from batchwright.core.results import write_tsv
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pair_parts import pair_parts
-from batchwright.formats.pairs import domains
+from batchwright.formats.pairs import domains, pair_parts
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
 from benchmarks.comparison import Row, compare, show

@@ -23,8 +23,7 @@ from batchwright.by_domain.kept_map import KeptMap
 from batchwright.by_domain.spread import on_this_machine
 from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
-from batchwright.formats.pair_parts import pair_parts
-from batchwright.formats.pairs import pairs_file
+from batchwright.formats.pairs import pair_parts, pairs_file
 from batchwright.formats.vectors import PairVectors, VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster import stage as cluster
@@ -74,7 +73,7 @@ def forget() -> None:
 
 
 def read_by_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchwright.formats.pair_parts._FEW_BYTES", 0)
+    monkeypatch.setattr("batchwright.formats.pairs.parts._FEW_BYTES", 0)
 
 
 def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,7 @@ from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
 from batchwright.core.keys import Words, find_keys, key_words, sort_keys
 from batchwright.core.results import read_json, write_json
 from batchwright.formats.arrays import read_array
-from batchwright.formats.pair_parts import PairsPart
-from batchwright.formats.pairs import file_stem
+from batchwright.formats.pairs import PairsPart, file_stem
 from batchwright.formats.prefixes import SIDES, Prefixes, Side
 
 _ENCODER = "encoder.json"

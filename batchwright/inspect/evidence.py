@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pair_parts import InMemory
+from batchwright.formats.pairs import InMemory
 from batchwright.formats.shards import UNKNOWN, ShardSet
 from batchwright.inspect.project import Project
 

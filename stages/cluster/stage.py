@@ -12,8 +12,7 @@ from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
 from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
-from batchwright.formats.pair_parts import pair_parts
-from batchwright.formats.pairs import domains, pairs_file
+from batchwright.formats.pairs import domains, pair_parts, pairs_file
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from pipelines.beam.spread import spread

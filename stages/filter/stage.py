@@ -13,8 +13,7 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, chec
 from batchwright.core.results import write_json
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pair_parts import Texts, pair_parts
-from batchwright.formats.pairs import domains, pairs_file
+from batchwright.formats.pairs import Texts, domains, pair_parts, pairs_file
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore

@@ -18,8 +18,7 @@ from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pair_parts import pair_parts
-from batchwright.formats.pairs import domains, file_stem, scan_pairs, scan_texts
+from batchwright.formats.pairs import domains, file_stem, pair_parts, scan_pairs, scan_texts
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import ShardSet
 from batchwright.formats.vectors import VectorStore

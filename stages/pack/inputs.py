@@ -12,8 +12,7 @@ from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pair_parts import pair_parts
-from batchwright.formats.pairs import file_stem, pairs_file
+from batchwright.formats.pairs import file_stem, pair_parts, pairs_file
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from stages.pack.domain import Domain

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
-from batchwright.formats.pair_parts import PairsPart
+from batchwright.formats.pairs import PairsPart
 
 _TEXTS = ("id", "query", "document", "domain")
 

@@ -12,7 +12,7 @@ from stages.pack.inputs import Inputs
 
 @dataclass(frozen=True)
 class Source:
-    """The domain ``name`` of ``inputs``; ``do_parts`` are what opens it, unless it has travelled."""
+    """The domain ``name`` of ``inputs``; ``do_parts`` helps to open it here, but does not travel."""
 
     inputs: Inputs
     name: str

@@ -168,7 +168,7 @@ MUTANTS = [
     ),
     Mutant(
         "a domain takes the name of another file",
-        "batchwright/formats/pairs.py",
+        "batchwright/formats/pairs/files.py",
         'quote(domain, safe=" ").replace(".", "%2E")',
         "domain",
         "core/test_names.py",

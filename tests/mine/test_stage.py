@@ -11,8 +11,7 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pair_parts import InMemory
-from batchwright.formats.pairs import read_pairs
+from batchwright.formats.pairs import InMemory, read_pairs
 from batchwright.formats.shards import ShardSet
 from batchwright.handover.export import export
 from stages.mine import stage as mine

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.formats.pair_parts import pair_parts
-from batchwright.formats.pairs import PAIRS_SCHEMA, pairs_file, read_pairs
+from batchwright.formats.pairs import PAIRS_SCHEMA, pair_parts, pairs_file, read_pairs
 from batchwright.formats.shards import SHARD_SCHEMA
 from stages.pack.mapped import map_pairs
 from tests.helpers import topic_pairs, write_pairs

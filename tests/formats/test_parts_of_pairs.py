@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.formats import pair_parts as module
-from batchwright.formats.pair_parts import InMemory, RowGroup, Texts, pair_parts
-from batchwright.formats.pairs import PAIRS_SCHEMA, pairs_file, read_pairs
+from batchwright.formats.pairs import PAIRS_SCHEMA, InMemory, Texts, pair_parts, pairs_file, read_pairs
+from batchwright.formats.pairs import parts as module
+from batchwright.formats.pairs.parts import RowGroup
 
 PAIRS = pa.table(
     {

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from batchwright.formats.pairs import Split, count_row_groups, pairs_file, scan_pairs, scan_row_group, texts_of
+from batchwright.formats.pairs.files import Split, count_row_groups, pairs_file, scan_pairs, scan_row_group, texts_of
 
 _FEW_BYTES = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Pairs: one Parquet file per domain, sorted by unique id. Rejects: the rows that did not become pairs."""
+"""Files of pairs and of rejects."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
