@@ -19,7 +19,7 @@ def keep(ledger: Path, files: Sequence[Path], values: Values) -> None:
 
     Nothing is fsynced: what a power failure damages, ``kept`` notices.
     """
-    write_json(ledger, {"values": values, "checked": _fingerprint(files, values)}, durable=False)
+    write_json(ledger, {"values": values, "checked": _fingerprint(files, values)}, durable=False, indent=None)
 
 
 def read_ledger(ledger: Path) -> Values:

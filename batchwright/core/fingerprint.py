@@ -2,19 +2,31 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.runtime import workers
+
 TEXT_KEY_BYTES = 16
+_MANY_BYTES = 16 << 20
 
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def files_sha256(paths: Sequence[Path]) -> list[str]:
+    """SHA-256 of the bytes of each file; large ones are hashed several at a time."""
+    if len(paths) < 2 or sum(path.stat().st_size for path in paths) < _MANY_BYTES:
+        return list(map(file_sha256, paths))
+    with ThreadPoolExecutor(workers()) as pool:
+        return list(pool.map(file_sha256, paths))
 
 
 def fingerprint(*parts: object) -> str:
@@ -25,8 +37,9 @@ def fingerprint(*parts: object) -> str:
 
 def files_fingerprint(paths: Iterable[Path]) -> str:
     """Fingerprint of the names and contents of files; folders are read recursively, without ``.pyc`` files."""
-    files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
-    return fingerprint([(file.name, file_sha256(file)) for file in files if file.is_file() and file.suffix != ".pyc"])
+    found = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    files = [file for file in found if file.is_file() and file.suffix != ".pyc"]
+    return fingerprint([(file.name, digest) for file, digest in zip(files, files_sha256(files), strict=True)])
 
 
 def code_fingerprint(package: Path) -> str:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from batchwright.core.fingerprint import file_sha256
+from batchwright.core.fingerprint import file_sha256, files_sha256
 
 FILE = "checksums.sha256"
 """Lines as ``sha256sum`` writes and checks them (``sha256sum --check checksums.sha256``)."""
@@ -16,7 +16,9 @@ _REMEDY = "batchwright verify --mend removes it, dvc repro --pull makes it again
 
 def seal(folder: Path) -> None:
     """Write the checksums of all files in ``folder``."""
-    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in sorted(_names(folder))]
+    names = sorted(_names(folder))
+    sums = files_sha256([folder / name for name in names])
+    lines = [f"{digest}  {name}\n" for digest, name in zip(sums, names, strict=True)]
     (folder / FILE).write_text("".join(lines), encoding="utf-8")
 
 
