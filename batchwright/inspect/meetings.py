@@ -20,7 +20,9 @@ def met_before(batches: Iterable[tuple[int, NDArray[np.int64]]], pairs: int) -> 
     shares = []
     for number, (epoch, rows) in enumerate(batches):
         shares.append(share_met(rows, [numbers for earlier, numbers in epochs.items() if earlier < epoch]))
-        epochs.setdefault(epoch, np.full(pairs, NOWHERE))[rows] = number
+        if epoch not in epochs:
+            epochs[epoch] = np.full(pairs, NOWHERE)
+        epochs[epoch][rows] = number
     return shares
 
 

@@ -34,9 +34,11 @@ Change = tuple[str, str, str]
 OFTEN: list[Change] = [
     ("trainers/common/step_loop.py", "SAVE_EVERY_SECONDS = 120.0", "SAVE_EVERY_SECONDS = 0.2"),
     ("batchwright/by_domain/domains.py", "LARGE = 20_000", "LARGE = 1_000"),
+    ("batchwright/formats/pairs/files.py", "ROWS = 16_384", "ROWS = 500"),
+    ("batchwright/formats/pairs/parts.py", "_FEW_BYTES = 1 << 20", "_FEW_BYTES = 0"),
 ]
 """Makes checkpoints of trainings that take seconds, and does domains of a thousand pairs in parts, which several
-processes share."""
+processes share and read themselves."""
 
 
 def copy_code(folder: Path, *changes: Change) -> Path:
