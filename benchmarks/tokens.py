@@ -32,7 +32,7 @@ LENGTHS, WIDTH = (32, 64), 128
 
 def main() -> None:
     """Print one line per length, and one for the static model."""
-    parser = new_parser("benchmarks.tokens", str(__doc__), "TOKENIZERS_PARALLELISM=false python -m benchmarks.tokens")
+    parser = new_parser("benchmarks.tokens", str(__doc__), "python -m benchmarks.tokens")
     parser.add_argument("--batches", type=int, default=7)
     sides = batches(None, parser.parse_args().batches + 1)
     torch.set_num_threads(1)
