@@ -58,11 +58,12 @@ def main() -> str:
 
 
 def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int, do_parts: Map) -> Clusters:
-    vectors = store.of(domain).of_pairs(pair_parts(PAIRS, domain, "train"), unless_beam(do_parts))
+    do_lightly = unless_beam(do_parts)
+    vectors = store.of(domain).of_pairs(pair_parts(PAIRS, domain, "train"), do_lightly)
     kept = np.flatnonzero(read_dropped(NEGATIVES, domain, len(vectors)) == KEPT)
     assignment = np.full(len(vectors), NONE, dtype=np.int32)
     assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts)
-    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment, unless_beam(do_parts)))
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment, do_lightly))
 
 
 def _describe(clusters: Clusters) -> dict[str, int]:

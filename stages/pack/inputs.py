@@ -64,8 +64,7 @@ class Inputs:
                 "set it to auto or a number, or remove pack.judge"
             )
         vectors = self.vectors.of(name).of_pairs(parts, do_parts)
-        other = self.surrogate != self.vectors
-        surrogate = self.surrogate.of(name).of_pairs(parts, do_parts) if other else vectors
+        surrogate = vectors if self.vectors == self.surrogate else self.surrogate.of(name).of_pairs(parts, do_parts)
         return Domain(pairs=pairs, negatives=negatives, vectors=vectors, surrogate=surrogate, judge=self.judge)
 
     def sizes(self, name: str) -> tuple[int, int]:

@@ -18,7 +18,11 @@ def test_a_changed_line_changes_the_fingerprint(tmp_path: Path, monkeypatch: pyt
     (package / "policies.py").write_text("POLICIES = {}\n")
     monkeypatch.setattr(fingerprint, "__file__", str(library / "core" / "fingerprint.py"))
     found = [code_fingerprint(package)]
-    for changed in (package / "policies.py", library / "formats" / "pairs" / "files.py", library / "core" / "params.py"):
+    for changed in (
+        package / "policies.py",
+        library / "formats" / "pairs" / "files.py",
+        library / "core" / "params.py",
+    ):
         changed.write_text(changed.read_text() + "\n")
         found.append(code_fingerprint(package))
     assert len(set(found)) == 4

@@ -15,6 +15,7 @@ from batchwright.formats.pairs import (
     domain_of,
     domains,
     file_stem,
+    pair_parts,
     pairs_file,
     read_pairs,
     read_rejects,
@@ -58,6 +59,15 @@ def test_unsorted_or_repeated_ids_are_refused(tmp_path: Path, ids: tuple[str, st
     write_table(pairs_file(tmp_path, "a"), table(*ids), PAIRS_SCHEMA)
     with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
         read_pairs(tmp_path, "a")
+
+
+def test_ids_of_other_splits_are_checked_too(tmp_path: Path) -> None:
+    both = pa.concat_tables([table("1"), table("4", split="test"), table("2"), table("3", split="test"), table("5")])
+    write_table(pairs_file(tmp_path, "a"), both, PAIRS_SCHEMA)
+    with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
+        read_pairs(tmp_path, "a", "train")
+    with pytest.raises(InputError, match=r"a\.parquet: ids are not sorted and unique"):
+        pair_parts(tmp_path, "a", "train")
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])

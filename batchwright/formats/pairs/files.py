@@ -91,13 +91,13 @@ def scan_pairs(
     """
     file, last = pairs_file(folder, domain), None
     with _open(file, PAIRS_SCHEMA) as table:
-        for batch in _batches(table, range(table.num_row_groups), split, ["id", *columns]):
+        for batch in _batches(table, range(table.num_row_groups), ["id", *columns]):
             ids = batch["id"]
             following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
             if pc.any(pc.greater_equal(following[:-1], following[1:])).as_py():
                 raise InputError(f"{file}: ids are not sorted and unique; run the stage 'ingest' again")
             last = following[-1].as_py() if len(following) else None
-            yield batch.select(columns)
+            yield _of_split(batch, split).select(columns)
 
 
 def count_row_groups(folder: Path, domain: str) -> int:
@@ -119,8 +119,8 @@ def scan_row_group(
         InputError: the file is missing, damaged or has other columns.
     """
     with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
-        for batch in _batches(table, [group], split, columns):
-            yield batch.select(columns)
+        for batch in _batches(table, [group], columns):
+            yield _of_split(batch, split).select(columns)
 
 
 def scan_texts(folder: Path, domain: str, column: str, split: Split | None = None) -> Iterator[str]:
@@ -158,15 +158,19 @@ def read_rejects(file: Path) -> pa.Table:
         return table.read()
 
 
-def _batches(
-    table: pq.ParquetFile, groups: Sequence[int], split: Split | None, columns: Iterable[str]
-) -> Iterator[pa.RecordBatch]:
-    """Read one row group after the other: long texts make batches of many rows too large, but not row groups."""
+def _of_split(batch: pa.RecordBatch, split: Split | None) -> pa.RecordBatch:
+    return batch if split is None else batch.filter(pc.equal(batch["split"], split))
+
+
+def _batches(table: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read ``columns`` and ``split``, one row group after the other.
+
+    Long texts make batches of many rows too large, but not row groups.
+    """
     names = list(dict.fromkeys([*columns, "split"]))
     several = len(groups) > 1  # threads cost more than they save where there is little to read
     for group in groups:
-        for batch in table.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=several):
-            yield batch if split is None else batch.filter(pc.equal(batch["split"], split))
+        yield from table.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=several)
 
 
 @contextmanager

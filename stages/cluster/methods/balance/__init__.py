@@ -56,13 +56,13 @@ def _members(
     vectors: PairVectors, pairs: NDArray[np.int64], most: int, params: ClusterParams, seed: int, do_parts: Map
 ) -> Members:
     """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
-    size = params.cluster_size
-    parts = cells.split_into_cells(vectors, pairs, size, most, np.random.default_rng([seed, 1]), unless_beam(do_parts))
+    size, do_lightly = params.cluster_size, unless_beam(do_parts)
+    parts = cells.split_into_cells(vectors, pairs, size, most, np.random.default_rng([seed, 1]), do_lightly)
     given = ((vectors.take(cell), [seed, 1, number]) for number, cell in enumerate(parts, start=1))
     found = do_parts(partial(_cluster_cell, size, params.iterations), given)
     members = np.concatenate([cell[clusters] for cell, clusters in zip(parts, found, strict=True)])
     for sweep in range(2, 2 + SWEEPS if len(parts) > 1 else 2):
-        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]), unless_beam(do_parts))
+        groups = cells.regroup(vectors, members, most, np.random.default_rng([seed, sweep]), do_lightly)
         given = (
             (vectors.take(members[of].ravel()), [seed, sweep, number]) for number, of in enumerate(groups, start=1)
         )

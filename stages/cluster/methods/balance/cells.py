@@ -57,12 +57,12 @@ def regroup(
     centroids = np.sum(sums, axis=1, out=spilled((len(members), vectors.width), np.float32))
     centroids /= members.shape[1]
     targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
-    placed = fill(_nearest(lambda some: centroids[some], targets, map), len(members), capacities)
+    placed = fill(_nearest(lambda some: centroids[some], targets), len(members), capacities)
     return [np.flatnonzero(placed == group) for group in range(len(capacities))]
 
 
 def _nearest(
-    points: Callable[[NDArray[np.int32]], NDArray[np.float32]], centroids: NDArray[np.float32], do_parts: Map
+    points: Callable[[NDArray[np.int32]], NDArray[np.float32]], centroids: NDArray[np.float32], do_parts: Map = map
 ) -> Nearest:
     """Compare blocks of points with ``centroids``; ``points`` returns the vectors of some of them.
 
