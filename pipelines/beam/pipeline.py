@@ -1,8 +1,7 @@
-"""Apache Beam for the pipelines: record batches as elements, user errors as data, quiet output."""
+"""Apache Beam for the pipelines: record batches as elements, options, progress and quiet output."""
 
 import contextlib
 import io
-import json
 import os
 import re
 import shutil
@@ -10,20 +9,15 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, TypeVar
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
-from batchwright.core.atomic import atomic_file
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
-from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import beam_options
 
-Element = TypeVar("Element")
 _WORKER_OS_ERROR = re.compile(r"\b(?:\w*Error: \[Errno (\d+)\]|OSError:) (.*?)(?: \[while running '|$)", re.MULTILINE)
 _WATCH_SECONDS = 2.0
 
@@ -82,38 +76,6 @@ def _new_pipeline() -> beam.Pipeline:
     except (SystemExit, ValueError, ImportError) as error:
         reason = complaint.getvalue().strip().splitlines() or [str(error)]
         raise InputError(f"environment variable BEAM_OPTIONS: {reason[-1]}") from None
-
-
-def guarded(work: Callable[..., Iterator[Element]], errors: Path) -> Callable[..., Iterator[Element]]:
-    """Wrap a ``FlatMap`` function so that an InputError is saved in the folder ``errors``, for ``raise_errors``.
-
-    An InputError raised in a worker would reach the user as a traceback inside a RuntimeError.
-    """
-
-    def call(*arguments: Any) -> Iterator[Element]:
-        try:
-            yield from work(*arguments)
-        except InputError as error:
-            save(str(error), errors)
-
-    return call
-
-
-def save(element: object, folder: Path) -> None:
-    """Save a JSON-serialisable element in ``folder`` for the driver; saving it again changes nothing."""
-    with atomic_file(folder / f"{fingerprint(element)}.json", durable=False) as temporary:
-        temporary.write_text(json.dumps(element), encoding="utf-8")
-
-
-def saved(folder: Path) -> list[Any]:
-    """The elements that workers saved in ``folder``, in an order that depends only on their content."""
-    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-
-
-def raise_errors(folder: Path) -> None:
-    """Raise the user errors that workers saved in ``folder``, if any, as one InputError."""
-    if messages := sorted(saved(folder)):
-        raise InputError("\n".join(messages))
 
 
 @contextlib.contextmanager

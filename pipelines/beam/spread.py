@@ -3,7 +3,7 @@
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain import on_this_machine
 from batchwright.core.runtime import beam_is_asked, scratch
+from pipelines.beam.errors import guarded, raise_errors
 
 Item = TypeVar("Item")
 
@@ -34,22 +35,21 @@ def spread(work: Callable[[Item], None], items: Sequence[Item], *, desc: str, un
 def _by_beam(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit: str) -> None:
     import apache_beam as beam  # takes a second
 
-    from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
+    from pipelines.beam.pipeline import pipeline, progress
 
     project, driver = Path.cwd(), _PROCESS
 
-    def call(numbered: tuple[int, Item]) -> Iterator[None]:
+    def call(numbered: tuple[int, Item]) -> None:
         number, item = numbered
         _settle(project, driver)
         work(item)
         (done / str(number)).touch()
-        yield from ()
 
     with tempfile.TemporaryDirectory(dir=scratch("beam").resolve()) as folder:
         done, errors = Path(folder, "done"), Path(folder, "errors")
         done.mkdir()
         with progress(len(items), desc, unit, lambda: sum(1 for _ in done.iterdir())), pipeline() as graph:
-            _ = graph | "Items" >> beam.Create(list(enumerate(items))) | "Work" >> beam.FlatMap(guarded(call, errors))
+            _ = graph | "Items" >> beam.Create(list(enumerate(items))) | "Work" >> beam.Map(guarded(call, errors))
         raise_errors(errors)
 
 

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import apache_beam as beam
@@ -19,7 +20,8 @@ from batchwright.core.spill import spilled_rows
 from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
-from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
+from pipelines.beam.errors import guarded, raise_errors
+from pipelines.beam.pipeline import pipeline, progress
 from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code, load_encoder
@@ -69,10 +71,6 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
                 schema = pa.schema([("text", pa.string())], metadata={"chunk": chunk.name, "domain": domain})
                 yield pa.record_batch([chunk.texts], schema=schema)
 
-    def write(vectors: pa.RecordBatch) -> Iterator[None]:
-        _write_chunk(parts, vectors)
-        yield from ()
-
     def done() -> int:
         written = {file.name for file in parts.iterdir()}
         return sum(count for name, count in texts if name in written)
@@ -85,7 +83,7 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
                 | "Read" >> beam.FlatMap(read).with_output_types(pa.RecordBatch)
                 | "Spread" >> beam.Reshuffle()
                 | "Encode" >> RunInference(EncodeHandler(encoder))
-                | "Write" >> beam.FlatMap(guarded(write, Path(errors)))
+                | "Write" >> beam.Map(guarded(partial(_write_chunk, parts), Path(errors)))
             )
         raise_errors(Path(errors))
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from pipelines.embed.ahead import ahead
 from pipelines.files import readable
 
 _BATCH_ROWS = 4096
@@ -49,7 +50,7 @@ def read_rows(files: list[str]) -> Iterator[Rows]:
         with readable(file), pq.ParquetFile(file, memory_map=True) as table:
             _check_columns(file, table.schema_arrow)
             first = 1
-            for batch in table.iter_batches(_BATCH_ROWS, columns=["text", "vector"]):
+            for batch in ahead(table.iter_batches(_BATCH_ROWS, columns=["text", "vector"])):
                 if len(batch):
                     rows = _to_rows(file, first, batch, width)
                     width = rows.vectors.shape[1]

@@ -34,8 +34,10 @@ class Spool:
         self._handle.write(vectors[new[first]].tobytes())
         self._places[found] = self._written + np.arange(len(found))
         self._written += len(found)
-        same: NDArray[np.bool_] = np.all(np.abs(self.take(rows) - vectors) <= _ROUNDING, axis=1)
-        return ~same
+        differs = np.zeros(len(rows), np.bool_)
+        again = np.delete(np.arange(len(rows)), new[first])
+        differs[again] = np.any(np.abs(self.take(rows[again]) - vectors[again]) > _ROUNDING, axis=1)
+        return differs
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[np.float16]:
         """Read the vectors ``(len(rows), width)`` of rows, none of which may be missing."""

@@ -1,28 +1,29 @@
-"""The Beam pipeline: reads and normalises every part that no earlier run has read, each into a folder of its own."""
+"""Reads and normalises every part that no earlier run has read, each into a folder of its own, several at a time."""
 
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-
-import apache_beam as beam
 
 from batchwright.by_domain import forget_others
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
 from batchwright.core.paths import PAIRS
 from batchwright.core.room import check_disk
-from batchwright.core.runtime import scratch
+from batchwright.core.runtime import scratch, workers
 from batchwright.core.unchanged import watching
-from pipelines.beam.pipeline import guarded, pipeline, progress, raise_errors
+from pipelines.beam.errors import guarded, raise_errors
+from pipelines.beam.spread import spread
 from pipelines.ingest.params import IngestParams
-from pipelines.ingest.read import PartRead, find_part, ledger, read_part
+from pipelines.ingest.read import PartRead, find_part, read_part
 from pipelines.ingest.sources.base import Part, Source
 
 _STAGE = "ingest/parts"
+_LARGE = 10 << 20
+"""Bytes in all files from which on several processes pay."""
 
 Element = tuple[int, Part, Path]  # index of the entry, part, where to
 
@@ -54,21 +55,17 @@ def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callab
     for _, _, folder in unread:  # what a killed run left, or what is damaged
         shutil.rmtree(folder, ignore_errors=True)
 
-    def read(element: Element) -> Iterator[None]:
+    def read(element: Element) -> None:
         entry, part, folder = element
         try:
             read_part(params.sources[entry], part, folder, checks[folder])
         except InputError:
             checks[folder]()  # it may have failed because its file changed
             raise
-        yield from ()
-
-    def done() -> int:
-        return sum(ledger(folder).exists() for _, _, folder in unread)
 
     with tempfile.TemporaryDirectory(dir=scratch("ingest").resolve()) as errors:
-        with progress(len(unread), "ingest", "part", done), pipeline() as graph:
-            _ = graph | "Parts" >> beam.Create(unread) | "Read" >> beam.FlatMap(guarded(read, Path(errors)))
+        processes = workers() if size >= _LARGE else 1
+        spread(guarded(read, Path(errors)), unread, desc="ingest", unit="part", processes=processes)
         raise_errors(Path(errors))
 
 

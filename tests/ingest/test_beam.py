@@ -5,7 +5,6 @@ import errno
 import itertools
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import apache_beam as beam
@@ -13,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from batchwright.core.errors import InputError
-from pipelines.beam.pipeline import RecordBatchCoder, guarded, kept_back, pipeline, progress, raise_errors, save, saved
+from pipelines.beam.errors import guarded, raise_errors, save, saved
+from pipelines.beam.pipeline import RecordBatchCoder, kept_back, pipeline, progress
 
 
 def test_a_slice_is_encoded_without_the_rest_of_its_record_batch() -> None:
@@ -29,14 +29,13 @@ def test_record_batches_use_this_coder() -> None:
 
 
 def test_a_user_error_in_a_worker_reaches_the_driver_and_other_elements_are_processed(tmp_path: Path) -> None:
-    def work(element: int) -> Iterator[int]:
-        yield element
+    def work(element: int) -> None:
         if element % 2:
             raise InputError(f"element {element} is odd")
         save({"element": element}, tmp_path / "even")
 
     with pipeline() as graph:
-        _ = graph | beam.Create([1, 2, 3, 4]) | beam.FlatMap(guarded(work, tmp_path / "errors"))
+        _ = graph | beam.Create([1, 2, 3, 4]) | beam.Map(guarded(work, tmp_path / "errors"))
     assert sorted(record["element"] for record in saved(tmp_path / "even")) == [2, 4]
     with pytest.raises(InputError, match="element 1 is odd\nelement 3 is odd"):
         raise_errors(tmp_path / "errors")
