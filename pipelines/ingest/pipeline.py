@@ -12,7 +12,7 @@ from batchwright.by_domain import forget_others
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
 from batchwright.core.paths import PAIRS
-from batchwright.core.room import check_disk
+from batchwright.core.room import check_disk, check_memory
 from batchwright.core.runtime import scratch, workers
 from batchwright.core.unchanged import watching
 from pipelines.beam.errors import guarded, raise_errors
@@ -24,6 +24,8 @@ from pipelines.ingest.sources.base import Part, Source
 _STAGE = "ingest/parts"
 _LARGE = 10 << 20
 """Bytes in all files from which on several processes pay."""
+_A_PROCESS = 400e6
+"""Bytes of memory that a process takes which reads."""
 
 Element = tuple[int, Part, Path]  # index of the entry, part, where to
 
@@ -51,7 +53,10 @@ def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
 def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callable[[], None]]) -> None:
     files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
     size = sum(Path(file).stat().st_size for file in files)
-    check_disk({scratch(_STAGE): size, PAIRS: size / 2}, f"reading {len(unread):,} files or parts of files")
+    processes = workers() if size >= _LARGE else 1
+    what = f"reading {len(unread):,} files or parts of files"
+    check_memory(_A_PROCESS * min(processes, len(unread)), what)
+    check_disk({scratch(_STAGE): size, PAIRS: size / 2}, what)
     for _, _, folder in unread:  # what a killed run left, or what is damaged
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -64,7 +69,6 @@ def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callab
             raise
 
     with tempfile.TemporaryDirectory(dir=scratch("ingest").resolve()) as errors:
-        processes = workers() if size >= _LARGE else 1
         spread(guarded(read, Path(errors)), unread, desc="ingest", unit="part", processes=processes)
         raise_errors(Path(errors))
 
