@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.spill import slices, spilled, spilled_rows
 from batchwright.formats.negatives import Negatives
 
 
@@ -57,9 +58,19 @@ class _Edges:
     """Sorted pairs of classes, in which the ``right`` classes of a ``left`` class are contiguous."""
 
     def __init__(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> None:
-        # The last edge stands for none, so that there always is one to compare with.
-        self._edges = np.append(np.unique(_join(left, right)), np.iinfo(np.int64).max)
-        self._starts = np.searchsorted(self._edges, np.arange(left.max(initial=-1) + 2, dtype=np.int64) << 32)
+        edges: NDArray[np.int64] = spilled(len(left) + 2, np.int64)
+        edges[1:-1] = left
+        edges[1:-1] <<= 32
+        edges[1:-1] |= right
+        # The last edge stands for none, so that there always is one to compare with; the first one is dropped.
+        edges[0], edges[-1] = -1, np.iinfo(np.int64).max
+        edges.sort()
+        blocks = ((edges[1:][block], edges[:-1][block]) for block in slices(len(edges) - 1))
+        self._edges: NDArray[np.int64] = spilled_rows(each[each != before] for each, before in blocks)
+        self._starts = spilled(left.max(initial=-1) + 2, np.int64)
+        for block in slices(len(self._starts)):
+            classes = np.arange(block.start, min(block.stop, len(self._starts)))
+            self._starts[block] = np.searchsorted(self._edges, classes << 32)
 
     def count(self, left: NDArray[np.int32]) -> NDArray[np.int64]:
         counts: NDArray[np.int64] = self._start(left + 1) - self._start(left)

@@ -144,7 +144,7 @@ def _meetings(
 
 def _epochs(shards: ShardSet, rows: list[NDArray[np.int64]], pairs: int) -> list[Numbers]:
     """Return the number of each pair's batch in each epoch."""
-    found = [np.full(pairs, NOWHERE) for _ in shards.manifest.epochs]
+    found = [np.full(pairs, NOWHERE, np.int32) for _ in shards.manifest.epochs]
     for number, own in enumerate(rows):
         found[shards.manifest.epoch_of(number)][own] = number
     return found

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 NOWHERE = -1
 
-Numbers = NDArray[np.int64]
+Numbers = NDArray[np.int32]
 """The number of each pair's batch in one epoch, ``(pairs,)``, or ``NOWHERE``."""
 
 
@@ -21,7 +21,7 @@ def met_before(batches: Iterable[tuple[int, NDArray[np.int64]]], pairs: int) -> 
     for number, (epoch, rows) in enumerate(batches):
         shares.append(share_met(rows, [numbers for earlier, numbers in epochs.items() if earlier < epoch]))
         if epoch not in epochs:
-            epochs[epoch] = np.full(pairs, NOWHERE)
+            epochs[epoch] = np.full(pairs, NOWHERE, np.int32)
         epochs[epoch][rows] = number
     return shares
 

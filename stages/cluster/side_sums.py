@@ -15,8 +15,7 @@ from batchwright.formats.vectors import PairVectors, blocks
 def side_sums(vectors: PairVectors, assignment: NDArray[np.int32], k: int, do_parts: Map = map) -> NDArray[np.float32]:
     """Return the sums ``(k, 2, d)`` of each cluster's query vectors and document vectors; zero for empty clusters."""
     sums: NDArray[np.float32] = spilled((k, 2, vectors.width), np.float32)
-    members = np.flatnonzero(assignment != NONE)
-    order = members[np.argsort(assignment[members], kind="stable")]
+    order = np.argsort(assignment, kind="stable")[np.count_nonzero(assignment == NONE) :]  # these come first
     for present, found in do_parts(
         partial(_sums_of, vectors, assignment), (order[block] for block in blocks(len(order)))
     ):

@@ -42,14 +42,14 @@ def make_batches(
         {"epoch": batch.epoch, "domain": name, **measured, "met_before": share}
         for batch, measured, share in zip(batches, measures, met, strict=True)
     ]
-    times = [_times_packed(batches, epoch, len(domain.pairs)) for epoch in range(params.epochs)]
+    counts = [_counts(batches, epoch, domain.negatives.kept) for epoch in range(params.epochs)]
     return {
         "recipe": {"cluster_share": recipe.shares, "because": recipe.reason} if recipe else {},
         "rows": rows,
         "shares": shares_of(policy, params, recipe),
         "documents": len(np.unique(domain.negatives.document_class[domain.negatives.kept])),
-        "left_over": [int((domain.negatives.kept & (own == 0)).sum()) for own in times],
-        "repeated": [int(np.maximum(own - 1, 0).sum()) for own in times],
+        "left_over": [left_over for left_over, _ in counts],
+        "repeated": [repeated for _, repeated in counts],
     }
 
 
@@ -91,6 +91,11 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _times_packed(batches: Sequence[Batch], epoch: int, pairs: int) -> NDArray[np.int64]:
-    rows = [batch.rows for batch in batches if batch.epoch == epoch]
-    return np.bincount(np.concatenate([np.empty(0, np.int64), *rows]), minlength=pairs)
+def _counts(batches: Sequence[Batch], epoch: int, kept: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many pairs that were ``kept`` are in no batch of an epoch, and how often one is there once more."""
+    packed, total = np.zeros(len(kept), np.bool_), 0
+    for batch in batches:
+        if batch.epoch == epoch:
+            packed[batch.rows] = True
+            total += len(batch.rows)
+    return int(np.count_nonzero(kept & ~packed)), total - int(np.count_nonzero(packed))

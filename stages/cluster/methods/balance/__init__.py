@@ -36,11 +36,11 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
     k = len(vectors) // size
     if k == 0:
         return np.zeros(len(vectors), dtype=np.int32)
-    shuffled = np.random.default_rng(seed).permutation(len(vectors))
-    most = cells.most_clusters(params)
-    members = _members(vectors, np.sort(shuffled[: k * size]), most, params, seed, do_parts)
+    pairs, rest = np.split(np.random.default_rng(seed).permutation(len(vectors)), [k * size])
+    pairs.sort()
+    members = _members(vectors, pairs, cells.most_clusters(params), params, seed, do_parts)
     assignment = assign(members, len(vectors))
-    if len(rest := shuffled[k * size :]):
+    if len(rest):
         assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k, unless_beam(do_parts)))
     return assignment
 
