@@ -36,9 +36,10 @@ OFTEN: list[Change] = [
     ("batchwright/by_domain/domains.py", "LARGE = 20_000", "LARGE = 1_000"),
     ("batchwright/formats/pairs/files.py", "ROWS = 16_384", "ROWS = 500"),
     ("batchwright/formats/pairs/parts.py", "_FEW_BYTES = 1 << 20", "_FEW_BYTES = 0"),
+    ("pipelines/ingest/pipeline.py", "_LARGE = 10 << 20", "_LARGE = 0"),
 ]
-"""Makes checkpoints of trainings that take seconds, and does domains of a thousand pairs in parts, which several
-processes share and read themselves."""
+"""Makes checkpoints of trainings that take seconds, reads sources in several processes, and does domains of a thousand
+pairs in parts, which several processes share and read themselves."""
 
 
 def copy_code(folder: Path, *changes: Change) -> Path:
