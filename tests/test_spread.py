@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +33,6 @@ from tests.helpers import (
     plant_vectors,
     project_environment,
     run_python,
-    start_python,
     start_slowed,
     topic_pairs,
     tree,
@@ -43,6 +40,7 @@ from tests.helpers import (
     write_pairs,
     write_params,
 )
+from tests.job_service import portable_runner
 
 PARTS = {"cluster.resident_pairs": 48}
 """Makes four cells of the large domain."""
@@ -207,24 +205,9 @@ def test_beam_makes_the_same_bytes(options: str, corpus: Path, monkeypatch: pyte
 def test_a_portable_runner_makes_the_same_bytes(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run_stages()
     forget()
-    with job_service(tmp_path / "port") as endpoint:
-        portable = f"--runner=PortableRunner --job_endpoint={endpoint} --environment_type=LOOPBACK"
-        monkeypatch.setenv("BEAM_OPTIONS", portable)
+    with portable_runner(tmp_path / "port") as options:
+        monkeypatch.setenv("BEAM_OPTIONS", options)
         assert run_stages() == first
-
-
-@contextmanager
-def job_service(port: Path) -> Iterator[str]:
-    """Run Beam's own job service, and yield its address."""
-    module = "apache_beam.runners.portability.local_job_service_main"
-    with start_python("-m", module, "--port_file", str(port), cwd=port.parent) as process:
-        try:
-            while not (port.exists() and port.read_text()):
-                assert process.poll() is None
-                time.sleep(0.05)
-            yield f"localhost:{port.read_text()}"
-        finally:
-            process.kill()
 
 
 def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from pipelines.embed import handler
 from pipelines.embed.chunks import cut_chunks
 from tests.embed.conftest import RunEmbed
 from tests.helpers import REPO, run_on_full_disk, run_stage, topic_pairs, tree, write_pairs, write_params, write_rows
+from tests.job_service import portable_runner
 
 DATA = Path("data/vectors")
 TINY = DATA / "tiny"
@@ -116,6 +117,19 @@ def test_worker_processes_produce_the_same_bytes(
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "another-scratch")
     monkeypatch.setenv("BEAM_OPTIONS", "--direct_running_mode=multi_processing --direct_num_workers=2")
     assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
+    assert tree(DATA) == first
+
+
+@pytest.mark.slow
+def test_a_portable_runner_produces_the_same_bytes(
+    corpus: Path, run_embed: RunEmbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_embed()
+    first = tree(DATA)
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", "another-scratch")
+    with portable_runner(tmp_path / "port") as options:
+        monkeypatch.setenv("BEAM_OPTIONS", options)
+        assert run_embed() == "140 vectors of 'tiny' (140 encoded now)"
     assert tree(DATA) == first
 
 

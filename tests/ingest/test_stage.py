@@ -15,6 +15,7 @@ from stages.ingest.stage import main
 from tests.helpers import run_on_full_disk, run_stage, tree
 from tests.ingest.running import configure, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write
+from tests.job_service import portable_runner
 
 MAPPING = {"columns": COLUMNS, "domain_column": "area"}
 LOCAL = "--runner=FnApiRunner --direct_num_workers=2 --direct_running_mode="
@@ -64,6 +65,15 @@ def test_two_workers_write_the_same_bytes(published: dict[str, bytes], mode: str
     done = run_stage("ingest", cwd=Path(), BEAM_OPTIONS=LOCAL + mode)
     assert done.returncode == 0, done.stderr
     assert not re.search("INFO|WARNING|sdk", done.stderr)  # workers are quiet, too
+    assert artifacts() == published
+
+
+@pytest.mark.slow
+def test_a_portable_runner_writes_the_same_bytes(published: dict[str, bytes], tmp_path: Path) -> None:
+    shutil.rmtree(".scratch")
+    with portable_runner(tmp_path / "port") as options:
+        done = run_stage("ingest", cwd=Path(), BEAM_OPTIONS=options)
+    assert done.returncode == 0, done.stderr
     assert artifacts() == published
 
 

@@ -35,8 +35,8 @@ WORLD = 2
 def test_two_processes_give_the_gradient_and_the_weights_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, options: dict[str, object]
 ) -> None:
-    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     """With dropout, and with groups of another size."""
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     start = write_toy_model(tmp_path / "start", dropout=0.1)
     batches = [toy_batch(ragged_rows(seed), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)

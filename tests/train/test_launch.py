@@ -109,6 +109,19 @@ def test_more_workers_than_the_cluster_has_are_refused(
         launch(job(tmp_path), train)
 
 
+def test_the_gpus_of_a_cluster_are_used_from_a_machine_without(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[TrainJob] = []
+    monkeypatch.setattr(fit, "_fit", lambda job, *_: begun.append(job))
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0, "GPU": 2.0})
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
+    launch(job(tmp_path), train)
+    monkeypatch.delenv("BATCHWRIGHT_TRAIN_GPUS")
+    launch(job(tmp_path), train)
+    assert [each.device for each in begun] == ["cpu", "cuda"]
+
+
 def test_more_workers_than_a_batch_has_rows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "6")
     with pytest.raises(InputError, match="a batch has only 5 rows"):

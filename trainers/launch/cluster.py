@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import ray
 from ray.train import ControllerError, TrainingFailedError
@@ -12,7 +13,7 @@ from ray.train.v2._internal.execution.callback import ControllerCallback
 from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
 
 from batchwright.core.errors import InputError
-from batchwright.core.runtime import WORKERS, Workers, ray_address
+from batchwright.core.runtime import WORKERS, Workers, ray_address, train_gpus
 from trainers.common.job import Job
 
 _QUIET = ray.LoggingConfig(log_level="ERROR")
@@ -45,6 +46,11 @@ def connected() -> Iterator[None]:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None
     finally:
         ray.shutdown()
+
+
+def workers_device() -> Literal["cpu", "cuda"]:
+    """Return the device of workers: the machine that begins a training may be one without GPUs."""
+    return "cuda" if train_gpus(int(ray.cluster_resources().get("GPU", 0) > 0)) else "cpu"
 
 
 def wanted(job: Job, workers: int) -> dict[str, float]:

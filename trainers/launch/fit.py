@@ -18,7 +18,7 @@ from batchwright.core.runtime import WORKERS, Workers, ray_address, train_worker
 from batchwright.core.storage import Storage
 from trainers.common.distributed import rank
 from trainers.common.job import Job
-from trainers.launch.cluster import Patience, check_resources, connected, waited_in_vain, wanted
+from trainers.launch.cluster import Patience, check_resources, connected, waited_in_vain, wanted, workers_device
 from trainers.launch.lost_machines import telling_of_losses
 
 RESTARTS = 2
@@ -54,6 +54,7 @@ def _fit_on_cluster(job: J, work: Callable[[J], None], workers: Workers) -> None
     job.storage.remove(_RAYS_LIST, *_messages(job))
     try:
         with connected():
+            job = replace(job, device=workers_device())
             check_resources(job, workers)
             with telling_of_losses(ray.nodes, wanted(job, workers.fewest)):
                 _fit(job, work, workers)

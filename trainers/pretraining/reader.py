@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from batchwright.core.errors import InputError
+from trainers.common.passes.precision import send
 from trainers.pretraining.corpus import TRAINING, VALIDATION, special_tokens
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.masking import mask_tokens
@@ -90,7 +91,7 @@ def choose(batch: Sequences, places: NDArray[np.int64], device: str) -> Sequence
     """Take the sequences at ``places`` to ``device``, without columns that hold only padding."""
     part = Sequences(*(each[places] for each in batch))
     longest = int(part.present.sum(dim=1).max())
-    return Sequences(*(each[:, :longest].to(device, non_blocking=True) for each in part))
+    return Sequences(*(send(each[:, :longest], torch.device(device)) for each in part))
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:

@@ -52,9 +52,10 @@ def _compared(scores: Tensor, masked: Tensor, present: NDArray[np.bool_]) -> tup
     """Arguments of the loss: document scores ``(B, B)``, their mask, and scores of own hard negatives ``(B, K)``."""
     size = len(scores)
     places = np.flatnonzero(present)
-    rows, columns = sent(places // max(present.shape[1], 1), scores.device), size + torch.arange(len(places))
+    rows = sent(places // max(present.shape[1], 1), scores.device)
+    columns = torch.arange(size, size + len(places), device=scores.device)
     own = scores.new_full((present.size,), -torch.inf)
-    own[sent(places, scores.device)] = scores[rows, columns.to(scores.device, non_blocking=True)]
+    own[sent(places, scores.device)] = scores[rows, columns]
     return scores[:, :size], masked, own.view(present.shape)
 
 

@@ -21,20 +21,23 @@ def training_pass(
     Each pass casts the weights anew, so that their gradients are summed in float32.
     """
     bfloat16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-    with bfloat16, nullcontext() if rows is None else RowDropout(seed, rows.to(device, non_blocking=True)):
+    with bfloat16, nullcontext() if rows is None else RowDropout(seed, send(rows, device)):
         yield
 
 
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on ``device``. GPUs copy pinned memory by themselves, so nobody waits until it is there."""
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+
+
 def sent(array: NDArray[Any], device: torch.device) -> Tensor:
-    """An array on ``device``; nobody waits until it is there."""
-    return torch.from_numpy(array).to(device, non_blocking=True)
+    """An array on ``device``; see ``send``."""
+    return send(torch.from_numpy(array), device)
 
 
 def placed(features: dict[str, object], device: torch.device) -> dict[str, object]:
-    """Model inputs on ``device``; nobody waits until they are there."""
-    return {
-        key: each.to(device, non_blocking=True) if isinstance(each, Tensor) else each for key, each in features.items()
-    }
+    """Model inputs on ``device``; see ``send``."""
+    return {key: send(each, device) if isinstance(each, Tensor) else each for key, each in features.items()}
 
 
 @contextmanager
