@@ -14,6 +14,8 @@ from pathlib import Path
 from batchwright.core.seal import seal
 
 _OLD = ".old"
+_UNFINISHED = "~"
+"""After the name of a folder; no name of ours has it, so what a killed writer left cannot be taken for another's."""
 _SYNCED_TOGETHER = 16
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
@@ -46,11 +48,12 @@ def atomic_dir(path: Path) -> Iterator[Path]:
     a killed writer left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+    unfinished = f".{path.name}{_UNFINISHED}"
+    for left in path.parent.glob(f"{glob.escape(unfinished)}*"):
         if left.suffix == _OLD and not path.exists():
             left.rename(path)  # the writer was killed between the two renames
         shutil.rmtree(left, ignore_errors=True)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=unfinished))
     try:
         yield temporary
         temporary.chmod(0o755)

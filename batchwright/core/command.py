@@ -92,13 +92,17 @@ def failing(program: str) -> Iterator[None]:
     If the process is interrupted or terminated meanwhile, the block is left, so that it cleans up, and the status is
     130 or 143.
     """
-    before = signal.signal(signal.SIGTERM, _terminated)
+    terminated: list[int] = []
+
+    def terminate(number: int, frame: object) -> None:  # noqa: ARG001
+        terminated.append(number)
+        raise KeyboardInterrupt  # Ray passes no other exception on from a signal
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     except KeyboardInterrupt:
-        _stop(program, "interrupted", signal.SIGINT)
-    except _Terminated:
-        _stop(program, "terminated", signal.SIGTERM)
+        _stop(program, *(("terminated", signal.SIGTERM) if terminated else ("interrupted", signal.SIGINT)))
     except InputError as error:
         _fail(program, str(error))
     except Exception as error:
@@ -109,14 +113,6 @@ def failing(program: str) -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-class _Terminated(BaseException):
-    """The process got SIGTERM."""
-
-
-def _terminated(number: int, frame: object) -> None:  # noqa: ARG001
-    raise _Terminated
 
 
 def _stop(program: str, how: str, number: int) -> None:

@@ -98,7 +98,7 @@ def _state(file: Path) -> tuple[int, int, int]:
 @lru_cache(maxsize=64)
 def _parse(file: Path, *state: int) -> Mapping[str, str]:  # noqa: ARG001
     sums = {}
-    for line in file.read_bytes().decode("utf-8", errors="replace").splitlines():
+    for line in filter(None, file.read_bytes().decode("utf-8", errors="replace").split("\n")):
         digest, space, name = line.partition("  ")
         if not space or len(digest) != 64 or not name:
             raise InputError(f"{file}: damaged, its lines are not checksums; {_REMEDY}")

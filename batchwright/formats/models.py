@@ -13,6 +13,7 @@ from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
 from batchwright.core.paths import RAW, check_watched
+from batchwright.core.seal import check
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
@@ -91,12 +92,14 @@ def model_hash(folder: Path) -> str:
     """Hash of a model's weights and configuration; moving or renaming its folder does not change it.
 
     Raises:
-        InputError: the folder has no weights.
+        InputError: the folder has no weights, or has checksums and a file is damaged.
     """
     weights = sorted(file for pattern in _WEIGHTS for file in folder.rglob(pattern))
     if not weights:
         raise InputError(f"model '{folder}': no weights (*.safetensors) in this folder")
     others = sorted(file for pattern in _CONFIGURATION for file in folder.rglob(pattern))
+    for file in weights + others:
+        check(file, most_bytes=None)
     return fingerprint([(str(file.relative_to(folder)), file_sha256(file)) for file in weights + others])
 
 

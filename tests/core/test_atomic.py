@@ -70,17 +70,26 @@ def test_published_files_and_folders_are_readable_by_others(tmp_path: Path) -> N
 
 
 def test_the_next_writer_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    (tmp_path / ".folder.killed1" / "deep").mkdir(parents=True)
-    (tmp_path / ".folder-b.other").mkdir()
+    (tmp_path / ".folder~killed1" / "deep").mkdir(parents=True)
     with atomic_dir(tmp_path / "folder") as temporary:
         (temporary / "file").touch()
-    assert {path.name for path in tmp_path.iterdir()} == {"folder", ".folder-b.other"}
+    assert {path.name for path in tmp_path.iterdir()} == {"folder"}
+
+
+@pytest.mark.parametrize("other", ["folder-b", "folder.b", "folder.old", "folderb"])
+def test_a_writer_touches_no_other_ones_folder(tmp_path: Path, other: str) -> None:
+    with atomic_dir(tmp_path / other) as first:
+        (first / "file").touch()
+        with atomic_dir(tmp_path / "folder"):
+            pass
+    assert (tmp_path / other / "file").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", other}
 
 
 def test_a_writer_killed_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
     with atomic_dir(tmp_path / "folder") as temporary:
         (temporary / "first").touch()
-    (tmp_path / "folder").rename(tmp_path / ".folder.killed1.old")
+    (tmp_path / "folder").rename(tmp_path / ".folder~killed1.old")
     with pytest.raises(KeyError), atomic_dir(tmp_path / "folder"):
         raise KeyError
     assert (tmp_path / "folder/first").exists()

@@ -49,6 +49,12 @@ def test_a_flipped_bit_in_the_checksums_is_noticed(artifact: Path) -> None:
     assert list(faults(artifact)) == []
 
 
+def test_names_may_hold_what_other_systems_take_for_the_end_of_a_line(tmp_path: Path) -> None:
+    with atomic_dir(tmp_path / "artifact") as folder:
+        (folder / "a\u2028b\x0bc").touch()
+    assert list(faults(tmp_path / "artifact")) == []
+
+
 def test_missing_and_foreign_files_are_named(artifact: Path) -> None:
     (artifact / "b.json").unlink()
     (artifact / "c").write_text("")

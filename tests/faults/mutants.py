@@ -309,7 +309,7 @@ MUTANTS = [
     Mutant(
         "a terminated command leaves what it began",
         "batchwright/core/command.py",
-        "signal.signal(signal.SIGTERM, _terminated)",
+        "signal.signal(signal.SIGTERM, terminate)",
         "signal.getsignal(signal.SIGTERM)",
         "core/test_command.py::test_a_signal_ends_a_command_with_one_line_and_its_code",
     ),

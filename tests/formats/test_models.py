@@ -10,6 +10,7 @@ import pytest
 import torch
 from tqdm import tqdm
 
+from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.formats.models import ModelVersion, loading, locate_model, model_hash
 
@@ -63,6 +64,15 @@ def test_the_hash_depends_on_weights_and_configuration_but_not_on_location(tmp_p
     assert model_hash(tmp_path / "b") == first
     (tmp_path / "b" / "config.json").write_text('{"layers": 3}')
     assert model_hash(tmp_path / "b") != first
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+def test_a_model_that_was_damaged_since_it_was_made_has_no_hash(tmp_path: Path, file: str) -> None:
+    with atomic_dir(tmp_path / "start") as folder:
+        model(folder / "minilm")
+    (tmp_path / "start/minilm" / file).write_bytes(b"weightz")
+    with pytest.raises(InputError, match=f"{file}: damaged, its content is not what"):
+        model_hash(tmp_path / "start/minilm")
 
 
 def test_weights_that_would_be_unpickled_are_refused_unless_they_are_named(tmp_path: Path) -> None:

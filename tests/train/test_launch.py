@@ -1,16 +1,21 @@
 """Launching training with Ray Train: in this process, and with two real workers on a local cluster."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import ray
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
-from tests.helpers import run_python
+from tests.helpers import project_environment, run_python, wait_for
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop
 from trainers.common.train_job import TrainJob
@@ -92,6 +97,37 @@ print(*asked)
         pytest.skip("asks for a token; what it prints is not judged, since Ray found the cluster of another test, too")
     printed = [line for line in re.split(r"[\r\n]", done.stderr) if line.strip()]
     assert printed and all(line.startswith("train biencoder: ") for line in printed), done.stderr
+
+
+def begin(work: TrainJob) -> None:
+    """Say that a worker has begun, and go on for ever."""
+    (work.shards.parent / f"{os.getpid()}.begun").touch()
+    time.sleep(600)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_training_on_workers_with_its_code(tmp_path: Path, sent: signal.Signals) -> None:
+    code = f"""
+from pathlib import Path
+from batchwright.core.command import failing, keep_quiet
+keep_quiet()
+from tests.train.test_launch import begin, job
+from trainers.launch import launch
+with failing("train biencoder"):
+    launch(job(Path({str(tmp_path)!r})), begin)
+"""
+    knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch")}
+    with (tmp_path / "said").open("wb") as said:
+        environment = project_environment(**knobs, BATCHWRIGHT_TRAIN_GPUS="0")
+        process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=said)
+    wait_for(lambda: len(list(tmp_path.rglob("*.begun"))) == 2 or process.poll() is not None, "no worker began", seconds=120)
+    process.send_signal(sent)
+    assert process.wait(60) == 128 + sent
+    last = (tmp_path / "said").read_text().splitlines()[-1]
+    assert last.endswith(" run it again to go on")
+    assert last.startswith("train biencoder: " + {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}[sent])
+    begun = [int(file.stem) for file in tmp_path.rglob("*.begun")]
+    wait_for(lambda: not any(map(psutil.pid_exists, begun)), "workers are left over")
 
 
 def test_a_workers_message_reaches_the_user(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

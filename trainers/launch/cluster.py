@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +41,9 @@ def connected() -> Iterator[None]:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
         more = _LOOPBACK if address == "local" else {}
+        terminate = signal.getsignal(signal.SIGTERM)
         ray.init(address=address, logging_level="ERROR", logging_config=_QUIET, **more)
+        signal.signal(signal.SIGTERM, terminate)  # Ray's own handler ends the process at once, with 15
         yield
     except ConnectionError as error:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None

@@ -75,10 +75,17 @@ _RAYS_LIST = "checkpoint_manager_snapshot.json"
 """Ray's own list of checkpoints, which it refuses to begin with if one of them is gone. We go by what is there."""
 
 
+class _Trainer(TorchTrainer):  # type: ignore[misc]
+    """Leaves interrupts to the command that trains; after one, Ray's own handler can end it with 0."""
+
+    def _register_sigint_handler(self, controller: object) -> None:
+        """See Ray's class."""
+
+
 def _fit(job: J, work: Callable[[J], None], workers: Workers) -> None:
     gpus = int(job.device == "cuda")
     folder, _, name = job.storage.path.rpartition("/")
-    TorchTrainer(
+    _Trainer(
         _train if workers.most == 0 else _train_on_worker,
         train_loop_config={"job": job, "work": work},
         scaling_config=ScalingConfig(
