@@ -17,6 +17,7 @@ from batchwright.by_domain.spread import Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
+from batchwright.core.message import safe
 from batchwright.core.runtime import scratch
 
 _LEDGER, _FILES, _PARTS = "ledger.json", "files", "parts"
@@ -94,7 +95,7 @@ def _do_all(work: Work, folders: Mapping[str, Path], large: Sequence[str], sprea
     whole = [(domain, folder.resolve()) for domain, folder in folders.items() if domain not in large]
     spread(partial(_do_whole, work), whole, desc=stage, unit="domain")
     for domain in large:
-        _do(work, domain, folders[domain], KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {domain}"))
+        _do(work, domain, folders[domain], KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {safe(domain)}"))
 
 
 def _do_whole(work: Work, item: tuple[str, Path]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import AfterValidator
 
 from batchwright.core.errors import InputError
 from batchwright.core.message import shown
+from batchwright.core.params import read_params
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
@@ -49,15 +49,11 @@ def check_names(file: Path) -> None:
     """Check the names that DVC puts into commands and paths, before any of them is run.
 
     Raises:
-        InputError: a name is none, or is taken.
+        InputError: a name is none, or is taken, or the file is not YAML.
     """
     if not file.exists():
         return
-    try:
-        groups = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        return  # whoever reads the parameters says what is wrong
-    for group, name in _names(groups if isinstance(groups, dict) else {}):
+    for group, name in _names(read_params(file)):
         try:
             check_name(name)
         except ValueError as error:
@@ -69,7 +65,9 @@ def check_names(file: Path) -> None:
 def _names(groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each name with the place where it stands."""
     for group in _GROUPS:
-        entries = groups.get(group) or {}
+        entries = groups.get(group)
+        if not isinstance(entries, dict | list):
+            continue  # whoever reads the group says what is wrong
         yield from ((group, str(name)) for name in entries)
         for name, entry in entries.items() if isinstance(entries, dict) else ():
             named = entry if isinstance(entry, dict) else {}

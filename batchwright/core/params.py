@@ -34,7 +34,7 @@ def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
     Raises:
         InputError: the file, the group or a key is missing, a key is unknown, or a value is invalid.
     """
-    values = _group(_read(file), group, file)
+    values = _group(read_params(file), group, file)
     try:
         return model.model_validate(values)
     except RecursionError:
@@ -54,7 +54,12 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_params(file: Path) -> dict[str, Any]:
+    """Read all groups as they stand there.
+
+    Raises:
+        InputError: the file is missing, or is not YAML with groups.
+    """
     try:
         values = yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:

@@ -1,7 +1,6 @@
 """BEIR folders: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``."""
 
 import csv
-import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from batchwright.core.errors import InputError
+from batchwright.core.json_lines import RepeatedKeyError, parse
 from batchwright.core.message import shown
 
 
@@ -32,7 +32,7 @@ class BeirFolder:
 
         Rows have three columns, or four as TREC has them, with one between query and document that says nothing.
         """
-        file = self.folder / "qrels" / f"{split}.tsv"
+        file, seen = self.folder / "qrels" / f"{split}.tsv", dict[tuple[str, str], float]()
         with self._open(file) as handle:
             for number, row in enumerate(csv.reader(handle, delimiter="\t"), start=1):
                 relevance = _number(row[-1]) if row else None
@@ -42,6 +42,10 @@ class BeirFolder:
                     raise InputError(
                         f"{file}, line {number}: expected query id, document id and a number, tab-separated"
                     )
+                if seen.setdefault((row[0], row[-2]), relevance) != relevance:
+                    raise InputError(
+                        f"{file}, line {number}: {shown(row[-2])} is judged twice for {shown(row[0])}, and not alike"
+                    )
                 yield row[0], row[-2], relevance
 
     def _records(self, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -50,9 +54,11 @@ class BeirFolder:
         with self._open(file) as handle:
             for number, line in enumerate(handle, start=1):
                 try:
-                    record = json.loads(line)
+                    record = parse(line)
                     texts = [record[field] for field in fields if record.get(field) is not None]
-                    key, text = str(record["_id"]), _joined(texts)
+                    key, text = _id(record["_id"]), _joined(texts)
+                except RepeatedKeyError as error:
+                    raise InputError(f"{file}, line {number}: {error}; keep one of them") from None
                 except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
                     wanted = " or ".join(f"'{field}'" for field in reversed(fields))
                     raise InputError(f"{file}, line {number}: expected a JSON object with '_id' and {wanted}") from None
@@ -72,6 +78,12 @@ class BeirFolder:
             raise InputError(f"{file}: not UTF-8 ({error.reason} at byte {error.start}); convert it") from None
         except csv.Error as error:
             raise InputError(f"{file}: not tab-separated values ({error})") from None
+
+
+def _id(value: object) -> str:
+    if not isinstance(value, str | int):
+        raise TypeError
+    return str(value)
 
 
 def _joined(texts: Sequence[object]) -> str:

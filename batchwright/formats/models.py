@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")
 _PICKLED = "*model*.bin"
+_INDEX = "*.bin.index.json"
 _CONVERTED = {"onnx", "openvino"}
 """Folders of other formats, which nothing here reads."""
 
@@ -72,15 +74,25 @@ def _find(name: str, revision: str | None) -> Path:
 
 def _check_pickled(name: str, folder: Path, trusted: Collection[str]) -> None:
     """Refuse weights that libraries would unpickle: they prefer ``model.safetensors`` beside them, or its index."""
-    for file in sorted(folder.rglob(_PICKLED)):
+    for file in sorted(_pickled(name, folder)):
+        relative = Path(os.path.relpath(file, folder))
         preferred = any((file.parent / f"model.safetensors{suffix}").exists() for suffix in ("", ".index.json"))
-        converted = not _CONVERTED.isdisjoint(file.relative_to(folder).parts)
+        converted = not _CONVERTED.isdisjoint(relative.parts)
         if preferred or converted or (digest := file_sha256(file)) in trusted:
             continue
         raise InputError(
-            f"model '{name}': {file.relative_to(folder)} is not in safetensors, and pickled weights can hold code; "
+            f"model '{name}': {relative} is not in safetensors, and pickled weights can hold code; "
             f"save the model with save_pretrained, or, if you trust it, add to the model's pickled_weights: {digest}"
         )
+
+
+def _pickled(name: str, folder: Path) -> set[Path]:
+    """Weight files of PyTorch's format, also those that only an index names."""
+    found = set(folder.rglob(_PICKLED))
+    for index in folder.rglob(_INDEX):
+        with loading(f"model '{name}': {index.relative_to(folder)}"):
+            found |= {index.parent / part for part in json.loads(index.read_bytes())["weight_map"].values()}
+    return found
 
 
 def weights_size(folder: Path) -> int:

@@ -1,7 +1,6 @@
 """Read the rows of CSV, TSV, JSON Lines and Parquet files of judgements."""
 
 import csv
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
+from batchwright.core.json_lines import parse
 
 TEXTS = ("query", "document")
 VALUES = ("label", "score")
@@ -58,7 +58,7 @@ def _json_lines(file: Path) -> Iterator[Row]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = parse(line)
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{file}: row {number}: not valid JSON ({error}); correct this line") from None
             if not isinstance(row, dict):
@@ -72,9 +72,17 @@ def _parquet(file: Path) -> Iterator[Row]:
         _check(str(file), names := table.schema_arrow.names)
         number = 0
         for batch in table.iter_batches(columns=[name for name in (*TEXTS, *VALUES) if name in names]):
-            for row in batch.to_pylist():
+            for row in _rows(batch, f"{file}: after row {number}"):
                 number += 1
                 yield f"{file}: row {number}", row
+
+
+def _rows(batch: pa.RecordBatch, place: str) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, LookupError, OverflowError) as error:  # such as dates and time zones that do not exist
+        raise InputError(f"{place}: a value cannot be read ({error}); write text and numbers") from None
+    return found
 
 
 def _check(place: str, columns: Iterable[str]) -> None:

@@ -55,7 +55,7 @@ def _number(place: str, row: dict[str, Any]) -> float:
     name = next(name for name in VALUES if name in row)
     try:
         value = float(row[name])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise InputError(f"{place}: {name} {row[name]!r} is not a number; write a number or remove the row")

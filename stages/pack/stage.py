@@ -11,6 +11,7 @@ from batchwright.by_domain import Done, do_domains, of_pairs, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
+from batchwright.core.message import safe
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
@@ -135,4 +136,6 @@ def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]], batch_size:
 
 def _warn(policy: str, what: str) -> None:
     look = f"batchwright show --worst masked --shards {policy}"
-    print(f"pack: warning: {what}; the reasons are in {OUTPUT}/{policy}.json; see them with {look}", file=sys.stderr)
+    print(
+        f"pack: warning: {safe(what)}; the reasons are in {OUTPUT}/{policy}.json; see them with {look}", file=sys.stderr
+    )

@@ -51,6 +51,27 @@ def test_no_stage_starts_while_there_is_a_bad_name(workspace: Path, groups: dict
         check_names(Path("params.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[" * 3000, "is nested too deeply"),
+        ("seed: " + "9" * 6000, "not valid YAML"),
+        ("when: 2020-13-45", "not valid YAML"),
+        ("runs: {a: 1", "not valid YAML"),
+    ],
+)
+def test_names_in_a_file_that_is_no_yaml_are_not_looked_for(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "params.yaml").write_text(content)
+    with pytest.raises(InputError, match=f"params.yaml: {said}"):
+        check_names(tmp_path / "params.yaml")
+
+
+@pytest.mark.parametrize("content", ["runs: 5", "runs: true", "runs:", "tokens: {a: 1}", "runs: {a: 1}"])
+def test_groups_without_names_have_no_bad_ones(tmp_path: Path, content: str) -> None:
+    (tmp_path / "params.yaml").write_text(content)
+    check_names(tmp_path / "params.yaml")
+
+
 def test_a_stage_and_make_repro_say_so(workspace: Path) -> None:
     file = workspace / "params.yaml"
     file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | {"runs": {"a; touch x": RUN}}))

@@ -77,10 +77,12 @@ GOOD = '{"query": "q", "document": "d", "label": 1}\n'
     ("name", "content", "message"),
     [
         ("j.jsonl", GOOD + "\nnonsense\n", r"j\.jsonl: row 3: not valid JSON .*correct this line"),
+        ("j.jsonl", GOOD.replace("}", ', "query": "r"}'), r"row 1: not valid JSON \(a key is there twice\)"),
         ("j.jsonl", GOOD + "[1]\n", r"row 2: not a JSON object; write one object per line"),
         ("j.jsonl", '{"query": "q", "label": 1}\n', r"row 1: no column 'document'; columns found: query, label"),
         ("j.jsonl", GOOD.replace("1", '"yes"'), r"row 1: label 'yes' is not a number; write a number"),
         ("j.jsonl", GOOD.replace("1", "NaN"), r"row 1: label nan is not a number"),
+        ("j.jsonl", GOOD.replace("1", "1" * 400), r"row 1: label 1+ is not a number"),
         ("j.jsonl", GOOD.replace("1", "null"), r"row 1: label None is not a number"),
         ("j.jsonl", GOOD.replace('"q"', '" "'), r"row 1: no text in the column 'query'; add the text or remove"),
         ("j.jsonl", GOOD.replace('"d"', "7"), r"row 1: no text in the column 'document'"),
@@ -100,6 +102,20 @@ def test_what_cannot_be_read_is_named_with_file_and_row(tmp_path: Path, name: st
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_judgements([tmp_path / name], None)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([2**62], pa.timestamp("ms")),
+        pa.array([1], pa.timestamp("s", "Mars/Base")),
+        pa.array([2**31 - 1], pa.date32()),
+    ],
+)
+def test_dates_and_time_zones_that_do_not_exist_are_refused(tmp_path: Path, values: pa.Array) -> None:
+    pq.write_table(pa.table({"query": values, "document": ["d"], "label": [1]}), tmp_path / "j.parquet")
+    with pytest.raises(InputError, match=r"j\.parquet: after row 0: a value cannot be read .*; write text and numbers"):
+        read_judgements([tmp_path / "j.parquet"], None)
 
 
 def test_a_missing_file_and_one_that_is_not_text_are_named(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Locating models: in a folder, in a package, on the hub."""
 
 import hashlib
+import json
 import re
 import sys
 import time
@@ -73,6 +74,19 @@ def test_a_model_that_was_damaged_since_it_was_made_has_no_hash(tmp_path: Path, 
     (tmp_path / "start/minilm" / file).write_bytes(b"weightz")
     with pytest.raises(InputError, match=f"{file}: damaged, its content is not what"):
         model_hash(tmp_path / "start/minilm")
+
+
+@pytest.mark.parametrize("named", ["weights-1.bin", "../outside.bin"])
+def test_weights_that_only_an_index_names_are_refused_too(tmp_path: Path, named: str) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / named).write_bytes(b"pickled")
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"layer.weight": named}}))
+    with pytest.raises(InputError, match=rf"{named} is not in safetensors"):
+        locate_model(str(folder))
+    (folder / "pytorch_model.bin.index.json").write_text("[]")
+    with pytest.raises(InputError, match=r"model '.*': pytorch_model.bin.index.json: cannot be loaded"):
+        locate_model(str(folder))
 
 
 def test_weights_that_would_be_unpickled_are_refused_unless_they_are_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ CSV = {"kind": "csv", "path": "t.csv", "domain": "d"}
 
 def test_lines_that_are_not_objects_are_rejected(workspace: Path) -> None:
     lines = [b'{"query": "q", "document": "d"}', b"{broken", b"", b"[1]", b'{"query": "\xff", "document": "d"}']
-    lines.append(b'{"query": "\\ud800", "document": "d"}')
+    lines += [b'{"query": "\\ud800", "document": "d"}', b'{"query": "q", "document": "d", "document": "e"}']
     Path("t.jsonl").write_bytes(b"\n".join(lines))
     outcome = ingest(JSONL)
     assert outcome.texts == {("q", "d")}
@@ -25,8 +25,10 @@ def test_lines_that_are_not_objects_are_rejected(workspace: Path) -> None:
         ("t.jsonl", 4, "not a JSON object"),
         ("t.jsonl", 5, "query is not UTF-8"),
         ("t.jsonl", 6, "query is not UTF-8"),
+        ("t.jsonl", 7, "a key is there twice"),
     ]
-    assert [reject["text"] for reject in outcome.rejects] == ["{broken", "[1]", r"\udcff", r"\ud800"]
+    broken = ["{broken", "[1]", r"\udcff", r"\ud800", lines[-1].decode()]
+    assert [reject["text"] for reject in outcome.rejects] == broken
 
 
 def test_malformed_lines_of_a_table_are_rejected(workspace: Path) -> None:

@@ -120,6 +120,14 @@ def test_a_module_that_does_not_parse_is_a_reject(package: Path) -> None:
     assert len(outcome.pairs) == 3
 
 
+@pytest.mark.parametrize("text", ["if x: pass\n" + "elif x: pass\n" * 3000, "a" + ".b" * 10_000, "-" * 60_000 + "1"])
+def test_a_module_that_is_nested_too_deeply_is_a_reject_or_read(package: Path, text: str) -> None:
+    (package / "deep.py").write_text(text)
+    outcome = ingest({"kind": "docstrings", "packages": ["sample_package"], "limit": 3})
+    assert set(outcome.reasons) <= {("deep.py", 1, "not valid Python")}
+    assert len(outcome.pairs) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -1,10 +1,10 @@
 """JSON Lines, plain or compressed: one object per line."""
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator
 from typing import Literal, TextIO
 
+from batchwright.core.json_lines import RepeatedKeyError, parse
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.files import not_empty, open_text
@@ -40,9 +40,10 @@ def read_objects(file: str, text: TextIO) -> Iterator[Line]:
         if not line.strip():
             continue
         try:
-            values = json.loads(line)
-        except (ValueError, RecursionError):
-            yield number, faulty(file, number, line.rstrip("\r\n"), "not valid JSON")
+            values = parse(line)
+        except (ValueError, RecursionError) as error:
+            fault = str(error) if isinstance(error, RepeatedKeyError) else "not valid JSON"
+            yield number, faulty(file, number, line.rstrip("\r\n"), fault)
             continue
         if isinstance(values, dict):
             yield number, values
