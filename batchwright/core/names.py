@@ -15,6 +15,8 @@ from batchwright.core.params import read_params
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""
+BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
+"""Ends of the names of further tables that a run, a pre-training or a list of tokens has in ``results``."""
 _RULE = "use letters, digits and . _ -, at most 100, the first a letter or digit"
 _GROUPS = ("runs", "start_models", "pretrain", "mine", "index", "tokens")
 
@@ -53,21 +55,30 @@ def check_names(file: Path) -> None:
     """
     if not file.exists():
         return
-    for group, name in _names(read_params(file)):
+    found = read_params(file)
+    # Whoever reads a group says what else is wrong with it.
+    groups = {name: found[name] for name in _GROUPS if isinstance(found.get(name), dict | list)}
+    for group, name in _names(groups):
         try:
             check_name(name)
         except ValueError as error:
             raise InputError(f"{file}: {group}: {error}") from None
-        if name in RESERVED.get(group, ()):
-            raise InputError(f"{file}: {group}: '{name}' is taken; choose another name")
+    for group, name in _taken({group: set(map(str, entries)) for group, entries in groups.items()}):
+        raise InputError(f"{file}: {group}: '{name}' is taken; choose another name")
+
+
+def _taken(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
+    """Yield names whose files would be those of another entry, or of ours."""
+    for group, entries in names.items():
+        beside = {name + kind for name in entries for kind in BESIDE}
+        yield from ((group, name) for name in sorted(entries & (beside | RESERVED.get(group, set()))))
+    both = names.get("start_models", set()) & names.get("pretrain", set())
+    yield from (("pretrain", name) for name in sorted(both))
 
 
 def _names(groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each name with the place where it stands."""
-    for group in _GROUPS:
-        entries = groups.get(group)
-        if not isinstance(entries, dict | list):
-            continue  # whoever reads the group says what is wrong
+    for group, entries in groups.items():
         yield from ((group, str(name)) for name in entries)
         for name, entry in entries.items() if isinstance(entries, dict) else ():
             named = entry if isinstance(entry, dict) else {}

@@ -42,6 +42,8 @@ def test_common_names_are_fine(name: str) -> None:
         ({"index": {"a": {"run": "x;y"}}}, r"index.a: 'x;y' cannot be a name"),
         ({"runs": {"start": RUN}}, r"runs: 'start' is taken"),
         ({"mine": {"random": {}}}, r"mine: 'random' is taken"),
+        ({"runs": {"a": RUN, "a-dev": RUN}}, r"runs: 'a-dev' is taken"),
+        ({"start_models": {"x": {}}, "pretrain": {"x": {}}}, r"pretrain: 'x' is taken"),
     ],
 )
 def test_no_stage_starts_while_there_is_a_bad_name(workspace: Path, groups: dict[str, object], said: str) -> None:
