@@ -32,6 +32,7 @@ NEEDLESS = {
         "batchwright/core/spill.py",
         "batchwright/core/storage.py",
         "batchwright/core/unchanged.py",
+        "batchwright/core/untrusted.py",
     },
     "mine": {
         "batchwright/formats/beir.py",

@@ -1,14 +1,17 @@
 """What a file from a stranger may take of memory and disk."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from batchwright.core import untrusted
 from batchwright.core.errors import InputError
-from pipelines.ingest.sources import arrays, files
+from pipelines.ingest.sources import files
 from tests.faults.seeds import source
 
 
@@ -45,6 +48,53 @@ def test_a_repeated_text_is_not_spread_out_without_limit(tmp_path: Path, monkeyp
     file = tmp_path / "a.parquet"
     pq.write_table(table, file)
     source("parquet", columns={})(file)
-    monkeypatch.setattr(arrays, "_MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
     with pytest.raises(InputError, match=r"a.parquet: cannot be read \(3000 rows hold 3,000,000 bytes of text"):
         source("parquet", columns={})(file)
+
+
+def _views() -> pa.Array:
+    """Many views of one text: NumPy's four numbers are length, the text's start, number of the buffer, and offset."""
+    text = b"x" * 1000
+    view = np.array([len(text), int.from_bytes(text[:4], "little"), 0, 0], np.int32)
+    buffers = [None, pa.py_buffer(np.tile(view, (3000, 1)).tobytes()), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.string_view(), 3000, buffers)
+
+
+def _lists_in_a_dictionary() -> pa.Array:
+    return pa.DictionaryArray.from_arrays(np.zeros(3000, np.int32), pa.array([["x" * 100] * 10]))
+
+
+def _items_of_no_bytes() -> pa.Array:
+    return pa.array([[None] * 1000] * 3000, pa.list_(pa.null()))
+
+
+def _values_of_no_bytes() -> pa.Array:
+    return pa.array([{}] * 1_000_000, pa.struct([]))
+
+
+@pytest.mark.parametrize("make", [_views, _lists_in_a_dictionary, _items_of_no_bytes, _values_of_no_bytes])
+def test_what_is_there_once_is_not_spread_out_without_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[], pa.Array]
+) -> None:
+    column = make()
+    file = tmp_path / "a.arrow"
+    batch = pa.record_batch({"query": column, "document": column, "topic": column})
+    with pa.ipc.new_file(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    source("arrow", columns={})(file)
+    monkeypatch.setattr(untrusted, "MOST_BYTES", 1 << 20)
+    with pytest.raises(InputError, match=r"a.arrow: cannot be read \(\d+ rows hold [\d,]+ bytes of text and lists"):
+        source("arrow", columns={})(file)
+
+
+def test_a_file_may_hold_what_it_has_bytes_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted, "MOST_BYTES", 100)
+    for kind in (pa.string(), pa.string_view(), pa.list_(pa.string())):
+        values = [["", "a text"], []] * 100 if pa.types.is_list(kind) else ["", "a text that is not inlined"] * 100
+        assert untrusted.values_of(pa.array(values, kind)) == values
+
+
+def test_dictionaries_of_views_are_read() -> None:
+    column = pa.DictionaryArray.from_arrays([1, 0, None], pa.array(["a", "b"], pa.string_view()))
+    assert untrusted.values_of(column) == ["b", "a", None]

@@ -1,0 +1,124 @@
+"""Columns of Arrow and Parquet files from outside, which are checked before their values are used."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+MOST_BYTES = 1 << 30
+"""What the values of a column may take of the memory, unless the file itself holds as many bytes."""
+_ITEM = 8
+"""The bytes that a row of a column and an item of a list take at least, even those that take none of the file."""
+_RAW = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+
+
+def values_of(column: pa.Array) -> list[object]:
+    """Return the values of a column; those that are neither text nor numbers, nor made of them, become tuples.
+
+    Raises:
+        pa.ArrowException: the column refers to what lies outside of it, or its values would take too much memory.
+    """
+    if _foreign(column.type):  # not a list: a list may be one of hard negatives
+        return [value and tuple(value) for value in _untouched(column).to_pylist()]
+    return [_decode(value) for value in _checked(column).to_pylist()]
+
+
+def _foreign(kind: pa.DataType) -> bool:
+    """Whether values of this type are neither text nor numbers, nor made of them."""
+    made_of = [pa.types.is_dictionary, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list]
+    if kind in _RAW or kind in _RAW.values() or any(is_one(kind) for is_one in made_of):
+        return False
+    return pa.types.is_temporal(kind) or not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
+
+
+def _checked(column: pa.Array) -> pa.Array:
+    """Return a column with bytes instead of text, after checking that all it refers to lies inside of it.
+
+    Arrow validates neither text nor offsets, views and dictionary indices when it reads: those of a damaged or hostile
+    file may point outside the buffers, which must be seen before anything is cast or copied. Read as bytes, text that
+    is not UTF-8 rejects only its own row.
+    """
+    column.validate()
+    _check_size(column, _ITEM * len(column))
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _looked_up(column)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        child = _checked(column.values)
+        offsets = column.offsets.cast(pa.int64())
+        lists = pa.LargeListArray.from_arrays(offsets, child, mask=column.is_null())
+        lists.validate(full=True)
+        return lists
+    if pa.types.is_fixed_size_list(kind):
+        start, size = column.offset * kind.list_size, len(column) * kind.list_size
+        child = _checked(column.values.slice(start, size))
+        return pa.FixedSizeListArray.from_arrays(child, kind.list_size, mask=column.is_null())
+    if _foreign(kind):
+        return _untouched(column)
+    if raw := _RAW.get(kind):
+        column = column.view(raw)
+    column.validate(full=True)
+    return _copied(column) if column.type == pa.binary_view() else column
+
+
+def _untouched(column: pa.Array) -> pa.Array:
+    """Return lists that name the column's type in place of its values, which are not text whatever they are.
+
+    Python has no dates before the year 1 and no unknown time zones, so that not all values can be had.
+    """
+    _check_size(column, _ITEM * len(column))
+    named = pa.array([[f"a value of type {column.type}"]] * len(column), pa.list_(pa.string()))
+    return pc.if_else(column.is_valid(), named, pa.scalar(None, named.type))
+
+
+def _looked_up(column: pa.DictionaryArray) -> pa.Array:
+    values, indices = _checked(column.dictionary), column.indices
+    indices.validate(full=True)
+    _check_size(column, pc.sum(pa.array(_sizes(values)).take(indices)).as_py() or 0)
+    return values.take(indices)
+
+
+def _copied(views: pa.Array) -> pa.Array:
+    """Return the texts of views, of which many may show the same bytes, one after the other."""
+    if len(views):
+        lengths = np.frombuffer(views.buffers()[1], np.int32, 4 * len(views), 16 * views.offset)[::4]
+        _check_size(views, int(lengths[views.is_valid().to_numpy(zero_copy_only=False)].sum(dtype=np.int64)))
+    return views.cast(pa.large_binary())
+
+
+def _sizes(values: pa.Array) -> NDArray[np.int64]:
+    """Return how many bytes of text and of items of lists each of the checked values has."""
+    kind = values.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        offsets = values.offsets.to_numpy()
+        until = np.append(0, np.cumsum(_sizes(values.values) + _ITEM))
+        return np.asarray(until[offsets[1:]] - until[offsets[:-1]])
+    if pa.types.is_fixed_size_list(kind):
+        items = _sizes(values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size))
+        return np.asarray((items + _ITEM).reshape(len(values), kind.list_size).sum(axis=1))
+    if kind in _RAW.values():
+        return np.asarray(pc.binary_length(values).fill_null(0), np.int64)
+    return np.zeros(len(values), np.int64)
+
+
+def _check_size(column: pa.Array, size: int) -> None:
+    most = max(MOST_BYTES, 2 * _held(column))  # an empty text has an offset of 4 bytes, and an item 8
+    if size > most:
+        raise pa.ArrowInvalid(f"{len(column)} rows hold {size:,} bytes of text and lists, more than {most:,}")
+
+
+def _held(column: pa.Array) -> int:
+    """Return how many bytes of memory, or of a mapped file, there are of a column; a file's buffers may overlap."""
+    places: list[tuple[int, int]] = [(buffer.address, buffer.size) for buffer in column.buffers() if buffer]
+    span = max((start + size for start, size in places), default=0) - min(places, default=(0, 0))[0]
+    return min(span, sum(size for _, size in places))
+
+
+def _decode(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return [_decode(item) for item in value] if isinstance(value, list) else value
