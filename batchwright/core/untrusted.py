@@ -1,8 +1,12 @@
 """Columns of Arrow and Parquet files from outside, which are checked before their values are used."""
 
+from collections.abc import Collection
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 MOST_BYTES = 1 << 30
@@ -16,15 +20,26 @@ _RAW = {
 }
 
 
-def values_of(column: pa.Array) -> list[object]:
+def open_parquet(file: str | Path, columns: Collection[str], *, memory_map: bool = False) -> pq.ParquetFile:
+    """Open a file whose texts stay in dictionaries: a text that is there a thousand times takes the memory of one."""
+    with pq.ParquetFile(file) as table:
+        leaves = [table.schema.column(number) for number in range(len(table.schema))]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
+    wanted = [path for path in texts if any(f"{path}.".startswith(f"{name}.") for name in columns)]
+    return pq.ParquetFile(file, read_dictionary=wanted, memory_map=memory_map)
+
+
+def values_of(column: pa.Array, errors: str = "surrogateescape") -> list[object]:
     """Return the values of a column; those that are neither text nor numbers, nor made of them, become tuples.
+
+    ``errors`` says what becomes of text that is not UTF-8, as in ``bytes.decode``.
 
     Raises:
         pa.ArrowException: the column refers to what lies outside of it, or its values would take too much memory.
     """
     if _foreign(column.type):  # not a list: a list may be one of hard negatives
         return [value and tuple(value) for value in _untouched(column).to_pylist()]
-    return [_decode(value) for value in _checked(column).to_pylist()]
+    return [_decode(value, errors) for value in _checked(column).to_pylist()]
 
 
 def _foreign(kind: pa.DataType) -> bool:
@@ -118,7 +133,7 @@ def _held(column: pa.Array) -> int:
     return min(span, sum(size for _, size in places))
 
 
-def _decode(value: object) -> object:
+def _decode(value: object, errors: str) -> object:
     if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    return [_decode(item) for item in value] if isinstance(value, list) else value
+        return value.decode("utf-8", errors)
+    return [_decode(item, errors) for item in value] if isinstance(value, list) else value

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
 from batchwright.core.json_lines import parse
+from batchwright.core.untrusted import open_parquet, values_of
 
 TEXTS = ("query", "document")
 VALUES = ("label", "score")
 _END = "\n"
+_BATCH_ROWS = 4096
 
 csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
 
@@ -68,21 +69,17 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
 
 def _parquet(file: Path) -> Iterator[Row]:
-    with pq.ParquetFile(file) as table:
+    with open_parquet(file, (*TEXTS, *VALUES)) as table:
         _check(str(file), names := table.schema_arrow.names)
         number = 0
-        for batch in table.iter_batches(columns=[name for name in (*TEXTS, *VALUES) if name in names]):
-            for row in _rows(batch, f"{file}: after row {number}"):
+        for batch in table.iter_batches(_BATCH_ROWS, columns=[name for name in (*TEXTS, *VALUES) if name in names]):
+            for values in zip(*map(_values, batch.columns), strict=True):
                 number += 1
-                yield f"{file}: row {number}", row
+                yield f"{file}: row {number}", dict(zip(batch.schema.names, values, strict=True))
 
 
-def _rows(batch: pa.RecordBatch, place: str) -> list[dict[str, Any]]:
-    try:
-        found: list[dict[str, Any]] = batch.to_pylist()
-    except (ValueError, LookupError, OverflowError) as error:  # such as dates and time zones that do not exist
-        raise InputError(f"{place}: a value cannot be read ({error}); write text and numbers") from None
-    return found
+def _values(column: pa.Array) -> list[Any]:
+    return column.to_pylist() if pa.types.is_decimal(column.type) else values_of(column, "strict")
 
 
 def _check(place: str, columns: Iterable[str]) -> None:

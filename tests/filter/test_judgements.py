@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchwright.core import untrusted
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
 from batchwright.core.seal import FILE as CHECKSUMS
@@ -59,6 +61,28 @@ def test_all_kinds_of_files_say_the_same(tmp_path: Path, kind: str) -> None:
     assert found.relevant.tolist() == [True, False, True]
     assert found.queries.tolist() == plain.queries.tolist()
     assert found.documents.tolist() == plain.documents.tolist()
+
+
+def test_a_repeated_text_of_parquet_is_not_spread_out_without_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "j.parquet"
+    pq.write_table(pa.table({"query": ["x" * 1000] * 3000, "document": ["d"] * 3000, "label": [1] * 3000}), file)
+    assert len(read_judgements([file], None)) == 3000
+    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
+    with pytest.raises(InputError, match=r"j.parquet: cannot be read \(3000 rows hold 3,000,000 bytes of text"):
+        read_judgements([file], None)
+
+
+def test_decimal_labels_are_numbers_and_text_must_be_utf8(tmp_path: Path) -> None:
+    file = tmp_path / "j.parquet"
+    label = pa.array([Decimal("1.5")])
+    pq.write_table(pa.table({"query": ["q"], "document": ["d"], "label": label}), file)
+    assert read_judgements([file], None).relevant.tolist() == [True]
+    bad = pa.array([b"\xff"]).view(pa.string())
+    pq.write_table(pa.table({"query": bad, "document": ["d"], "label": label}), file)
+    with pytest.raises(InputError, match=r"j.parquet: cannot be read"):
+        read_judgements([file], None)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +138,7 @@ def test_what_cannot_be_read_is_named_with_file_and_row(tmp_path: Path, name: st
 )
 def test_dates_and_time_zones_that_do_not_exist_are_refused(tmp_path: Path, values: pa.Array) -> None:
     pq.write_table(pa.table({"query": values, "document": ["d"], "label": [1]}), tmp_path / "j.parquet")
-    with pytest.raises(InputError, match=r"j\.parquet: after row 0: a value cannot be read .*; write text and numbers"):
+    with pytest.raises(InputError, match=r"j\.parquet: row 1: no text in the column 'query'"):
         read_judgements([tmp_path / "j.parquet"], None)
 
 

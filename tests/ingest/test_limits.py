@@ -53,6 +53,16 @@ def test_a_repeated_text_is_not_spread_out_without_limit(tmp_path: Path, monkeyp
         source("parquet", columns={})(file)
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.list_(pa.string())])
+def test_texts_of_parquet_stay_in_dictionaries(tmp_path: Path, kind: pa.DataType) -> None:
+    text = ["x" * 1000] if pa.types.is_list(kind) else "x" * 1000
+    pq.write_table(pa.table({"a.b": pa.array([text] * 3000, kind)}), tmp_path / "a.parquet")
+    with untrusted.open_parquet(tmp_path / "a.parquet", ["a.b"]) as table:
+        batch = next(table.iter_batches())
+    assert batch.nbytes < 100_000
+    assert untrusted.values_of(batch.column(0)) == [text] * 3000
+
+
 def _views() -> pa.Array:
     """Many views of one text: NumPy's four numbers are length, the text's start, number of the buffer, and offset."""
     text = b"x" * 1000

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
+from batchwright.core.untrusted import open_parquet
 from pipelines.files import readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
@@ -31,17 +31,10 @@ class ParquetSource(FileSource):
         return parts
 
     def rows(self, part: Part) -> Iterator[Row]:
-        with readable(part.name), _open(part.name, self.wanted_columns) as table:
+        with readable(part.name), open_parquet(part.name, self.wanted_columns) as table:
             first = 1 + sum(table.metadata.row_group(group).num_rows for group in range(part.piece))
             group = table.metadata.row_group(part.piece)
             rows = min(_BATCH_ROWS, max(1, _BATCH_BYTES * group.num_rows // max(group.total_byte_size, 1)))
             for batch in table.iter_batches(rows, row_groups=[part.piece], columns=self.wanted_columns):
                 yield from batch_rows(self, part.name, batch, first)
                 first += len(batch)
-
-
-def _open(file: str, columns: list[str]) -> pq.ParquetFile:
-    """Open a file whose texts stay in dictionaries: a text that is there a thousand times takes the memory of one."""
-    with pq.ParquetFile(file) as table:
-        texts = [name for name in columns if pa.types.is_string(table.schema_arrow.field(name).type)]
-    return pq.ParquetFile(file, read_dictionary=texts)
