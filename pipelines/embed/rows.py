@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.core.untrusted import open_parquet, values_of
 from pipelines.embed.ahead import ahead
 from pipelines.files import readable
 
@@ -48,10 +46,9 @@ def read_rows(files: list[str]) -> Iterator[Rows]:
     """
     width = None
     for file in files:
-        with readable(file), pq.ParquetFile(file) as table:
-            _check_columns(file, table.schema_arrow)
         # Not mapped, batches would leave behind all that was read.
-        with readable(file), open_parquet(file, ["text"], memory_map=True) as table:
+        with readable(file), pq.ParquetFile(file, memory_map=True) as table:
+            _check_columns(file, table.schema_arrow)
             first = 1
             for batch in ahead(table.iter_batches(_BATCH_ROWS, columns=["text", "vector"])):
                 if len(batch):
@@ -85,7 +82,7 @@ def _to_rows(file: str, first: int, batch: pa.RecordBatch, width: int | None) ->
         lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
     _check(file, first, pa.array(np.isfinite(lengths[:, 0])), "a number is NaN, infinite, missing or too large")
     vectors = (numbers / np.where(lengths > 0, lengths, 1)).astype(np.float16)
-    return Rows(file=file, first=first, texts=cast(list[str], values_of(texts, "strict")), vectors=vectors)
+    return Rows(file=file, first=first, texts=texts.to_pylist(), vectors=vectors)
 
 
 def _check(file: str, first: int, good: pa.BooleanArray, fault: str) -> None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.core import untrusted
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
 from batchwright.formats.vectors import VectorStore
@@ -139,10 +138,3 @@ def test_a_missing_and_a_damaged_file_are_reported(corpus: Path) -> None:
     assert refusal("none*.parquet").startswith("none*.parquet: no file matches this pattern")
     Path("mine.parquet").write_bytes(b"PAR1 no more PAR1")
     assert refusal().startswith("mine.parquet: cannot be read")
-
-
-def test_a_repeated_text_is_not_spread_out_without_limit(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_BATCH_ROWS", 4096)
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
-    pq.write_table(pa.table({"text": ["x" * 1000] * 3000, "vector": [[1.0, 2.0, 3.0]] * 3000}), "mine.parquet")
-    assert refusal().startswith("mine.parquet: cannot be read (3000 rows hold 3,000,000 bytes of text")
