@@ -54,7 +54,7 @@ def _objects(file: str) -> Table:
 
 def _arrow(file: str) -> pa.RecordBatch | None:
     with pa.memory_map(file) as source:
-        return next(open_ipc(source)[1], None)
+        return next(open_ipc(file, source)[1], None)
 
 
 def _parquet(file: str) -> pa.RecordBatch | None:

@@ -197,7 +197,7 @@ MUTANTS = [
     Mutant(
         "a small file becomes gigabytes",
         "pipelines/ingest/sources/files.py",
-        "if self._read > self._most",
+        "if size > most",
         "if False",
         "ingest/test_limits.py",
     ),

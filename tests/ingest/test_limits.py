@@ -3,6 +3,7 @@
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +42,38 @@ def test_a_compressed_file_may_not_become_endless(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(files, "MOST_TIMES", 50)
     with pytest.raises(InputError, match=r"a.jsonl.gz: is more than 1,048,576 bytes when decompressed"):
         source("jsonl")(file)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_compressed_buffers_may_not_become_endless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: Any, compression: str
+) -> None:
+    text = pa.array(["x" * 1000] * 2000)
+    batch = pa.record_batch({"query": text, "document": text.dictionary_encode(), "topic": text})
+    file = tmp_path / "a.arrow"
+    with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        for _ in range(3):
+            writer.write_batch(batch)
+    monkeypatch.setattr(files, "MOST_TIMES", 1)
+    whole = 3 * 2 * text.nbytes
+    monkeypatch.setattr(files, "MOST_BYTES", whole + 100_000)
+    source("arrow", columns={})(file)
+    monkeypatch.setattr(files, "MOST_BYTES", whole - 100_000)
+    with pytest.raises(InputError, match=r"a.arrow: is more than [\d,]+ bytes when decompressed"):
+        source("arrow", columns={})(file)
+
+
+def test_large_dictionaries_count_when_they_are_decompressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    column = pa.array([f"{number:01000}" for number in range(2000)]).dictionary_encode()
+    file = tmp_path / "a.arrow"
+    batch = pa.record_batch({"query": column, "document": column, "topic": column})
+    with pa.ipc.new_file(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    monkeypatch.setattr(files, "MOST_TIMES", 1)
+    monkeypatch.setattr(files, "MOST_BYTES", 1_000_000)
+    with pytest.raises(InputError, match=r"a.arrow: is more than 1,000,000 bytes when decompressed"):
+        source("arrow", columns={})(file)
 
 
 def test_a_repeated_text_is_not_spread_out_without_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

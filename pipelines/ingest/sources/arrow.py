@@ -10,6 +10,8 @@ from pipelines.files import readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.files import check_decompressed, most_bytes
+from pipelines.ingest.sources.ipc import decompressed_sizes, messages_of_file
 
 _FILE_MARK = b"ARROW1"
 
@@ -29,15 +31,22 @@ class ArrowSource(FileSource):
             raise InputError(f"{part.name}: has no rows; add rows or remove it from 'ingest.sources'")
 
     def _batches(self, file: str, source: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
-        columns, batches = open_ipc(source)
+        columns, batches = open_ipc(file, source)
         self.check_columns(file, columns)
         yield from batches
 
 
-def open_ipc(source: pa.MemoryMappedFile) -> tuple[list[str], Iterator[pa.RecordBatch]]:
-    """Return the columns of an Arrow IPC file or stream, and its record batches."""
+def open_ipc(file: str, source: pa.MemoryMappedFile) -> tuple[list[str], Iterator[pa.RecordBatch]]:
+    """Return the columns of an Arrow IPC file or stream, and its record batches.
+
+    Raises:
+        InputError: the compressed buffers become too large.
+    """
     is_file = source.read(len(_FILE_MARK)) == _FILE_MARK
     source.seek(0)
     reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+    with pa.memory_map(file) as again:
+        messages = messages_of_file(again) if is_file else pa.ipc.MessageReader.open_stream(again)
+        check_decompressed(file, sum(decompressed_sizes(messages)), most_bytes(file))
     batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
     return reader.schema.names, batches

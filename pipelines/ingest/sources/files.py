@@ -47,7 +47,7 @@ class _Counted(io.RawIOBase):
 
     def __init__(self, file: str, stream: pa.NativeFile) -> None:
         self._file, self._stream, self._read = file, stream, 0
-        self._most = max(MOST_BYTES, MOST_TIMES * Path(file).stat().st_size)
+        self._most = most_bytes(file)
 
     def readable(self) -> bool:
         return True
@@ -55,13 +55,27 @@ class _Counted(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         content = self._stream.read(len(buffer))
         self._read += len(content)
-        if self._read > self._most:
-            raise InputError(
-                f"{self._file}: is more than {self._most:,} bytes when decompressed, {MOST_TIMES} times its size, "
-                "which looks like harm; decompress it yourself if it is meant"
-            )
+        check_decompressed(self._file, self._read, self._most)
         buffer[: len(content)] = content
         return len(content)
+
+
+def most_bytes(file: str) -> int:
+    """How many bytes a compressed file may become."""
+    return max(MOST_BYTES, MOST_TIMES * Path(file).stat().st_size)
+
+
+def check_decompressed(file: str, size: int, most: int) -> None:
+    """Check the ``size`` of what comes out of a compressed file.
+
+    Raises:
+        InputError: it is more than ``most``.
+    """
+    if size > most:
+        raise InputError(
+            f"{file}: is more than {most:,} bytes when decompressed, {MOST_TIMES} times its size, "
+            "which looks like harm; decompress it yourself if it is meant"
+        )
 
 
 def check_row(file: str, number: int, characters: int) -> None:
