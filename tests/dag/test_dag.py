@@ -25,6 +25,7 @@ NEEDLESS = {
     "any": {
         # Listing core as one folder is worth a rare needless rerun.
         "batchwright/core/bar.py",
+        "batchwright/core/json_lines.py",
         "batchwright/core/keys.py",
         "batchwright/core/neighbours.py",
         "batchwright/core/normal_form.py",
