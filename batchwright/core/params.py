@@ -12,6 +12,9 @@ from batchwright.core.hints import hint
 
 PARAMS_FILE = Path("params.yaml")
 
+_MALFORMED = (yaml.YAMLError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""What PyYAML raises: its own errors, and those of Python for a scalar that its tag does not fit."""
+
 P = TypeVar("P", bound=BaseModel)
 
 
@@ -45,13 +48,21 @@ def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice, of which YAML takes the last without a word."""
+    """Refuses a key that is there twice, of which YAML takes the last without a word, and endless numbers."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if twice := [name for name in names if names.count(name) > 1 and name != "<<"]:
             raise yaml.constructor.ConstructorError(None, None, f"key '{twice[0]}' is there twice", node.start_mark)
         return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        number: int = super().construct_yaml_int(node)
+        str(number)  # ValueError if it is too long to be shown, which YAML itself sees in decimal numbers only
+        return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_params(file: Path) -> dict[str, Any]:
@@ -64,7 +75,7 @@ def read_params(file: Path) -> dict[str, Any]:
         values = yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise InputError(f"{file}: no such file in {Path.cwd()}; run from the project folder") from None
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
+    except _MALFORMED as error:
         raise InputError(f"{file}: not valid YAML: {error}") from None
     except RecursionError:
         raise InputError(f"{file}: is nested too deeply") from None

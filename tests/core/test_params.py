@@ -51,6 +51,11 @@ def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
         ("", "expected groups of parameters, found NoneType"),
         ("group: {batch_size: ", "not valid YAML"),
         ("group: " + 3000 * "[", "is nested too deeply"),
+        ("group: {batch_size: 0x" + 6000 * "f" + "}", "not valid YAML: .*digits"),
+        ("group: {batch_size: !!int ''}", "not valid YAML"),
+        ("group: {batch_size: !!bool 3}", "not valid YAML"),
+        ("group: {batch_size: !!timestamp 3}", "not valid YAML"),
+        ("group: {rate: " + 500 * "1:" + "1.5}", "not valid YAML"),
     ],
 )
 def test_a_wrong_file_is_explained(tmp_path: Path, text: str, message: str) -> None:

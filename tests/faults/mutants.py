@@ -334,6 +334,41 @@ MUTANTS = [
         "if False",
         "core/test_room.py",
     ),
+    Mutant(
+        "an interrupted training on workers ends with another code",
+        "trainers/launch/fit.py",
+        "    _Trainer(\n",
+        "    TorchTrainer(\n",
+        "train/test_launch.py::test_a_signal_ends_a_training_on_workers_with_its_code",
+    ),
+    Mutant(
+        "a terminated training on workers ends with another code",
+        "trainers/launch/cluster.py",
+        "        signal.signal(signal.SIGTERM, terminate)",
+        "        _ = terminate",
+        "train/test_launch.py::test_a_signal_ends_a_training_on_workers_with_its_code",
+    ),
+    Mutant(
+        "a run takes the unfinished folder of one whose name begins alike",
+        "batchwright/core/atomic.py",
+        '_UNFINISHED = "~"',
+        '_UNFINISHED = "."',
+        "core/test_atomic.py::test_a_writer_touches_no_other_ones_folder",
+    ),
+    Mutant(
+        "a damaged start model is trained",
+        "batchwright/formats/models.py",
+        "        check(file, most_bytes=None)",
+        "        pass",
+        "formats/test_models.py::test_a_model_that_was_damaged_since_it_was_made_has_no_hash",
+    ),
+    Mutant(
+        "of a key that is there twice the last value counts",
+        "batchwright/core/json_lines.py",
+        "if len(found) < len(pairs)",
+        "if False",
+        "formats/test_beir.py",
+    ),
 ]
 
 

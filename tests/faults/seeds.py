@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter
 
+from batchwright.core.names import check_names
 from batchwright.core.params import Base, load_params
 from batchwright.formats.runs import Runs
 from pipelines.embed.params import EmbedParams
@@ -75,7 +76,8 @@ def beir_folder(file: Path) -> object:
 
 
 def params(file: Path) -> object:
-    """Read every group of parameters."""
+    """Check the names, and read every group of parameters."""
+    check_names(file)
     return [load_params(group, model, file) for group, model in GROUPS.items()]
 
 
@@ -98,7 +100,9 @@ def seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
             yield f"arrow {how} {number}", folder / f"{number}-{how}.arrow", source("arrow")
     judged = [{"query": f"q {n}", "document": f"d {n}", "label": n % 2} for n in range(20)]
     (folder / "judged.jsonl").write_text("\n".join(map(json.dumps, judged)))
-    yield "judgements", folder / "judged.jsonl", lambda file: read_judgements([file], 0.5)
+    pq.write_table(pa.Table.from_pylist(judged), folder / "judged.parquet")
+    for name in ("judged.jsonl", "judged.parquet"):
+        yield name, folder / name, lambda file: read_judgements([file], 0.5)
     corpus = folder / "beir"
     (corpus / "qrels").mkdir(parents=True, exist_ok=True)
     ids = range(10)
