@@ -234,7 +234,7 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
     assert (tree(Path("data")), tree(Path("results"))) == expected
 
 
-def test_a_map_keeps_its_results(tmp_path: Path) -> None:
+def test_a_map_keeps_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done: list[int] = []
 
     def double(number: int) -> int:
@@ -250,6 +250,7 @@ def test_a_map_keeps_its_results(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     assert list(KeptMap(tmp_path / "parts", on_this_machine, "doubled")(double, [3, 1])) == [6, 2]
     assert done == [3, 1, 5, 3]
+    assert capsys.readouterr().err == f"warning: {file}: damaged; this part of the work is done again\n"
 
 
 def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) -> None:

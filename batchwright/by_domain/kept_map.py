@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,8 @@ class KeptMap:
         for number, item in enumerate(items):
             results.append(folder / str(number))
             if _content(results[-1]) is None:
+                if results[-1].exists():
+                    print(f"warning: {results[-1]}: damaged; this part of the work is done again", file=sys.stderr)
                 _save(_item(results[-1]), item)
                 waiting.append(results[-1])
         self._spread(partial(_do, work), waiting, desc=f"{self._desc}, step {call}", unit="part")

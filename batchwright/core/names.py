@@ -15,7 +15,7 @@ from batchwright.core.params import read_params
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""
-BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
+_BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
 """Ends of the names of further tables that a run, a pre-training or a list of tokens has in ``results``."""
 _RULE = "use letters, digits and . _ -, at most 100, the first a letter or digit"
 _GROUPS = ("runs", "start_models", "pretrain", "mine", "index", "tokens")
@@ -70,7 +70,7 @@ def check_names(file: Path) -> None:
 def _taken(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
     """Yield names whose files would be those of another entry, or of ours."""
     for group, entries in names.items():
-        beside = {name + kind for name in entries for kind in BESIDE}
+        beside = {name + kind for name in entries for kind in _BESIDE}
         yield from ((group, name) for name in sorted(entries & (beside | RESERVED.get(group, set()))))
     both = names.get("start_models", set()) & names.get("pretrain", set())
     yield from (("pretrain", name) for name in sorted(both))

@@ -25,7 +25,7 @@ def seal(folder: Path) -> None:
 def check(file: Path, most_bytes: int | None = 64 << 20) -> None:
     """Compare a file with the checksums of the artifact that it belongs to, if there are any.
 
-    Files larger than ``most_bytes`` only have to be named there: hashing them takes time.
+    Files larger than ``most_bytes`` only have to be named there: hashing them takes time. ``sha256`` remembers hashes.
 
     Raises:
         InputError: the file has changed since, or was not there.
@@ -36,8 +36,13 @@ def check(file: Path, most_bytes: int | None = 64 << 20) -> None:
     expected = sums.get(file.relative_to(root).as_posix())
     if expected is None:
         raise InputError(f"{file}: is not one of the files in {root / FILE}; {_REMEDY}")
-    if (most_bytes is None or file.stat().st_size <= most_bytes) and _sha256(file) != expected:
+    if (most_bytes is None or file.stat().st_size <= most_bytes) and sha256(file) != expected:
         raise InputError(f"{file}: damaged, its content is not what {FILE} says; {_REMEDY}")
+
+
+def sha256(file: Path) -> str:
+    """Hash a file once, however often it is opened."""
+    return _hashed(os.path.abspath(file), *_state(file))  # noqa: PTH100 (Path.resolve looks at every folder above)
 
 
 def faults(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -72,11 +77,6 @@ def _names(folder: Path) -> Iterator[str]:
 def _root(file: Path) -> Path | None:
     """Return the sealed folder that a file lies in."""
     return next((parent for parent in list(file.parents)[:_DEEPEST] if (parent / FILE).exists()), None)
-
-
-def _sha256(file: Path) -> str:
-    """Hash a file once, however often it is opened."""
-    return _hashed(os.path.abspath(file), *_state(file))  # noqa: PTH100 (Path.resolve looks at every folder above)
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
 from batchwright.core.paths import RAW, check_watched
-from batchwright.core.seal import check
+from batchwright.core.seal import check, sha256
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
@@ -112,7 +112,7 @@ def model_hash(folder: Path) -> str:
     others = sorted(file for pattern in _CONFIGURATION for file in folder.rglob(pattern))
     for file in weights + others:
         check(file, most_bytes=None)
-    return fingerprint([(str(file.relative_to(folder)), file_sha256(file)) for file in weights + others])
+    return fingerprint([(str(file.relative_to(folder)), sha256(file)) for file in weights + others])
 
 
 @contextmanager

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from benchmarks.gpu.corpus import texts, write_shards, write_start
 from benchmarks.gpu.form import Form
 from benchmarks.gpu.learning import ours, plan, read
@@ -17,11 +20,12 @@ OPTIONS = {"biencoder": {}, "cde": {"context_documents": 8, "context_dropout": 0
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The loss of each step, the median seconds of a step and the peak of memory."""
+    """The loss of each step, the median seconds of a step, the peak of memory, and all trained weights."""
 
     losses: list[float]
     seconds: float
     mib: int
+    weights: Tensor
 
 
 def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) -> Iterator[Result]:
@@ -40,14 +44,18 @@ def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) ->
         for name, curve in found.items():
             yield Result("training", f"{variant}, {name}", "texts per second", 2 * form.pairs / curve.seconds)
             yield Result("training", f"{variant}, {name}", "MiB", curve.mib)
+        again = _train(form, variant, start, shards, bf16=False)
+        same = torch.equal(found["float32"].weights, again.weights)
+        yield Result("training", f"{variant}, float32", "the same weights again", str(same).lower(), "true")
 
 
 def _train(form: Form, variant: str, start: Path, shards: Path, *, bf16: bool) -> Curve:
     reset_peak()
     job = plan(variant, start, shards, max(form.chunk_tokens // form.cut, 1), **OPTIONS[variant])
-    step, losses, seconds = ours(job, bf16=bf16), [], []
+    trainer, losses, seconds = ours(job, bf16=bf16), [], []
     for number in range(form.steps):
+        prepared = trainer.prepare(read(job, number))
         began = time.perf_counter()
-        losses.append(step(read(job, number)))  # reading the loss waits for the GPU
+        losses.append(trainer.step(prepared))  # reading the loss waits for the GPU
         seconds.append(time.perf_counter() - began)
-    return Curve(losses=losses, seconds=statistics.median(seconds), mib=peak_mib())
+    return Curve(losses=losses, seconds=statistics.median(seconds), mib=peak_mib(), weights=trainer.weights())

@@ -1,7 +1,7 @@
 """Training steps of this project, and of sentence-transformers, on batches of shards."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,18 @@ from trainers.variants import build_learner, load_variant
 
 SEED, TEMPERATURE = 17, 0.05
 
-Step = Callable[[TrainBatch], float]
-"""Trains on a batch and returns the loss."""
+
+@dataclass(frozen=True, kw_only=True)
+class Trainer:
+    """``prepare`` tokenises a batch, which trainings do in another thread; ``step`` trains and returns the loss."""
+
+    model: nn.Module
+    prepare: Callable[[TrainBatch], Any]
+    step: Callable[[Any], float]
+
+    def weights(self) -> Tensor:
+        """All weights, one after the other."""
+        return nn.utils.parameters_to_vector(self.model.parameters()).detach()
 
 
 def plan(variant: str, start: Path, shards: Path, chunk: int, **options: Any) -> TrainJob:
@@ -57,42 +67,40 @@ def read(job: TrainJob, number: int) -> TrainBatch:
     return BatchReader(shards, job.info.prefixes, 0).read(number % len(shards), slice(0, job.batch_size))
 
 
-def ours(job: TrainJob, *, bf16: bool) -> Step:
+def ours(job: TrainJob, *, bf16: bool) -> Trainer:
     """Train as this project does, with deterministic kernels."""
     common = job.common.model_copy(update={"precision": "bfloat16" if bf16 else "float32"})
     learner = build_learner(replace(job, common=common))
-
-    def backward(batch: TrainBatch) -> Tensor:
-        return learner.backward(learner.prepare(batch)).loss
-
-    return _stepping(job, learner.model, backward)
+    step = _stepping(job, learner.model, lambda prepared: learner.backward(prepared).loss)
+    return Trainer(model=learner.model, prepare=learner.prepare, step=step)
 
 
-def theirs(job: TrainJob, *, bf16: bool) -> Step:
+def theirs(job: TrainJob, *, bf16: bool) -> Trainer:
     """Train as sentence-transformers does, with its gradient cache and without masks."""
     assert job.common.mini_batch_size != "auto"
     torch.use_deterministic_algorithms(False)
     model = load_model(job.start_model, job.info.max_length, job.device)
     loss = CachedMultipleNegativesRankingLoss(model, 1 / TEMPERATURE, mini_batch_size=job.common.mini_batch_size)
 
-    def backward(batch: TrainBatch) -> Tensor:
+    def prepare(batch: TrainBatch) -> list[dict[str, Tensor]]:
         features = [preprocess(model, texts) for texts in (batch.queries, batch.documents)]
-        placed = [
-            {key: value.to(job.device) for key, value in side.items() if isinstance(value, Tensor)} for side in features
-        ]
+        return [{key: value for key, value in side.items() if isinstance(value, Tensor)} for side in features]
+
+    def backward(features: list[dict[str, Tensor]]) -> Tensor:
+        placed = [{key: value.to(job.device) for key, value in side.items()} for side in features]
         with precision(bf16):
             found: Tensor = loss(placed, torch.empty(0))
             torch.autograd.backward(found)
         return found
 
-    return _stepping(job, model, backward)
+    return Trainer(model=model, prepare=prepare, step=_stepping(job, model, backward))
 
 
-def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[TrainBatch], Tensor]) -> Step:
+def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]) -> Callable[[Any], float]:
     optimiser, _ = build_optimiser(model.train(), job.common, steps=1000)
 
-    def step(batch: TrainBatch) -> float:
-        loss = backward(batch)
+    def step(prepared: Any) -> float:
+        loss = backward(prepared)
         nn.utils.clip_grad_norm_(model.parameters(), job.common.max_grad_norm)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.gpu.corpus import texts, write_shards, write_start
 from benchmarks.gpu.form import Form
-from benchmarks.gpu.learning import Step, ours, plan, read, theirs
+from benchmarks.gpu.learning import Trainer, ours, plan, read, theirs
 from benchmarks.gpu.machine import Spent, measured
 from benchmarks.gpu.matrix import rate
 from benchmarks.gpu.table import Result
@@ -53,8 +53,8 @@ def _compare(form: Form, start: Path, shards: Path, length: int, size: int) -> I
         )
 
 
-def _time(job: TrainJob, step: Step, form: Form) -> Spent | None:
-    return measured(partial(step, read(job, 0)), form.repeats)
+def _time(job: TrainJob, trainer: Trainer, form: Form) -> Spent | None:
+    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)
 
 
 def _told(part: str, setting: str, spent: Spent | None, size: int) -> Iterator[Result]:

@@ -35,4 +35,5 @@ def ways(form: Form, folder: Path) -> Iterator[Result]:
 
 
 def _time(job: TrainJob, form: Form) -> Spent | None:
-    return measured(partial(ours(job, bf16=True), read(job, 0)), form.repeats)
+    trainer = ours(job, bf16=True)
+    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)

@@ -22,12 +22,11 @@ from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace
 from experiments.handover.trainings import TRAININGS
-from stages.pack.recipe import HARD
 from stages.scoring.measures import score_queries
 from stages.scoring.paired import by_query, difference, estimate
 from stages.scoring.retrieval import model_system
 
-SCHEDULE = [0.0, HARD]
+SCHEDULE = [0.0, 0.5]
 
 
 def main() -> str:
@@ -66,7 +65,7 @@ def _pack(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Non
     save_start_model(workspace.folder / START, "static", seed)
     changes = {f"{stage}.vectors": arguments.vectors for stage in ("cluster", "filter")}
     changes |= {"filter.margin": None, "filter.likeness": "auto", "base.seed": seed}
-    changes |= {"cluster.cluster_size": round(HARD * BASE["pack"]["batch_size"])}
+    changes |= {"cluster.cluster_size": round(SCHEDULE[1] * BASE["pack"]["batch_size"])}
     changes |= {"pack.epochs": arguments.epochs, "pack.cluster_share": stretch(SCHEDULE, arguments.epochs)}
     workspace.set_params(BASE, changes)
     workspace.filter()

@@ -35,7 +35,7 @@ class Texts:
 
 def compare(pairs: PairSet, runs: Runs, arms: Sequence[str], kind: Kind, epochs: int, seeds: int) -> None:
     """Add the runs of ``arms`` that are not there yet."""
-    texts = _texts(pairs, kind)
+    texts = texts_of(pairs, kind)
     for arm, seed in ((arm, seed) for arm in arms for seed in range(seeds)):
         run = Run(set=pairs.name, arm=arm, kind=kind, epochs=epochs, seed=seed)
         if runs.has(run):
@@ -83,7 +83,8 @@ def _watched(training: Training, arm: Arm, model: nn.Module, texts: Texts) -> Tr
     return replace(training, current=current) if arm.watches else training
 
 
-def _texts(pairs: PairSet, kind: Kind) -> Texts:
+def texts_of(pairs: PairSet, kind: Kind) -> Texts:
+    """Tokenise each different text of a set once."""
     columns = (pairs.training.queries, pairs.training.documents, pairs.held_out.queries, pairs.held_out.documents)
     texts = sorted(set().union(*columns))
     place = {text: number for number, text in enumerate(texts)}

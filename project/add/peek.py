@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
+from batchwright.core.untrusted import values_of
 from pipelines.files import find_files, readable
 from pipelines.ingest.sources.arrow import open_ipc
 from pipelines.ingest.sources.csv_shape import delimiter_of, first_records
@@ -37,7 +38,8 @@ def peek(entry: Entry) -> Table:
         return {column: list(values) for column, values in zip(header, zip(*records, strict=False), strict=False)}
     with readable(file):
         batch = _parquet(file) if entry["kind"] == "parquet" else _arrow(file)
-    return {} if batch is None else batch.slice(0, SAMPLE).to_pydict()
+        columns = [] if batch is None else zip(batch.schema.names, batch.columns, strict=True)
+        return {name: values_of(column.slice(0, SAMPLE)) for name, column in columns}
 
 
 def _objects(file: str) -> Table:

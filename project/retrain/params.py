@@ -1,9 +1,8 @@
 """Parameters of retraining: what a new model must not lose."""
 
-import yaml
 from pydantic import Field
 
-from batchwright.core.params import PARAMS_FILE, Params, load_params
+from batchwright.core.params import PARAMS_FILE, Params, load_params, read_params
 
 
 class RetrainParams(Params):
@@ -27,5 +26,4 @@ class RetrainParams(Params):
 
 def retrain_params() -> RetrainParams:
     """Read the group ``retrain`` of ``params.yaml``, or return its defaults."""
-    groups = yaml.safe_load(PARAMS_FILE.read_text(encoding="utf-8")) if PARAMS_FILE.exists() else {"retrain": None}
-    return load_params("retrain", RetrainParams) if "retrain" in groups else RetrainParams()
+    return load_params("retrain", RetrainParams) if "retrain" in read_params(PARAMS_FILE) else RetrainParams()

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from batchwright.by_domain.kept import keep, kept
 from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fingerprint
 from batchwright.core.params import load_params
@@ -43,8 +44,10 @@ def main(name: str) -> str:
     negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):
         file = parts / f"{file_stem(domain)}.npy"
-        if not file.exists():
+        ledger = file.with_suffix(".json")
+        if kept(ledger, [file]) is None:
             _write(file, _mine(domain, store, retriever, params))
+            keep(ledger, [file], {})
         negatives[domain] = _open(domain, file)
     with atomic_dir(SHARDS / name) as folder:
         written = rewrite_shards(shards, negatives, folder)

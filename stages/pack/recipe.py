@@ -14,15 +14,16 @@ from stages.pack.policies import POLICIES
 
 FEWEST_BATCHES = 25
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
-HARD = 0.5
-"""Share of a hard batch that comes from one cluster. The other half keeps what is far from it in sight."""
+HARD = 0.25
+"""Share of a hard batch that comes from one cluster. All other clusters keep the rest of the domain in sight: the fewer
+they are, the noisier the gradient."""
 MOST_LOST = 0.05
-"""Share of rows that may have more than half of their negatives masked in a hard batch."""
-SAMPLE = 64
-"""Hard batches that are measured."""
+"""Share of rows that may have more than half of their own cluster masked."""
+SAMPLE = 256
+"""Clusters that are measured."""
 
 Measure = Callable[[NDArray[np.int64]], Mapping[str, float]]
-"""Returns the measures of a batch, given its rows ``(B,)``."""
+"""Returns the measures of some rows, as if they were a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +56,17 @@ def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, r
     batches = int(clusters.sizes.sum()) // batch_size
     if batches < FEWEST_BATCHES:
         return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}")
-    order = POLICIES["contextual"](clusters, batch_size, HARD, rng)
-    drawn = np.sort(rng.permutation(batches)[:SAMPLE])
-    found = [measure(order[place * batch_size : (place + 1) * batch_size]) for place in drawn]
-    lost = sum(each["rows_mostly_masked"] for each in found) / (len(found) * batch_size)
+    group = max(2, round(HARD * batch_size))
+    order = POLICIES["contextual"](clusters, group, 1.0, rng)
+    drawn = np.sort(rng.permutation(len(order) // group)[:SAMPLE])
+    found = [measure(order[place * group : (place + 1) * group]) for place in drawn]
+    lost = sum(each["rows_mostly_masked"] for each in found) / (len(found) * group)
     if lost > MOST_LOST:
-        return Recipe(shares=random, reason=f"{lost:.0%} of the rows of hard batches would be mostly masked")
+        return Recipe(shares=random, reason=f"{lost:.0%} of the rows would lose most of their cluster to masks")
     hard = epochs // 2
     if not hard:
         return Recipe(shares=random, reason="a single epoch, and training begins with random batches")
     return Recipe(
         shares=random[hard:] + [HARD] * hard,
-        reason=f"{batches} batches an epoch, and {lost:.1%} of the rows of hard batches are mostly masked",
+        reason=f"{batches} batches an epoch, and {lost:.1%} of the rows lose most of their cluster to masks",
     )

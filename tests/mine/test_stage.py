@@ -85,7 +85,10 @@ def by_hand(domain: str) -> list[list[str]]:
     ]
 
 
-def test_a_second_run_and_a_resumed_one_give_the_same_bytes(run_mine: RunMine, monkeypatch) -> None:
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_second_run_and_a_resumed_one_give_the_same_bytes(
+    run_mine: RunMine, damaged: bool, monkeypatch, capsys
+) -> None:
     run_mine()
     first = tree(ROUND)
     choose, calls = mine.choose_hardest, []
@@ -99,11 +102,15 @@ def test_a_second_run_and_a_resumed_one_give_the_same_bytes(run_mine: RunMine, m
     monkeypatch.setattr(mine, "choose_hardest", die_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         run_mine()
+    if damaged:
+        [file] = Path(".scratch/mine").rglob("*.npy")
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
     run_mine()
-    assert len(calls) == 3
+    assert len(calls) == 3 + damaged
+    assert ("damaged; this part of the work is done again" in capsys.readouterr().err) == damaged
     assert tree(ROUND) == first
     run_mine()
-    assert len(calls) == 5, "a later run uses nothing of a finished one"
+    assert len(calls) == 5 + damaged, "a later run uses nothing of a finished one"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Training in bfloat16: what the model computes is rounded, what is kept is not."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from batchwright.core.results import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common.passes.precision import float32_products
+from trainers.common.passes.precision import float32_products, send
 from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import load_variant, train
@@ -75,3 +76,11 @@ def test_products_are_rounded_inside_the_block_only() -> None:
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.get_float32_matmul_precision() == "high"
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize(("on", "pinned"), [("cpu", 1), ("cuda", 0)])
+def test_only_what_is_not_on_the_gpu_yet_is_pinned(on: str, pinned: int) -> None:
+    """Torch refuses to pin a GPU's tensor, such as CDE's context."""
+    tensor = Mock(device=torch.device(on))
+    send(tensor, torch.device("cuda"))
+    assert tensor.pin_memory.call_count == pinned

@@ -43,7 +43,7 @@ def connected() -> Iterator[None]:
         more = _LOOPBACK if address == "local" else {}
         terminate = signal.getsignal(signal.SIGTERM)
         ray.init(address=address, logging_level="ERROR", logging_config=_QUIET, **more)
-        signal.signal(signal.SIGTERM, terminate)  # Ray's own handler ends the process at once, with 15
+        signal.signal(signal.SIGTERM, terminate)  # Ray's own ends the process at once, by another signal
         yield
     except ConnectionError as error:
         raise InputError(f"RAY_ADDRESS={address}: no cluster answers there ({error})") from None

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-ELEMENTS = 2**21
+ELEMENTS = {"cpu": 2**21, "cuda": 2**26}
+"""Similarities in memory at once, by device: a GPU needs many to be busy."""
 
 
 class Tokens(NamedTuple):
@@ -31,7 +32,7 @@ class Scores(NamedTuple):
     retrieving: Tensor
 
 
-def score(queries: Tokens, documents: Tokens, k: int | None, elements: int = ELEMENTS) -> Scores:
+def score(queries: Tokens, documents: Tokens, k: int | None, elements: int | None = None) -> Scores:
     """Score B queries against N documents, differentiably.
 
     Each query token retrieves the ``k`` most similar of all document tokens. Tokens that tie with the last of these are
@@ -40,9 +41,10 @@ def score(queries: Tokens, documents: Tokens, k: int | None, elements: int = ELE
     none did. If ``k`` is None or not less than the number of document tokens, every token is retrieved and the score is
     ColBERT's mean of maxima.
 
-    About ``elements`` similarities are in memory at once. For the gradient, one number is kept per query token and
-    document that it retrieved: at most B l min(k, N), ties not counted.
+    About ``elements`` similarities are in memory at once, by default ``ELEMENTS``. For the gradient, one number is kept
+    per query token and document that it retrieved: at most B l min(k, N), ties not counted.
     """
+    elements = elements or ELEMENTS[queries.vectors.device.type]
     accurate = torch.promote_types(queries.vectors.dtype, torch.float32)
     if not documents.mask.shape[1]:  # pad: a maximum needs at least one element
         documents = Tokens(functional.pad(documents.vectors, (0, 0, 0, 1)), functional.pad(documents.mask, (0, 1)))

@@ -27,7 +27,8 @@ def training_pass(
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor on ``device``. GPUs copy pinned memory by themselves, so nobody waits until it is there."""
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+    far = device.type == "cuda" and tensor.device.type == "cpu"
+    return (tensor.pin_memory() if far else tensor).to(device, non_blocking=True)
 
 
 def sent(array: NDArray[Any], device: torch.device) -> Tensor:

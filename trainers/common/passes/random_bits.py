@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 _GAMMA = 0x9E3779B97F4A7C15 - 2**64
-_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (31, 1))
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
+_LAST = 31
 
 
 def children(keys: Tensor, numbers: Tensor) -> Tensor:
@@ -40,6 +41,11 @@ def _mix(words: Tensor) -> Tensor:
     """SplitMix64's output function, in place."""
     shifted = torch.empty_like(words)
     for shift, factor in _ROUNDS:
-        torch.bitwise_right_shift(words, shift, out=shifted)
-        words.bitwise_xor_(shifted.bitwise_and_(2 ** (64 - shift) - 1)).mul_(factor)  # int64 shifts copy the sign
-    return words
+        _fold(words, shift, shifted).mul_(factor)
+    return _fold(words, _LAST, shifted)
+
+
+def _fold(words: Tensor, shift: int, shifted: Tensor) -> Tensor:
+    """Add the upper bits of ``words`` to their lower bits, in place."""
+    torch.bitwise_right_shift(words, shift, out=shifted)
+    return words.bitwise_xor_(shifted.bitwise_and_(2 ** (64 - shift) - 1))  # int64 shifts copy the sign
