@@ -84,7 +84,8 @@ def _load(file: Path) -> Any:
 
 def _content(file: Path) -> memoryview | None:
     """Return what ``_save`` pickled, or None if it is missing or damaged."""
-    if not file.exists():
+    try:
+        found = memoryview(file.read_bytes())
+    except OSError:
         return None
-    found = memoryview(file.read_bytes())
     return found[_DIGEST:] if found[:_DIGEST] == hashlib.sha256(found[_DIGEST:]).digest() else None

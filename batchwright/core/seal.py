@@ -89,10 +89,10 @@ def _read(root: Path) -> Mapping[str, str]:
     return _parse(Path(os.path.abspath(file)), *_state(file))  # noqa: PTH100
 
 
-def _state(file: Path) -> tuple[int, int, int]:
+def _state(file: Path) -> tuple[int, ...]:
     """Return what is different once another file lies there."""
     found = file.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 @lru_cache(maxsize=64)

@@ -35,7 +35,7 @@ class Trainer:
 
     def weights(self) -> Tensor:
         """All weights, one after the other."""
-        return nn.utils.parameters_to_vector(self.model.parameters()).detach()
+        return nn.utils.parameters_to_vector(self.model.parameters()).detach().cpu()
 
 
 def plan(variant: str, start: Path, shards: Path, chunk: int, **options: Any) -> TrainJob:

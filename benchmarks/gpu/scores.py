@@ -6,10 +6,12 @@ from functools import partial
 import torch
 
 from benchmarks.gpu.form import Form
+from benchmarks.gpu.learning import SEED
 from benchmarks.gpu.machine import Spent, measured
 from benchmarks.gpu.table import Result
 from benchmarks.xtr import WAYS, random_texts, score_and_back
 from trainers.common.job import training_device
+from trainers.common.passes.randomness import seed_start
 
 LARGER = 4
 FIRST = 8
@@ -17,6 +19,7 @@ FIRST = 8
 
 def scores(form: Form) -> Iterator[Result]:
     """Double the batch until the memory of the GPU is too small, or ``form.most`` is reached."""
+    seed_start(SEED)  # kernels as in training
     largest = {}
     for way in ("dense", "streaming"):
         size = FIRST

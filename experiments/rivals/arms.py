@@ -16,11 +16,10 @@ from experiments.rivals.limit import all_documents, all_documents_loss
 from experiments.rivals.masks import RULES, Rule, document_counts
 from experiments.rivals.mining import mined
 from experiments.rivals.orders import ORDERS
-from experiments.rivals.ours import as_one, grouped, reclustered
+from experiments.rivals.ours import HARD, as_one, grouped, reclustered
 from experiments.rivals.pairs import Training
 from experiments.rivals.streams import Order
 from experiments.rivals.training import Batch, Loss, pairs_only
-from stages.pack.recipe import HARD
 
 StandFor = Literal["batch", "domain"]
 """See ``negatives_stand_for``."""
@@ -85,6 +84,9 @@ ARMS: dict[str, Arm] = {
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
+    "ours, two clusters": ours_arm([0.0, 0.5]),
+    "ours, two clusters, InfoNCE": ours_arm([0.0, 0.5], stand_for="batch"),
+    "ours, eight clusters": ours_arm([0.0, 0.125]),
     "ours, a cluster a batch": ours_arm([0.0, 1.0]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),
     "ours from the start": ours_arm([HARD]),

@@ -16,7 +16,9 @@ from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
-from stages.pack.recipe import HARD
+
+HARD = 0.25
+"""Share of a hard batch that one cluster fills, as in ``params.yaml``."""
 
 
 def ours(

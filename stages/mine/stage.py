@@ -43,8 +43,8 @@ def main(name: str) -> str:
     parts = scratch("mine", fingerprint(params.model_dump(), miner, store.weights, content))
     negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):
-        file = parts / f"{file_stem(domain)}.npy"
-        ledger = file.with_suffix(".json")
+        file = parts / file_stem(domain) / "negatives.npy"
+        ledger = file.with_name("ledger.json")
         if kept(ledger, [file]) is None:
             _write(file, _mine(domain, store, retriever, params))
             keep(ledger, [file], {})

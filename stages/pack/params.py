@@ -37,8 +37,8 @@ class PackParams(Params):
     cluster_share: Literal["auto"] | Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] = "auto"
     """Share of a contextual batch that comes from one cluster, one value per epoch; later epochs repeat the last value.
     1 makes the hardest batches, 0.5 mixes two clusters, and 0 makes random batches: ``[0, 0, 1]`` starts with two
-    random epochs. ``auto`` decides for each domain whether hard batches pay: if they do, the share is 0.25 in the
-    second half of the epochs; a ``cluster_size`` of a quarter of a batch goes with it."""
+    random epochs. ``auto`` decides for each domain whether hard batches pay: if they do, batches consist of whole
+    clusters in the second half of the epochs. A ``cluster_size`` of a quarter of a batch goes well with it."""
     left_over: Literal["drop", "refill"] = "drop"
     """What to do with the last pairs of a domain if they do not fill a batch: ``drop`` leaves them out of the epoch,
     ``refill`` completes the batch with pairs that the epoch has already used."""

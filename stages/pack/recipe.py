@@ -14,11 +14,8 @@ from stages.pack.policies import POLICIES
 
 FEWEST_BATCHES = 25
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
-HARD = 0.25
-"""Share of a hard batch that comes from one cluster. All other clusters keep the rest of the domain in sight: the fewer
-they are, the noisier the gradient."""
 MOST_LOST = 0.05
-"""Share of rows that may have more than half of their own cluster masked."""
+"""Share of rows that may have more than half of their cluster masked."""
 SAMPLE = 256
 """Clusters that are measured."""
 
@@ -49,14 +46,17 @@ def choose_recipe(name: str, domain: Domain, clusters: Clusters, params: PackPar
 def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, rng: np.random.Generator) -> Recipe:
     """Choose random batches first and hard ones in the second half of the epochs, or random batches only.
 
-    Hard batches are of no use to a small domain, where they are a large part of all its pairs, nor to one whose
-    clusters are made of documents that answer each other's queries: most of their negatives would be masked.
+    A hard batch consists of whole clusters. They are of no use to a small domain, where they are a large part of all
+    its pairs, nor where they are made of documents that answer each other's queries: most of them would be masked.
     """
     random = [0.0] * epochs
     batches = int(clusters.sizes.sum()) // batch_size
     if batches < FEWEST_BATCHES:
         return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}")
-    group = max(2, round(HARD * batch_size))
+    share = 1 / max(1, round(batch_size / max(np.median(clusters.sizes), 1)))
+    group = round(share * batch_size)
+    if group < 2:
+        return Recipe(shares=random, reason="most clusters are single pairs")
     order = POLICIES["contextual"](clusters, group, 1.0, rng)
     drawn = np.sort(rng.permutation(len(order) // group)[:SAMPLE])
     found = [measure(order[place * group : (place + 1) * group]) for place in drawn]
@@ -67,6 +67,6 @@ def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, r
     if not hard:
         return Recipe(shares=random, reason="a single epoch, and training begins with random batches")
     return Recipe(
-        shares=random[hard:] + [HARD] * hard,
+        shares=random[hard:] + [share] * hard,
         reason=f"{batches} batches an epoch, and {lost:.1%} of the rows lose most of their cluster to masks",
     )

@@ -71,7 +71,7 @@ MUTANTS = [
     Mutant(
         "a damaged artifact is read",
         "batchwright/core/seal.py",
-        "_sha256(file) != expected",
+        " sha256(file) != expected",
         "False",
         "core/test_seal.py",
     ),
@@ -368,6 +368,20 @@ MUTANTS = [
         "if len(found) < len(pairs)",
         "if False",
         "formats/test_beir.py",
+    ),
+    Mutant(
+        "a damaged part of a domain is done again without a word",
+        "batchwright/by_domain/kept_map.py",
+        "                if results[-1].exists():\n",
+        "                if False:\n",
+        "test_spread.py::test_a_map_keeps_its_results",
+    ),
+    Mutant(
+        "damaged mined negatives are used",
+        "stages/mine/stage.py",
+        "        if kept(ledger, [file]) is None:\n",
+        "        if not file.exists():\n",
+        "mine/test_stage.py::test_a_second_run_and_a_resumed_one_give_the_same_bytes",
     ),
 ]
 

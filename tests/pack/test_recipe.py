@@ -11,17 +11,18 @@ from batchwright.formats.clusters import Clusters
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import Manifest
 from stages.pack import recipe
-from stages.pack.recipe import HARD, Recipe, choose
+from stages.pack.recipe import Recipe, choose
 from tests.helpers import topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
 
-BATCH = 4
+BATCH, CLUSTER = 8, 4
+HARD = CLUSTER / BATCH
 
 
-def clusters(pairs: int) -> Clusters:
-    count = pairs // BATCH
+def clusters(pairs: int, size: int = CLUSTER) -> Clusters:
+    count = pairs // size
     return Clusters(
-        assignment=(np.arange(pairs) // BATCH).astype(np.int32),
+        assignment=(np.arange(pairs) // size).astype(np.int32),
         centroids=np.random.default_rng(0).normal(size=(count, 2, 3)).astype(np.float32),
     )
 
@@ -31,12 +32,12 @@ def chosen(pairs: int, lost: float, epochs: int = 4) -> Recipe:
 
     def measure(rows: np.ndarray) -> dict[str, float]:
         seen.append(rows)
-        assert len(rows) == 2  # all of one cluster
-        assert len(np.unique(rows // BATCH)) == 1
-        return {"rows_mostly_masked": lost * 2}
+        assert len(rows) == CLUSTER
+        assert len(np.unique(rows // CLUSTER)) == 1
+        return {"rows_mostly_masked": lost * CLUSTER}
 
     found = choose(clusters(pairs), BATCH, epochs, measure, np.random.default_rng(1))
-    assert len(seen) <= recipe.SAMPLE
+    assert len(seen) in (0, min(recipe.SAMPLE, pairs // CLUSTER))
     assert len(found.shares) == epochs
     return found
 
@@ -45,6 +46,18 @@ def test_a_large_domain_is_random_first_and_hard_in_the_second_half() -> None:
     assert chosen(400, lost=0).shares == [0, 0, HARD, HARD]
     assert chosen(400, lost=0, epochs=3).shares == [0, 0, HARD]
     assert chosen(400, lost=0, epochs=1).shares == [0]
+
+
+def test_clusters_of_single_pairs_are_no_hard_batches_and_large_ones_fill_a_batch() -> None:
+    rng = np.random.default_rng(0)
+    found = choose(clusters(400, 1), BATCH, 2, lambda _: {"rows_mostly_masked": 0}, rng)
+    assert found == Recipe(shares=[0.0, 0.0], reason="most clusters are single pairs")
+    assert choose(clusters(400, 16), BATCH, 2, lambda _: {"rows_mostly_masked": 0}, rng).shares == [0, 1]
+
+
+def test_no_more_clusters_than_a_sample_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "SAMPLE", 10)
+    chosen(400, lost=0)
 
 
 def test_a_small_domain_stays_random() -> None:
@@ -62,7 +75,8 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     workspace: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch, given: object
 ) -> None:
     monkeypatch.setattr(recipe, "FEWEST_BATCHES", 5)
-    write_params(workspace, {"pack.cluster_share": given, "filter.margin": None, "filter.threshold": 2.0})
+    changes = {"pack.cluster_share": given, "cluster.cluster_size": CLUSTER, "filter.margin": None}
+    write_params(workspace, {**changes, "filter.threshold": 2.0})
     prepare(large=topic_pairs(100), small=topic_pairs(20))
     run_pack("contextual")
     domains = read_json(Path("results/pack/contextual.json"), made_by="pack")["domains"]
@@ -74,8 +88,7 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     else:
         assert reasons == {"large": None, "small": None}
     manifest = Manifest.read(Path("data/shards/contextual"))
-    harder = manifest.epochs[1].hardness - manifest.epochs[0].hardness
-    assert harder > (0.005 if given == "auto" else 0.05)
+    assert manifest.epochs[1].hardness > manifest.epochs[0].hardness + 0.05
     hard = HARD if given == "auto" else 1.0
     assert manifest.cluster_shares == {"large": [0, hard], "small": [0, 0 if given == "auto" else hard]}
     texts = {name: set(read_pairs(PAIRS, name, "train")["document"].to_pylist()) for name in ("large", "small")}

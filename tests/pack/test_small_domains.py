@@ -17,7 +17,6 @@ from batchwright.formats.clusters import read_draws
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons
 from stages.pack import recipe
-from stages.pack.recipe import HARD
 from stages.report.browser.read import read_browser
 from tests.helpers import planted_vectors, project_environment, run_stage, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
@@ -201,7 +200,7 @@ def test_the_recipe_of_merged_domains_is_decided_for_all_of_them(
     run_pack("contextual")
     decided = read_json(Path("results/pack/contextual.json"), made_by="pack")["domains"]["small domains"]
     assert decided["because"].startswith("2 batches an epoch, and ")
-    assert Manifest.read(OURS).cluster_shares["small domains"] == [0, HARD]
+    assert Manifest.read(OURS).cluster_shares["small domains"] == [0, 1]
 
 
 def test_readers_of_batches_know_those_that_are_shared(

@@ -51,7 +51,7 @@ def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack
     assert set(found["matrix", "TFLOP/s"]) == {"bfloat16", "float32"}
     assert found["xtr", "times as large as dense"] == {"batches up to 16": 1}
     single, half = found["training", "loss in float32"], found["training", "loss in bfloat16"]
-    assert set(single) == set(half) and len(single) == 3 * SMALL.steps
+    assert set(single) == set(half) and len(single) == 4 * SMALL.steps
     assert all(math.isclose(half[step], single[step], rel_tol=0.1) for step in single)
     assert half != single
     aims = {row["aim"] for row in rows} - {""}

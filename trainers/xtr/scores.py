@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-ELEMENTS = {"cpu": 2**21, "cuda": 2**26}
-"""Similarities in memory at once, by device: a GPU needs many to be busy."""
+ELEMENTS, ELEMENTS_ON_GPU = 2**21, 2**26
+"""Similarities in memory at once: a GPU needs many to be busy."""
 
 
 class Tokens(NamedTuple):
@@ -41,10 +41,11 @@ def score(queries: Tokens, documents: Tokens, k: int | None, elements: int | Non
     none did. If ``k`` is None or not less than the number of document tokens, every token is retrieved and the score is
     ColBERT's mean of maxima.
 
-    About ``elements`` similarities are in memory at once, by default ``ELEMENTS``. For the gradient, one number is kept
-    per query token and document that it retrieved: at most B l min(k, N), ties not counted.
+    About ``elements`` similarities are in memory at once, by default ``ELEMENTS`` or ``ELEMENTS_ON_GPU``. For the
+    gradient, one number is kept per query token and document that it retrieved: at most B l min(k, N), ties not
+    counted.
     """
-    elements = elements or ELEMENTS[queries.vectors.device.type]
+    elements = elements or (ELEMENTS_ON_GPU if queries.vectors.is_cuda else ELEMENTS)
     accurate = torch.promote_types(queries.vectors.dtype, torch.float32)
     if not documents.mask.shape[1]:  # pad: a maximum needs at least one element
         documents = Tokens(functional.pad(documents.vectors, (0, 0, 0, 1)), functional.pad(documents.mask, (0, 1)))
