@@ -78,7 +78,7 @@ def test_both_curves_grow_with_every_step_and_a_resumed_run_repeats_none(
         train(watched)
     train(watched)
     last = (["1", "2", "3"], ["0", "2"])
-    assert seen == [([], ["0"]), (["1"], ["0"]), (["1", "2"], ["0", "2"]), last, last]
+    assert seen == [([], []), (["1"], ["0"]), (["1", "2"], ["0"]), last, last]
     assert (steps(watched.curve), steps(watched.dev_curve)) == (["1", "2", "3", "4"], ["0", "2", "4"])
 
 

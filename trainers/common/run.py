@@ -1,19 +1,17 @@
 """Training on shards, shared by all variants."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch import nn
 
 from batchwright.core.atomic import atomic_dir
-from batchwright.core.results import write_tsv
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.common.checkpoint import remove_checkpoints
-from trainers.common.dev_curve import DevCurve
+from trainers.common.curves import Curves
 from trainers.common.distributed import own_rows, rank
 from trainers.common.epochs import planned_batches
 from trainers.common.passes.ahead import ahead
@@ -62,17 +60,18 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         return learner.prepare(reader.read(batches[step], rows))
 
     def backward(step: int) -> Measures:
+        measured = curves.before(step)
         loss, accuracy, measures = learner.backward(prepared(step))
         epoch = shards.manifest.epoch_of(batches[step]) + 1
-        return {"epoch": epoch, "loss": loss, "accuracy": accuracy, **measures}
+        return {"epoch": epoch, "loss": loss, "accuracy": accuracy, **measures, **measured}
 
-    def watch(step: int) -> None:
+    def save(steps: int, folder: Path) -> None:
         prepared.settle()
-        dev.measure(step)
+        _save(job, learner, shards.manifest, steps, folder)
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
     with recording(job, job.curve, job.dev_curve) as record, ahead(prepare, steps) as prepared:
-        dev = DevCurve(job, steps, partial(_save, job, learner, shards.manifest), partial(record, job.dev_curve))
+        curves = Curves(job, steps, save, record)
         curve = run_steps(
             job,
             learner.model,
@@ -82,15 +81,13 @@ def run_training(job: TrainJob, learner: Learner) -> None:
             task="train",
             advice=advice,
             fresh=learner.fresh,
-            record=partial(record, job.curve),
-            watch=watch,
+            record=curves.record,
         )
-    if rank() == 0:
-        write_tsv(job.curve, curve)
-        dev.write(job.dev_curve)
-        with atomic_dir(job.model) as folder:
-            _save(job, learner, shards.manifest, steps, folder)
-        remove_checkpoints(job.storage)
+        if rank() == 0:
+            curves.write(curve)
+            with atomic_dir(job.model) as folder:
+                save(steps, folder)
+            remove_checkpoints(job.storage)
 
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:

@@ -36,14 +36,12 @@ def run_steps(
     advice: str,
     fresh: Sequence[nn.Parameter] = (),
     record: Callable[[Row], None] = lambda _: None,
-    watch: Callable[[int], None] = lambda _: None,
 ) -> list[Row]:
     """Train ``model`` and return its curve, one row per step. Resumes an unfinished run of the same job.
 
     ``task`` names the training in the progress bar and in messages. ``fresh`` are the parameters that learn at
     ``new_learning_rate``; the curve shows the learning rate of the others. ``record`` is called with each row of the
-    curve, in a resumed run with those that it had, too; ``watch`` with the number of steps taken, before the first one
-    (of a resumed run too) and after each.
+    curve, in a resumed run with those that it had, too.
 
     Raises:
         InputError: the loss or its gradient is not finite; ``advice`` says what to change.
@@ -54,7 +52,6 @@ def run_steps(
     progress = counter(steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", delay=0, disable=rank() > 0)
     for row in curve:
         record(row)
-    watch(len(curve))
     with progress, float32_products(tf32=params.precision == "tfloat32" and job.device == "cuda"):
         for step in range(len(curve), steps):
             measures = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
@@ -77,7 +74,6 @@ def run_steps(
             if clock.strikes():
                 saved = save_checkpoint(job.storage, model, optimiser, schedule, curve) if rank() == 0 else None
                 job.report(curve[-1], saved)
-            watch(len(curve))
     return curve
 
 

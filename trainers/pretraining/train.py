@@ -1,6 +1,5 @@
 """Pre-trains as one rank: its part of every batch, validation, and the files written at the end."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,6 +11,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.results import write_tsv
 from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.distributed import own_rows, rank, sum_ranks
+from trainers.common.measured import columns, measured
 from trainers.common.passes.ahead import ahead
 from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.groups import split_by_length
@@ -25,6 +25,8 @@ from trainers.pretraining.diagnose import cosine_by_length, cosine_by_position, 
 from trainers.pretraining.folder import build_model, save_pretrained
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.reader import Masked, Reader, choose
+
+_PREFIX = "validation "
 
 
 def pretrain(job: PretrainJob) -> None:
@@ -43,7 +45,7 @@ def pretrain(job: PretrainJob) -> None:
     with recording(job, losses, validation) as record, ahead(run.read, job.params.steps) as read:
 
         def record_both(row: Row) -> None:
-            for validated in _validations([row]):
+            for validated in measured(_PREFIX, [row]):
                 record(validation, validated)
             record(losses, _losses(row))
 
@@ -63,7 +65,7 @@ def pretrain(job: PretrainJob) -> None:
     if rank() > 0:
         return
     write_tsv(losses, list(map(_losses, curve)))
-    write_tsv(validation, [*_validations(curve), last])
+    write_tsv(validation, [*measured(_PREFIX, curve), last])
     run.write_diagnostics()
     with atomic_dir(job.model) as folder:
         save_pretrained(run.model, run.tokenizer, job.params, run.steps_before + job.params.steps, folder)
@@ -90,7 +92,7 @@ class Pretraining:
         """Backpropagate this rank's part of both losses, each a mean over the tokens of the whole batch."""
         row: Row = {}
         if step * self._params.validations % self._params.steps < self._params.validations:  # evenly spaced
-            row = {f"validation {name}": value for name, value in self.validate().items()}
+            row = columns(_PREFIX, self.validate())
         sums = torch.zeros(2, device=self._job.device)
         for places in split_by_length(batch.sequences.present.sum(dim=1).numpy(), self._chunk.size):
             self._chunk.through(len(places), partial(self._add, sums, step, batch, places))
@@ -141,14 +143,3 @@ class Pretraining:
 
 def _losses(row: Row) -> Row:
     return {key: row[key] for key in ("step", "loss", "mlm", "decoder", "learning_rate") if key in row}
-
-
-def _validations(curve: Sequence[Row]) -> list[Row]:
-    """Return the measures that some steps took of the model before them."""
-    prefix = "validation "
-    found = [
-        {"step": int(row["step"]) - 1}
-        | {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
-        for row in curve
-    ]
-    return [row for row in found if len(row) > 1]
