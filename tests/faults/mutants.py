@@ -297,7 +297,21 @@ MUTANTS = [
         "trainers/launch/cluster.py",
         'os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))',
         'os.environ.setdefault("RAY_AUTH_MODE", "disabled")',
-        "train/test_launch.py::test_a_cluster_of_our_own_asks_for_a_token_and_prints_progress_only",
+        "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
+    ),
+    Mutant(
+        "other machines reach the Ray cluster",
+        "trainers/launch/__init__.py",
+        'os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")',
+        "pass",
+        "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
+    ),
+    Mutant(
+        "a damaged corpus of an unfinished pre-training is used",
+        "trainers/pretraining/job.py",
+        "if corpus.exists() and any(faults(corpus))",
+        "if False",
+        "pretraining/test_stage.py::test_a_damaged_corpus_of_an_unfinished_run_is_made_again",
     ),
     Mutant(
         "a full disk ends in a traceback",

@@ -8,6 +8,7 @@ import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_json
+from stages.pretrain import stage
 from stages.pretrain.stage import main
 from tests.helpers import run_stage, topic_pairs, write_pairs
 from tests.pretraining.toys import PARAMS
@@ -104,3 +105,23 @@ def test_an_empty_corpus_is_refused(folder: Path) -> None:
     assert done.stderr.strip().splitlines()[-1].endswith("no pairs here; run the stage 'ingest' first")
     assert "Traceback" not in done.stderr
     assert not (folder / "models").exists()
+
+
+def test_a_damaged_corpus_of_an_unfinished_run_is_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main("seed_encoder")
+    weights = folder / "models/start/seed_encoder/model.safetensors"
+    whole = weights.read_bytes()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stage, "launch", interrupted)
+        main("seed_encoder")
+    (tokens,) = (folder / ".scratch/pretrain").glob("*/corpus/training.tokens")
+    tokens.write_bytes(bytes(tokens.stat().st_size))
+    main("seed_encoder")
+    assert f"warning: {tokens.parent}: damaged; it is made again" in capsys.readouterr().err
+    assert weights.read_bytes() == whole
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt

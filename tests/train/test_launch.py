@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 import ray
+from ray._raylet import AuthenticationMode, get_authentication_mode
 
 from batchwright.core.errors import InputError
 from batchwright.core.results import read_tsv
@@ -76,23 +78,31 @@ def slowly(work: TrainJob) -> None:
     train(work)
 
 
-def test_a_cluster_of_our_own_asks_for_a_token_and_prints_progress_only(tmp_path: Path) -> None:
+def look() -> None:
+    """Print whether Ray asks for a token, and on which addresses its parts listen."""
+    sockets = []
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # workers are ending
+            sockets += process.net_connections("inet")
+    listening = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    print(get_authentication_mode() == AuthenticationMode.TOKEN, listening)
+
+
+def test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from batchwright.core.command import keep_quiet
 keep_quiet()
+from trainers.launch import launch
 import ray
-from tests.train.test_launch import job, slowly
-from trainers.launch import fit, launch
-from ray._raylet import AuthenticationMode, get_authentication_mode
-shutdown, asked = ray.shutdown, []
-ray.shutdown = lambda: (asked.append(get_authentication_mode() == AuthenticationMode.TOKEN), shutdown())
+from tests.train.test_launch import job, look, slowly
+shutdown = ray.shutdown
+ray.shutdown = lambda: (look(), shutdown())
 launch(job(Path({str(tmp_path)!r})), slowly)
-print(*asked)
 """
     knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch")}
     done = run_python("-c", code, cwd=tmp_path, **knobs, BATCHWRIGHT_TRAIN_GPUS="0")
-    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "True {'127.0.0.1'}\n"), done.stderr
     if "Found multiple active Ray instances" in done.stderr:
         pytest.skip("asks for a token; what it prints is not judged, since Ray found the cluster of another test, too")
     printed = [line for line in re.split(r"[\r\n]", done.stderr) if line.strip()]

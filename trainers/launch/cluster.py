@@ -19,8 +19,6 @@ from trainers.common.job import Job
 
 _QUIET = ray.LoggingConfig(log_level="ERROR")
 """For Ray's own processes: without a dashboard, one of them complains every second."""
-_LOOPBACK = {"_node_ip_address": "127.0.0.1", "include_dashboard": False}
-"""A cluster that we start serves this machine alone."""
 
 
 @contextmanager
@@ -36,11 +34,11 @@ def connected() -> Iterator[None]:
     address = ray_address()
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        # Parts of Ray listen on all addresses. They ask for a token by themselves (Ray looked at RAY_AUTH_MODE when it
+        # Other users of this machine reach Ray, too. It asks for a token by itself (it looked at RAY_AUTH_MODE when it
         # was imported), and nobody else knows this one.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
-        more = _LOOPBACK if address == "local" else {}
+        more = {"include_dashboard": False} if address == "local" else {}
         terminate = signal.getsignal(signal.SIGTERM)
         ray.init(address=address, logging_level="ERROR", logging_config=_QUIET, **more)
         signal.signal(signal.SIGTERM, terminate)  # Ray's own ends the process at once, by another signal

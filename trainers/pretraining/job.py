@@ -1,5 +1,6 @@
 """Pre-training jobs, and the corpus prepared for them."""
 
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.runtime import scratch
+from batchwright.core.seal import faults
 from batchwright.formats.models import loading, locate_model, model_hash
 from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.common.trackers import chosen_tracker
@@ -53,7 +55,7 @@ def plan_pretraining(
     read = files_fingerprint([pairs, texts] if texts else [pairs]), model_hash(start) if start else ""
     content = fingerprint(name, seed, params.model_dump(), read, training_code())
     folder = scratch("pretrain", content).resolve()
-    if not (folder / "corpus").exists():
+    if not _is_sound(folder / "corpus"):
         _prepare(folder / "corpus", params, start, pairs, texts)
     return PretrainJob(
         name=name,
@@ -69,6 +71,14 @@ def plan_pretraining(
         corpus=folder / "corpus",
         results=results.resolve(),
     )
+
+
+def _is_sound(corpus: Path) -> bool:
+    """Whether an unfinished run has left its corpus as it was made; a damaged one is told."""
+    if corpus.exists() and any(faults(corpus)):
+        print(f"warning: {corpus}: damaged; it is made again", file=sys.stderr)
+        return False
+    return corpus.exists()
 
 
 def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Path, more: Path | None) -> None:
