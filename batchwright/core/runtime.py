@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from batchwright.core.errors import InputError
 
+SCRATCH = Path(".scratch")
+"""A project's own scratch folder, ignored by git and DVC."""
 WORKERS = "BATCHWRIGHT_TRAIN_WORKERS"
 
 
 def scratch_root() -> Path:
-    """Return ``BATCHWRIGHT_SCRATCH`` (default ``.scratch``, ignored by git and DVC)."""
-    return Path(os.environ.get("BATCHWRIGHT_SCRATCH", ".scratch"))
+    """Return ``BATCHWRIGHT_SCRATCH``, by default the project's own."""
+    return Path(os.environ.get("BATCHWRIGHT_SCRATCH", SCRATCH))
 
 
 def scratch(stage: str, fingerprint: str = "") -> Path:

@@ -251,6 +251,13 @@ MUTANTS = [
         "formats/test_models.py",
     ),
     Mutant(
+        "code in a model's folder runs",
+        "pipelines/embed/handler.py",
+        "SentenceTransformer(str(locate_model(encoder.name, encoder)))",
+        "SentenceTransformer(str(locate_model(encoder.name, encoder)), trust_remote_code=True)",
+        "embed/test_foreign_code.py",
+    ),
+    Mutant(
         "a damaged model ends in a library's traceback",
         "batchwright/formats/models.py",
         "    except Exception as error:\n        text",
@@ -332,6 +339,13 @@ MUTANTS = [
         "batchwright/core/lock.py",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        "test_by_domain.py",
+    ),
+    Mutant(
+        "a stage runs twice at once, with another scratch folder",
+        "batchwright/core/lock.py",
+        "{SCRATCH.resolve(), scratch_root().resolve()}",
+        "{scratch_root().resolve()}",
         "test_by_domain.py",
     ),
     Mutant(
