@@ -28,15 +28,9 @@ test-all: $(BIN)/.installed  ## all tests
 	pytest -n 2 --dist loadscope
 	@echo "All tests pass"
 
-faults: $(BIN)/.installed  ## spoiled files, flipped bits, full disks and kills; some two hours
-	python -m tests.faults.fuzz readers 600
-	python -m tests.faults.fuzz models 300
-	python -m tests.faults.mutants
-	python -m tests.faults.flips .
-	python -m tests.faults.disks 3
-	python -m tests.faults.kills 60
-	python -m tests.faults.kills 20 2
-	@echo "Next: docs/reliability.md has the figures"
+faults: $(BIN)/.installed  ## kills, full disks, flipped bits and spoiled files; two hours
+	python -m tests.faults
+	@echo "Next: docs/reliability.md has such a table"
 
 format: $(BIN)/.installed  ## put the code into its style
 	ruff format --quiet . && ruff check --quiet --fix .

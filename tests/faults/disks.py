@@ -10,20 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.faults.victim import OFTEN, content, copy_code, environment, new_project
+from tests.faults.victim import EVERY, OFTEN, STAGES, content, copy_code, environment, new_project, reproduce
 
-STAGES = [
-    *("ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch tiny", "train biencoder"),
-    *("baselines", "evaluate biencoder", "compare", "report"),
-]
-OUTPUTS = {
-    **{"ingest": "data/pairs", "embed": "data/vectors", "filter": "data/negatives", "cluster": "data/clusters"},
-    **{"pack contextual": "data/shards/contextual", "pack random": "data/shards/random", "fetch tiny": "models/start"},
-    **{"train biencoder": "models/biencoder", "baselines": "data/scores/baselines*", "compare": "results/compare.tsv"},
-    **{"evaluate biencoder": "data/scores/runs/biencoder*", "report": "report"},
-}
 SCRIPT = """
 mount -t tmpfs -o size={size}k tmpfs {disk} && cp -r {project}/. {disk} && cd {disk} || exit 99
 rm -rf .scratch && {stage} > {out}/said 2>&1; echo $? > {out}/code
@@ -39,17 +30,14 @@ def possible() -> bool:
     return not subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode
 
 
-def main(rounds: int, workers: int = 0, stages: list[str] = STAGES) -> Counter[str]:
+def main(rounds: int, workers: int = 0, stages: Sequence[str] = tuple(STAGES)) -> Counter[str]:
     """Return how often a stage was run, how often the disk was full, and the number of faults by kind."""
     rng, counts = random.Random(0), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         code = copy_code(Path(name, "code"), *OFTEN)
-        project = new_project(Path(name, "project"), code, pairs=600)
+        project = new_project(Path(name, "project"), code, pairs=600, params=EVERY)
         settings = environment(code, workers) | {"BATCHWRIGHT_PREFLIGHT": "0"}
-        done = subprocess.run(["dvc", "repro"], cwd=project, env=settings, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        shutil.rmtree(project / ".scratch")
-        shutil.rmtree(project / ".dvc/cache")
+        reproduce(project, settings)
         for _ in range(rounds):
             for stage in stages:
                 out = Path(tempfile.mkdtemp(dir=name))
@@ -68,7 +56,7 @@ def run_once(
     written = sum(file.stat().st_size for file in (project / "data").rglob("*") if file.is_file()) // 1024
     command = shlex.join([sys.executable, "-m", "batchwright", "stage", *stage.split()])
     script = SCRIPT.format(
-        size=used + int(share * written), disk=disk, project=project, out=out, stage=command, output=OUTPUTS[stage]
+        size=used + int(share * written), disk=disk, project=project, out=out, stage=command, output=STAGES[stage]
     )
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script], env=settings, capture_output=True, text=True, check=False

@@ -1,15 +1,16 @@
-"""Flip a bit in every file of every artifact, and look who notices: ``python -m tests.faults.flips PROJECT``."""
+"""Flip a bit in every file of every artifact, and look who notices: ``python -m tests.faults.flips``."""
 
 import os
 import random
 import re
-import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 from batchwright.core.errors import InputError
 from batchwright.integrity.locked import locked_outputs
 from batchwright.integrity.verify import verify
+from tests.faults.victim import EVERY, copy_code, environment, new_project, reproduce
 
 
 def flip(file: Path, rng: random.Random) -> bytes:
@@ -36,10 +37,21 @@ def kind(artifact: Path, file: Path) -> str:
     return f"{place}: {re.sub('[0-9]+', 'N', file.name)}"
 
 
-def main(project: Path) -> Counter[tuple[str, bool]]:
-    """Return how often a flip in each kind of file was noticed, and how often not."""
-    os.chdir(project)
-    rng, counts = random.Random(0), Counter[tuple[str, bool]]()
+def main() -> Counter[str]:
+    """Return how many files, of how many kinds, had a bit flipped, and how often that was not noticed."""
+    with tempfile.TemporaryDirectory() as name:
+        code = copy_code(Path(name, "code"))
+        project = new_project(Path(name, "project"), code, pairs=600, params=EVERY)
+        reproduce(project, environment(code))
+        os.chdir(project)
+        counts = flip_all()
+        os.chdir(code)
+    return counts
+
+
+def flip_all() -> Counter[str]:
+    """Flip a bit in each file of this project."""
+    rng, counts, kinds = random.Random(0), Counter[str](), set[str]()
     verify()
     for artifact in locked_outputs():
         for file in sorted(artifact.rglob("*")) if artifact.is_dir() else [artifact]:
@@ -49,18 +61,17 @@ def main(project: Path) -> Counter[tuple[str, bool]]:
             content = flip(file, rng)
             try:
                 verify(artifact)
-                noticed = False
+                counts["not noticed"] += 1
                 print(f"not noticed: {file}")
             except InputError:
-                noticed = True
+                pass
             write(file, content, before)
-            counts[kind(artifact, file), noticed] += 1
+            counts["files"] += 1
+            kinds.add(kind(artifact, file))
     verify()
+    counts["kinds"] = len(kinds)
     return counts
 
 
 if __name__ == "__main__":
-    found = main(Path(sys.argv[1]))
-    kinds = {name for name, _ in found}
-    silent = sum(count for (_, noticed), count in found.items() if not noticed)
-    print(f"{found.total()} files of {len(kinds)} kinds, {silent} flips not noticed")
+    print(dict(main()))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from batchwright.core.errors import InputError
-from tests.faults import disks, fuzz, kills
+from tests.faults import disks, fuzz, kills, mounts, stage_kills
 from tests.faults.seeds import beir_folder, seeds
 
 
@@ -64,3 +64,14 @@ def test_stages_on_full_disks_say_so_and_go_on() -> None:
     assert counts.pop("runs") == 3
     assert counts.pop("full")
     assert not counts
+
+
+@pytest.mark.slow
+def test_a_stage_that_is_killed_makes_the_same_bytes_when_it_runs_again() -> None:
+    assert set(stage_kills.main(2, stages=["mine mined", "pretrain seed"])) <= {"killed"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not disks.possible(), reason="a disk of its own needs user namespaces")
+def test_stages_write_to_disks_of_their_own() -> None:
+    assert mounts.main(["filter", "pack random", "fetch tiny", "evaluate xtr"]) == {"runs": 4}

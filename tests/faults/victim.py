@@ -28,6 +28,41 @@ PARAMS: dict[str, Any] = {
     },
     "evaluate": {"held_out": {"queries": 40, "documents": 100}, "dev": {"queries": 20, "documents": 50}, "beir": []},
 }
+START = {"batches": "contextual", "start": "models/start/tiny"}
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+DECODER = {"kind": "weak", "layers": 1}
+EVERY: dict[str, Any] = PARAMS | {
+    "pretrain": {
+        "seed": {
+            "encoder": {"kind": "new", "vocab_size": 400, "config": SMALL},
+            **{"decoder": DECODER, "max_length": 16, "batch_size": 8, "mini_batch_size": 8, "steps": 40},
+            **{"validations": 2, "learning_rate": 1e-4, "new_learning_rate": 1e-3, "warmup_ratio": 0.1},
+            **{"weight_decay": 0.01, "max_grad_norm": 1.0},
+        }
+    },
+    "mine": {"mined": {"model": "models/biencoder", "count": 2, "depth": 20}},
+    "runs": {
+        **PARAMS["runs"],
+        "mined": {"variant": "biencoder", "batches": "mined", "start": "models/start/tiny"},
+        "cde": {"variant": "cde", **START},
+        "xtr": {"variant": "xtr", **START},
+        "seed_encoder": {"variant": "seed_encoder", "batches": "random", "start": "models/start/seed"},
+    },
+    "tokens": ["xtr"],
+    "index": {"xtr": {"run": "xtr", "kind": "exact"}},
+}
+"""With these, each stage does something."""
+STAGES = {
+    **{"ingest": "data/pairs data/rejects.parquet", "embed": "data/vectors", "filter": "data/negatives"},
+    **{"cluster": "data/clusters", "pack contextual": "data/shards/contextual", "pack random": "data/shards/random"},
+    **{"fetch tiny": "models/start/tiny", "pretrain seed": "models/start/seed", "mine mined": "data/shards/mined"},
+    **{"train biencoder": "models/biencoder", "train cde": "models/cde", "train xtr": "models/xtr"},
+    **{"train seed_encoder": "models/seed_encoder", "baselines": "data/scores/baselines.parquet"},
+    **{"evaluate xtr": "data/scores/runs/xtr.parquet", "evaluate cde": "data/scores/runs/cde.parquet"},
+    **{"tokens xtr": "results/tokens", "index xtr": "data/indexes/xtr", "compare": "results/compare.tsv"},
+    **{"report": "report"},
+}
+"""The stages of such a project, and what DVC removes before it runs one."""
 
 Change = tuple[str, str, str]
 """A file, a text that is there once, and what to write instead."""
@@ -61,7 +96,7 @@ def change(file: Path, before: str, after: str) -> str:
     return text
 
 
-def new_project(folder: Path, code: Path, pairs: int = 1500) -> Path:
+def new_project(folder: Path, code: Path, pairs: int = 1500, params: dict[str, Any] = PARAMS) -> Path:
     """Make a project of ``code`` with two domains and a tiny start model."""
     command = [sys.executable, "-m", "batchwright", "init", folder]
     subprocess.run(command, cwd=code, env=environment(code), check=True, capture_output=True)
@@ -72,10 +107,20 @@ def new_project(folder: Path, code: Path, pairs: int = 1500) -> Path:
         sources.append({"kind": "csv", "path": f"raw/pairs/{domain}.csv", "domain": domain})
     shutil.copytree(save_bert(folder.parent / "tiny"), folder / "raw/models/tiny")
     shutil.rmtree(folder.parent / "tiny")
-    params = yaml.safe_load((folder / "params.yaml").read_text()) | PARAMS
-    params["ingest"]["sources"] = sources
-    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    found = yaml.safe_load((folder / "params.yaml").read_text()) | params
+    found["ingest"]["sources"] = sources
+    found["train"] |= {variant: {"temperature": 0.05} for variant in ("cde", "xtr", "seed_encoder")}
+    found["train"]["cde"]["context_documents"] = 8
+    (folder / "params.yaml").write_text(yaml.safe_dump(found, sort_keys=False))
     return folder
+
+
+def reproduce(project: Path, settings: dict[str, str]) -> None:
+    """Make everything, and forget what ``dvc repro`` would go on with."""
+    done = subprocess.run(["dvc", "repro"], cwd=project, env=settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in (".scratch", ".dvc/cache"):
+        shutil.rmtree(project / name)
 
 
 def environment(code: Path, workers: int = 0) -> dict[str, str]:

@@ -1,0 +1,72 @@
+"""Run the whole harness, two parts at a time, and print one table: ``python -m tests.faults``.
+
+What each part says goes to ``.scratch/faults``.
+"""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+LOGS = Path(".scratch/faults")
+LOST = {"lost", "differ", "differs", "left over", "does not go on"}
+SILENT = {"not noticed", "not found"}
+TRACEBACK = {"traceback", "crash", "hang", "too much memory", "no message", "not said"}
+
+
+class Part(NamedTuple):
+    """A command of the harness; the last line that it prints counts what it did, and faults by kind."""
+
+    what: str
+    command: str
+
+
+PARTS = [  # the longest first
+    Part("`dvc repro`, all of it or one process killed", "kills 60"),
+    Part("spoiled files, judgements, parameters", "fuzz readers 2400"),
+    Part("each stage killed", "stage_kills 7"),
+    Part("training with two Ray workers, all of it or one process killed", "kills 12 2"),
+    Part("spoiled folders of models", "fuzz models 300"),
+    Part("each stage on a disk too small, then on a larger one", "disks 2"),
+    Part("the mend of a known fault undone", "mutants"),
+    Part("a flipped bit in each file of each artifact", "flips"),
+    Part("2,000 domains at 1,024 open files", "descriptors"),
+    Part("each stage where folders are disks of their own", "mounts"),
+]
+
+
+def main() -> int:
+    """Print the table; return the number of faults."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    print("| what | command | how often | lost | silent | traceback |\n|---|---|--:|--:|--:|--:|", flush=True)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, PARTS))
+    return sum(found)
+
+
+def run(part: Part) -> int:
+    """Run a part and print its row; return the number of faults."""
+    file = LOGS / f"{re.sub('[^a-z0-9]+', '-', part.command).strip('-')}.log"
+    with file.open("w") as log:
+        command = [sys.executable, "-m", *f"tests.faults.{part.command}".split()]
+        ended = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    last = file.read_text().strip().rpartition("\n")[2]
+    counts = Counter({key: int(count) for key, count in re.findall(r"'([^']+)': (\d+)", last)})
+    faults = [total(counts, kinds) for kinds in (LOST, SILENT, TRACEBACK)]
+    often = ", ".join(f"{count:,} {key}" for key, count in counts.items() if key not in LOST | SILENT | TRACEBACK)
+    row = [part.what, f"`python -m tests.faults.{part.command}`", often or f"failed, see {file}", *map(str, faults)]
+    print("| " + " | ".join(row) + " |", flush=True)
+    return sum(faults) + bool(ended)
+
+
+def total(counts: Counter[str], kinds: Collection[str]) -> int:
+    """Add up some kinds of faults."""
+    return sum(counts[kind] for kind in kinds)
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))
