@@ -70,7 +70,7 @@ def faults(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _names(folder: Path) -> Iterator[str]:
     for file in folder.rglob("*"):
-        if file.is_file() and file.name != FILE:
+        if file.is_file() and file != folder / FILE:
             yield file.relative_to(folder).as_posix()
 
 

@@ -49,6 +49,15 @@ def test_a_flipped_bit_in_the_checksums_is_noticed(artifact: Path) -> None:
     assert list(faults(artifact)) == []
 
 
+def test_checksums_of_an_artifact_within_another_are_one_of_its_files(tmp_path: Path) -> None:
+    with atomic_dir(tmp_path / "outer") as folder, atomic_dir(folder / "inner") as inner:
+        (inner / "a").write_text("a")
+    sums = tmp_path / "outer/inner" / FILE
+    assert list(faults(tmp_path / "outer")) == []
+    flip(sums, 13)
+    assert [place for place, _ in faults(tmp_path / "outer")] == [sums]
+
+
 def test_names_may_hold_what_other_systems_take_for_the_end_of_a_line(tmp_path: Path) -> None:
     with atomic_dir(tmp_path / "artifact") as folder:
         (folder / "a\u2028b\x0bc").touch()

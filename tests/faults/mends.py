@@ -72,6 +72,13 @@ MUTANTS = [
         "integrity/test_verify.py",
     ),
     Mutant(
+        "damage to the checksums of an artifact within another goes unseen",
+        "batchwright/core/seal.py",
+        "file.is_file() and file != folder / FILE",
+        "file.is_file() and file.name != FILE",
+        "core/test_seal.py",
+    ),
+    Mutant(
         "a damaged checkpoint is used",
         "trainers/common/checkpoint.py",
         "if any(faults(folder)):",
