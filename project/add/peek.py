@@ -38,8 +38,8 @@ def peek(entry: Entry) -> Table:
         return {column: list(values) for column, values in zip(header, zip(*records, strict=False), strict=False)}
     with readable(file):
         batch = _parquet(file) if entry["kind"] == "parquet" else _arrow(file)
-        columns = [] if batch is None else zip(batch.schema.names, batch.columns, strict=True)
-        return {name: values_of(column.slice(0, SAMPLE)) for name, column in columns}
+        values = [] if batch is None else values_of(file, batch.slice(0, SAMPLE), 1)
+        return dict(zip([] if batch is None else batch.schema.names, values, strict=True))
 
 
 def _objects(file: str) -> Table:
