@@ -24,12 +24,15 @@ _RAW = {
 }
 
 
-def open_parquet(file: str | Path, columns: Collection[str]) -> pq.ParquetFile:
-    """Open a file whose texts stay in dictionaries: a text that is there a thousand times takes the memory of one."""
+def open_parquet(file: str | Path, columns: Collection[str] | None = None) -> pq.ParquetFile:
+    """Open a file whose texts stay in dictionaries: a text that is there a thousand times takes the memory of one.
+
+    ``columns`` are those that are read; None means all.
+    """
     with pq.ParquetFile(file) as table:
         leaves = [table.schema.column(number) for number in range(len(table.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
-    wanted = [path for path in texts if any(f"{path}.".startswith(f"{name}.") for name in columns)]
+    wanted = [path for path in texts if columns is None or any(f"{path}.".startswith(f"{name}.") for name in columns)]
     return pq.ParquetFile(file, read_dictionary=wanted)
 
 

@@ -13,7 +13,7 @@ import pytest
 from batchwright.core import lines, untrusted
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import files
-from tests.faults.seeds import source
+from tests.faults.sources import source
 
 SMALLER = r"bytes of text and lists, more than [\d,]+; write the file with smaller row groups or record batches"
 
