@@ -12,7 +12,7 @@ import pytest
 
 from batchwright.core import lines, untrusted
 from batchwright.core.errors import InputError
-from pipelines.ingest.sources import files
+from pipelines import files
 from tests.faults.sources import source
 
 SMALLER = r"bytes of text and lists, more than [\d,]+; write the file with smaller row groups or record batches"

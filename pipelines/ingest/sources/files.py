@@ -4,22 +4,18 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
 from batchwright.core.lines import Lines
-from pipelines.files import readable
+from pipelines.files import MOST_TIMES, most_bytes, readable
 
 T = TypeVar("T")
 _BUFFER = 1 << 20
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-
-MOST_BYTES, MOST_TIMES = 1 << 30, 250
-"""A compressed file may become so many bytes, or so many times its size, whichever is more."""
 
 
 class _Counted(io.RawIOBase):
@@ -38,11 +34,6 @@ class _Counted(io.RawIOBase):
         check_decompressed(self._file, self._read, self._most)
         buffer[: len(content)] = content
         return len(content)
-
-
-def most_bytes(file: str) -> int:
-    """How many bytes a compressed file may become."""
-    return max(MOST_BYTES, MOST_TIMES * Path(file).stat().st_size)
 
 
 def check_decompressed(file: str, size: int, most: int) -> None:

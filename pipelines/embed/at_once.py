@@ -1,0 +1,64 @@
+"""How many rows of a Parquet file of vectors are read at once, so that texts that are there once take little memory."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from batchwright.core.errors import InputError
+from pipelines.files import MOST_TIMES, most_bytes
+
+_ROWS, _BYTES = 512, 512 << 20
+_NUMBER_BYTES = 8
+_DICTIONARY, _HEADER_BYTES = b"\x15\x04\x15", 16
+"""How the header of a page with a dictionary begins, in Thrift's compact protocol, before its decompressed size."""
+
+
+def rows_at_once(file: str, metadata: pq.FileMetaData) -> int:
+    """Return how many rows hold at most ``_BYTES`` of texts, whichever of a dictionary each of them repeats.
+
+    Raises:
+        InputError: texts and vectors take far more memory than the file has bytes.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    texts = [column for column in columns if column.path_in_schema == "text"]
+    numbers = sum(column.num_values for column in columns if column.path_in_schema.startswith("vector."))
+    check_size(file, _NUMBER_BYTES * numbers + sum(column.total_uncompressed_size for column in texts))
+    longest = max((_longest(file, column) for column in texts), default=0)
+    return min(_ROWS, max(1, _BYTES // max(longest, 1)))
+
+
+def check_size(file: str, size: int) -> None:
+    """Check how many bytes what is read from a file takes.
+
+    Raises:
+        InputError: they are far more than those of the file.
+    """
+    if size > (most := most_bytes(file)):
+        raise InputError(
+            f"{file}: texts and vectors take more than {most:,} bytes, {MOST_TIMES} times its size; "
+            "remove rows that repeat a text"
+        )
+
+
+def _longest(file: str, column: pq.ColumnChunkMetaData) -> int:
+    """Return how long the longest text may be that takes less of the file whenever it is repeated."""
+    if "DELTA_BYTE_ARRAY" in column.encodings:  # each text says how much of the one before it repeats
+        return int(column.total_uncompressed_size)
+    if not column.has_dictionary_page:
+        return 0
+    with Path(file).open("rb") as content:
+        content.seek(max(column.dictionary_page_offset, 0))
+        header = content.read(_HEADER_BYTES)
+    known = header.startswith(_DICTIONARY)
+    return _number(header[len(_DICTIONARY) :]) if known else int(column.total_uncompressed_size)
+
+
+def _number(content: bytes) -> int:
+    """Return the number that seven bits of each byte make, up to the first byte below 128; its last bit is a sign."""
+    number = 0
+    for place, byte in enumerate(content):
+        number |= (byte & 127) << 7 * place
+        if byte < 128:
+            break
+    return number >> 1
