@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from batchwright.core.errors import InputError
 from pipelines.files import MOST_TIMES, most_bytes
 
-_ROWS, _BYTES = 512, 512 << 20
+_ROWS, _BYTES = 512, 256 << 20
 _NUMBER_BYTES = 8
 _DICTIONARY, _HEADER_BYTES = b"\x15\x04\x15", 16
 """How the header of a page with a dictionary begins, in Thrift's compact protocol, before its decompressed size."""

@@ -202,9 +202,9 @@ MUTANTS = [
         "ingest/test_limits.py",
     ),
     Mutant(
-        "a line has no end",
-        "pipelines/ingest/sources/files.py",
-        "if characters > MOST_CHARACTERS",
+        "a line or a row has no end",
+        "batchwright/core/lines.py",
+        "if size > MOST_CHARACTERS",
         "if False",
         "ingest/test_limits.py",
     ),
