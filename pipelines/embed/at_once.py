@@ -1,5 +1,7 @@
 """How many rows of a Parquet file of vectors are read at once, so that texts that are there once take little memory."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -8,36 +10,39 @@ from batchwright.core.errors import InputError
 from pipelines.files import MOST_TIMES, most_bytes
 
 _ROWS, _BYTES = 512, 256 << 20
-_NUMBER_BYTES = 8
 _DICTIONARY, _HEADER_BYTES = b"\x15\x04\x15", 16
 """How the header of a page with a dictionary begins, in Thrift's compact protocol, before its decompressed size."""
 
 
-def rows_at_once(file: str, metadata: pq.FileMetaData) -> int:
+def rows_at_once(file: str, table: pq.ParquetFile) -> int:
     """Return how many rows hold at most ``_BYTES`` of texts, whichever of a dictionary each of them repeats.
 
     Raises:
-        InputError: texts and vectors take far more memory than the file has bytes.
+        InputError: texts take far more memory than the file has bytes.
     """
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    texts = [column for column in columns if column.path_in_schema == "text"]
-    numbers = sum(column.num_values for column in columns if column.path_in_schema.startswith("vector."))
-    check_size(file, _NUMBER_BYTES * numbers + sum(column.total_uncompressed_size for column in texts))
+    texts = [column for group in range(table.num_row_groups) for column in _texts(table, group)]
+    check_size(file, sum(column.total_uncompressed_size for column in texts))
     longest = max((_longest(file, column) for column in texts), default=0)
     return min(_ROWS, max(1, _BYTES // max(longest, 1)))
 
 
+def _texts(table: pq.ParquetFile, group: int) -> Iterator[pq.ColumnChunkMetaData]:
+    """Yield what the file says about the texts of a row group, if it has rows."""
+    paths = [table.schema.column(number).path for number in range(len(table.schema))]
+    # An exception in ``column`` would end the process; where there is one, reading a row raises it, too.
+    for _ in itertools.islice(table.iter_batches(1, row_groups=[group], columns=["text"]), 1):
+        yield table.metadata.row_group(group).column(paths.index("text"))
+
+
 def check_size(file: str, size: int) -> None:
-    """Check how many bytes what is read from a file takes.
+    """Check how many bytes the texts of a file take.
 
     Raises:
         InputError: they are far more than those of the file.
     """
     if size > (most := most_bytes(file)):
         raise InputError(
-            f"{file}: texts and vectors take more than {most:,} bytes, {MOST_TIMES} times its size; "
-            "remove rows that repeat a text"
+            f"{file}: texts take more than {most:,} bytes, {MOST_TIMES} times its size; remove rows that repeat a text"
         )
 
 

@@ -50,7 +50,7 @@ def read_rows(files: list[str]) -> Iterator[Rows]:
         with readable(file), pq.ParquetFile(file, memory_map=True) as table:
             _check_columns(file, table.schema_arrow)
             first, size = 1, 0
-            for batch in ahead(table.iter_batches(rows_at_once(file, table.metadata), columns=["text", "vector"])):
+            for batch in ahead(table.iter_batches(rows_at_once(file, table), columns=["text", "vector"])):
                 if len(batch):
                     size += _check_texts(file, first, batch["text"])
                     check_size(file, size)

@@ -28,6 +28,7 @@ CSV = "query,document,topic\n" + "".join(f'"q {n}","d, {n}",t\n' for n in range(
 FUNCTIONS = "".join(
     f'def function_{n}(a):\n    """Return number {n} of all."""\n    b = a + {n}\n    return b\n\n\n' for n in range(5)
 )
+datasets.disable_progress_bars()
 _SOURCES: TypeAdapter[Any] = TypeAdapter(AnySource)
 
 
