@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from batchwright.core.errors import InputError
 
+MOST_BYTES, MOST_TIMES = 1 << 30, 250
+"""A compressed file may become so many bytes, or so many times its size, whichever is more."""
+
 
 def find_files(pattern: str) -> list[str]:
     """List the files that match a path or glob pattern, sorted.
@@ -24,6 +27,11 @@ def find_files(pattern: str) -> list[str]:
         raise InputError(f"{pattern}: is a folder; name its files, such as {pattern.rstrip('/')}/*")
     reason = "no file matches this pattern" if glob.has_magic(pattern) else "no such file"
     raise InputError(f"{pattern}: {reason}; correct 'path' of this source")
+
+
+def most_bytes(file: str) -> int:
+    """How many bytes a compressed file may become."""
+    return max(MOST_BYTES, MOST_TIMES * Path(file).stat().st_size)
 
 
 @contextmanager

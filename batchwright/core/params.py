@@ -88,7 +88,7 @@ def _group(values: dict[str, Any], group: str, file: Path) -> Any:
     found: Any = values
     for name in group.split("."):
         if not isinstance(found, dict) or name not in found:
-            known = list(found) if isinstance(found, dict) else []
+            known = [str(key) for key in found] if isinstance(found, dict) else []
             raise InputError(f"{file}: no parameter group '{group}'{hint(name, known)}")
         found = found[name]
     return {} if found is None else found

@@ -9,10 +9,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from batchwright.core.errors import InputError
+from batchwright.core.lines import check_row
+
 MOST_BYTES = 1 << 30
 """What the values of a column may take of the memory, unless the file itself holds as many bytes."""
 _ITEM = 8
 """The bytes that a row of a column and an item of a list take at least, even those that take none of the file."""
+_SMALLER = "write the file with smaller row groups or record batches"
 _RAW = {
     pa.string(): pa.binary(),
     pa.large_string(): pa.large_binary(),
@@ -20,26 +24,43 @@ _RAW = {
 }
 
 
-def open_parquet(file: str | Path, columns: Collection[str]) -> pq.ParquetFile:
-    """Open a file whose texts stay in dictionaries: a text that is there a thousand times takes the memory of one."""
+def open_parquet(file: str | Path, columns: Collection[str] | None = None) -> pq.ParquetFile:
+    """Open a file whose texts stay in dictionaries: a text that is there a thousand times takes the memory of one.
+
+    ``columns`` are those that are read; None means all.
+    """
     with pq.ParquetFile(file) as table:
         leaves = [table.schema.column(number) for number in range(len(table.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
-    wanted = [path for path in texts if any(f"{path}.".startswith(f"{name}.") for name in columns)]
+    wanted = [path for path in texts if columns is None or any(f"{path}.".startswith(f"{name}.") for name in columns)]
     return pq.ParquetFile(file, read_dictionary=wanted)
 
 
-def values_of(column: pa.Array, errors: str = "surrogateescape") -> list[object]:
-    """Return the values of a column; those that are neither text nor numbers, nor made of them, become tuples.
+def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surrogateescape") -> list[list[object]]:
+    """Return the values of each column of rows of a file, of which ``first`` is the number of the first.
 
-    ``errors`` says what becomes of text that is not UTF-8, as in ``bytes.decode``.
+    Those that are neither text nor numbers, nor made of them, become tuples. ``errors`` says what becomes of text that
+    is not UTF-8, as in ``bytes.decode``.
 
     Raises:
-        pa.ArrowException: the column refers to what lies outside of it, or its values would take too much memory.
+        InputError: a row, or all rows together, would take too much memory.
+        pa.ArrowException: a column refers to what lies outside of it.
     """
-    if _foreign(column.type):  # not a list: a list may be one of hard negatives
-        return [value and tuple(value) for value in _untouched(column).to_pylist()]
-    return [_decode(value, errors) for value in _checked(column).to_pylist()]
+    values, sizes = [], np.zeros(len(batch), np.int64)
+    for column in batch.columns:
+        try:
+            checked = _checked(column)
+        except pa.ArrowCapacityError as error:
+            raise InputError(f"{file}: row {first} and those after it: {error}; {_SMALLER}") from None
+        sizes += _sizes(checked)
+        if len(sizes):
+            check_row(file, first + int(np.argmax(sizes)), int(sizes.max()), "row")
+        found = checked.to_pylist()
+        if _foreign(column.type):  # not a list: a list may be one of hard negatives
+            values.append([value and tuple(value) for value in found])
+        else:
+            values.append([_decode(value, errors) for value in found])
+    return values
 
 
 def _foreign(kind: pa.DataType) -> bool:
@@ -123,7 +144,7 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 def _check_size(column: pa.Array, size: int) -> None:
     most = max(MOST_BYTES, 2 * _held(column))  # an empty text has an offset of 4 bytes, and an item 8
     if size > most:
-        raise pa.ArrowInvalid(f"{len(column)} rows hold {size:,} bytes of text and lists, more than {most:,}")
+        raise pa.ArrowCapacityError(f"{len(column)} rows hold {size:,} bytes of text and lists, more than {most:,}")
 
 
 def _held(column: pa.Array) -> int:

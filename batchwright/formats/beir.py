@@ -10,6 +10,7 @@ from typing import TextIO
 
 from batchwright.core.errors import InputError
 from batchwright.core.json_lines import RepeatedKeyError, parse
+from batchwright.core.lines import Lines, Records
 from batchwright.core.message import shown
 
 
@@ -34,7 +35,7 @@ class BeirFolder:
         """
         file, seen = self.folder / "qrels" / f"{split}.tsv", dict[tuple[str, str], float]()
         with self._open(file) as handle:
-            for number, row in enumerate(csv.reader(handle, delimiter="\t"), start=1):
+            for number, row in enumerate(Records(str(file), handle, delimiter="\t"), start=1):
                 relevance = _number(row[-1]) if row else None
                 if number == 1 and row and relevance is None:
                     continue
@@ -70,7 +71,7 @@ class BeirFolder:
     @contextmanager
     def _open(self, file: Path) -> Iterator[TextIO]:
         try:
-            with file.open(encoding="utf-8", newline="") as handle:
+            with file.open("rb") as content, Lines(str(file), content) as handle:
                 yield handle
         except FileNotFoundError:
             raise InputError(f"{file}: no such file; a BEIR folder holds corpus.jsonl, queries.jsonl, qrels/") from None

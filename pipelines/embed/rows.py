@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.core.lines import check_row
 from pipelines.embed.ahead import ahead
+from pipelines.embed.at_once import check_size, rows_at_once
 from pipelines.files import readable
-
-_BATCH_ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,11 @@ def read_rows(files: list[str]) -> Iterator[Rows]:
         # Not mapped, batches would leave behind all that was read.
         with readable(file), pq.ParquetFile(file, memory_map=True) as table:
             _check_columns(file, table.schema_arrow)
-            first = 1
-            for batch in ahead(table.iter_batches(_BATCH_ROWS, columns=["text", "vector"])):
+            first, size = 1, 0
+            for batch in ahead(table.iter_batches(rows_at_once(file, table), columns=["text", "vector"])):
                 if len(batch):
+                    size += _check_texts(file, first, batch["text"])
+                    check_size(file, size)
                     rows = _to_rows(file, first, batch, width)
                     width = rows.vectors.shape[1]
                     yield rows
@@ -68,6 +70,14 @@ def _check_columns(file: str, schema: pa.Schema) -> None:
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     if not (any(fits(vector) for fits in lists) and pa.types.is_floating(vector.value_type)):
         raise InputError(f"{file}: column 'vector' must hold lists of floats, found {vector}")
+
+
+def _check_texts(file: str, first: int, texts: pa.Array) -> int:
+    """Check how long each text is; return how many bytes all of them have."""
+    lengths = pc.binary_length(texts).fill_null(0).to_numpy()
+    row = int(lengths.argmax())
+    check_row(file, first + row, int(lengths[row]), "row")
+    return int(lengths.sum(dtype=np.int64))
 
 
 def _to_rows(file: str, first: int, batch: pa.RecordBatch, width: int | None) -> Rows:

@@ -1,12 +1,12 @@
 """Read the first rows of a table."""
 
 import itertools
+from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
-from batchwright.core.untrusted import values_of
+from batchwright.core.untrusted import open_parquet, values_of
 from pipelines.files import find_files, readable
 from pipelines.ingest.sources.arrow import open_ipc
 from pipelines.ingest.sources.csv_shape import delimiter_of, first_records
@@ -29,17 +29,24 @@ def peek(entry: Entry) -> Table:
     """
     if entry["kind"] == "huggingface":
         source = HuggingFaceSource(**entry, domain="-")
-        return dict(source.load()[:SAMPLE])
+        return _values(source.label, source.batches(source.load().column_names, 0, SAMPLE))
     file = find_files(entry["path"])[0]
     if entry["kind"] == "jsonl":
         return _objects(file)
     if entry["kind"] == "csv":
-        header, *records = first_records(file, entry.get("delimiter") or delimiter_of(file), SAMPLE)
+        header, *records = first_records(file, entry.get("delimiter") or delimiter_of(file), SAMPLE) or [[]]
         return {column: list(values) for column, values in zip(header, zip(*records, strict=False), strict=False)}
-    with readable(file):
-        batch = _parquet(file) if entry["kind"] == "parquet" else _arrow(file)
-        columns = [] if batch is None else zip(batch.schema.names, batch.columns, strict=True)
-        return {name: values_of(column.slice(0, SAMPLE)) for name, column in columns}
+    return _values(file, _parquet(file) if entry["kind"] == "parquet" else _arrow(file))
+
+
+def _values(name: str, batches: Iterator[pa.RecordBatch]) -> Table:
+    with readable(name):
+        batch = next(batches, None)
+        return (
+            {}
+            if batch is None
+            else dict(zip(batch.schema.names, values_of(name, batch.slice(0, SAMPLE), 1), strict=True))
+        )
 
 
 def _objects(file: str) -> Table:
@@ -54,11 +61,11 @@ def _objects(file: str) -> Table:
     return table
 
 
-def _arrow(file: str) -> pa.RecordBatch | None:
+def _arrow(file: str) -> Iterator[pa.RecordBatch]:
     with pa.memory_map(file) as source:
-        return next(open_ipc(file, source)[1], None)
+        yield from open_ipc(file, source)[1]
 
 
-def _parquet(file: str) -> pa.RecordBatch | None:
-    with pq.ParquetFile(file) as handle:
-        return next(handle.iter_batches(SAMPLE), None)
+def _parquet(file: str) -> Iterator[pa.RecordBatch]:
+    with open_parquet(file) as handle:
+        yield from handle.iter_batches(SAMPLE)

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,12 @@ import pyarrow as pa
 
 from batchwright.core.errors import InputError
 from batchwright.core.json_lines import parse
+from batchwright.core.lines import Lines, Records
 from batchwright.core.untrusted import open_parquet, values_of
 
 TEXTS = ("query", "document")
 VALUES = ("label", "score")
-_END = "\n"
 _BATCH_ROWS = 4096
-
-csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
 
 Row = tuple[str, dict[str, Any]]
 """Where a row is, for messages, and its values by column. Rows count from 1, and are line numbers in text files."""
@@ -39,22 +38,29 @@ def judgement_rows(file: Path) -> Iterator[Row]:
         raise InputError(f"{file}: cannot be read ({str(error).strip().splitlines()[0]}); save it again") from None
 
 
+@contextmanager
+def _lines(file: Path) -> Iterator[Lines]:
+    with file.open("rb") as content, Lines(str(file), content, encoding="utf-8-sig") as text:
+        yield text
+
+
 def _separated(file: Path) -> Iterator[Row]:
-    with file.open(newline="", encoding="utf-8-sig") as text:
-        rows = csv.DictReader(text, delimiter="\t" if file.suffix == ".tsv" else ",", strict=True)
+    with _lines(file) as text:
+        records = Records(str(file), text, delimiter="\t" if file.suffix == ".tsv" else ",", strict=True)
         try:
-            _check(str(file), rows.fieldnames or [])
-            for row in rows:
-                place = f"{file}: row {rows.line_num - sum(str(value).count(_END) for value in row.values())}"
-                if None in row or None in row.values():
+            header = next(records, [])
+            _check(str(file), header)
+            for fields in filter(None, records):
+                place = f"{file}: row {records.first}"
+                if len(fields) != len(header):
                     raise InputError(f"{place}: more or fewer fields than the header; quote or add fields")
-                yield place, row
+                yield place, dict(zip(header, fields, strict=True))
         except csv.Error as error:
-            raise InputError(f"{file}: after row {rows.line_num}: {error}; correct the quotation marks") from None
+            raise InputError(f"{file}: row {records.first}: {error}; correct the quotation marks") from None
 
 
 def _json_lines(file: Path) -> Iterator[Row]:
-    with file.open(encoding="utf-8-sig") as text:
+    with _lines(file) as text:
         for number, line in enumerate(text, start=1):
             if not line.strip():
                 continue
@@ -71,15 +77,20 @@ def _json_lines(file: Path) -> Iterator[Row]:
 def _parquet(file: Path) -> Iterator[Row]:
     with open_parquet(file, (*TEXTS, *VALUES)) as table:
         _check(str(file), names := table.schema_arrow.names)
-        number = 0
+        first = 1
         for batch in table.iter_batches(_BATCH_ROWS, columns=[name for name in (*TEXTS, *VALUES) if name in names]):
-            for values in zip(*map(_values, batch.columns), strict=True):
-                number += 1
+            columns = values_of(str(file), _without_decimals(batch), first, "strict")
+            for number, values in enumerate(zip(*columns, strict=True), start=first):
                 yield f"{file}: row {number}", dict(zip(batch.schema.names, values, strict=True))
+            first += len(batch)
 
 
-def _values(column: pa.Array) -> list[Any]:
-    return column.to_pylist() if pa.types.is_decimal(column.type) else values_of(column, "strict")
+def _without_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows whose label or score is the text of a number if it was a decimal, which is foreign elsewhere."""
+    for place, (name, kind) in enumerate(zip(batch.schema.names, batch.schema.types, strict=True)):
+        if name in VALUES and pa.types.is_decimal(kind):
+            batch = batch.set_column(place, name, batch.column(place).cast(pa.string()))
+    return batch
 
 
 def _check(place: str, columns: Iterable[str]) -> None:

@@ -49,6 +49,7 @@ def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
         ("grupo: {batch_size: 3}", r"no parameter group 'group'; did you mean 'grupo'\?"),
         ("- 1\n- 2", "expected groups of parameters, found list"),
         ("", "expected groups of parameters, found NoneType"),
+        ("null: {batch_size: 3}", r"no parameter group 'group'; known: None"),
         ("group: {batch_size: ", "not valid YAML"),
         ("group: " + 3000 * "[", "is nested too deeply"),
         ("group: {batch_size: 0x" + 6000 * "f" + "}", "not valid YAML: .*digits"),

@@ -27,6 +27,7 @@ NEEDLESS = {
         "batchwright/core/bar.py",
         "batchwright/core/json_lines.py",
         "batchwright/core/keys.py",
+        "batchwright/core/lines.py",
         "batchwright/core/neighbours.py",
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",

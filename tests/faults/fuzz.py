@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from tests.faults.seeds import Reader, seeds
+from tests.faults.seeds import seeds
+from tests.faults.sources import Seed
 
-Make = Callable[[Path], Iterable[tuple[str, Path, Reader]]]
-"""Writes valid inputs; returns what each is called, the file to spoil, and what reads it."""
+Make = Callable[[Path], Iterable[Seed]]
+"""Writes valid inputs below a folder."""
 BATCH, SLOW, ADDRESSES, RESIDENT = 200, 20, 6 << 30, 1 << 20
 """Inputs a process, seconds, bytes and KiB."""
 TOKENS = [

@@ -13,7 +13,6 @@ class Mutant(NamedTuple):
     test: str
 
 
-FUZZER = "faults/test_faults.py::test_spoiled_inputs_end_in_no_traceback_crash_or_hang"
 MUTANTS = [
     Mutant(
         "files of a killed run become part of the artifact",
@@ -188,7 +187,7 @@ MUTANTS = [
         "batchwright/core/untrusted.py",
         "        column = column.view(raw)\n    column.validate(full=True)\n",
         "        column = column.view(raw)\n",
-        FUZZER,
+        "ingest/test_saved_folders.py",
     ),
     Mutant(
         "a small file becomes gigabytes",
@@ -198,11 +197,39 @@ MUTANTS = [
         "ingest/test_limits.py",
     ),
     Mutant(
-        "a line has no end",
-        "pipelines/ingest/sources/files.py",
-        "if characters > MOST_CHARACTERS",
+        "a line or a row has no end",
+        "batchwright/core/lines.py",
+        "if size > MOST_CHARACTERS",
         "if False",
         "ingest/test_limits.py",
+    ),
+    Mutant(
+        "a row of Parquet or Arrow has no end",
+        "batchwright/core/untrusted.py",
+        "int(sizes.max())",
+        "0",
+        "ingest/test_long_rows.py",
+    ),
+    Mutant(
+        "a repeated text of given vectors becomes gigabytes",
+        "pipelines/embed/at_once.py",
+        "min(_ROWS, max(1, _BYTES // max(longest, 1)))",
+        "_ROWS",
+        "embed/test_limits.py",
+    ),
+    Mutant(
+        "damaged metadata of given vectors end the process",
+        "pipelines/embed/at_once.py",
+        'for _ in itertools.islice(table.iter_batches(1, row_groups=[group], columns=["text"]), 1):',
+        "for _ in range(1):",
+        "faults/test_faults.py::test_damaged_metadata_of_given_vectors_end_no_process",
+    ),
+    Mutant(
+        "a damaged folder of save_to_disk ends in a traceback",
+        "pipelines/ingest/sources/huggingface.py",
+        "    except Exception as error:",
+        "    except OSError as error:",
+        "ingest/test_saved_folders.py",
     ),
     Mutant(
         "a repeated text of Parquet becomes gigabytes",
@@ -216,7 +243,7 @@ MUTANTS = [
         "pipelines/ingest/sources/jsonl.py",
         "except (ValueError, RecursionError)",
         "except ValueError",
-        FUZZER,
+        "ingest/test_bad_rows.py",
     ),
     Mutant(
         "deeply nested parameters end in a traceback",
@@ -230,14 +257,14 @@ MUTANTS = [
         "batchwright/core/untrusted.py",
         "return pa.types.is_temporal(kind) or not",
         "return not",
-        FUZZER,
+        "filter/test_judgements.py",
     ),
     Mutant(
         "judgements that are no numbers end in a traceback",
         "batchwright/formats/beir.py",
         "    except ValueError:\n        return None\n",
         "    except ZeroDivisionError:\n        return None\n",
-        FUZZER,
+        "formats/test_beir.py",
     ),
     Mutant(
         "pickled weights are read",

@@ -31,6 +31,11 @@ def test_lines_that_are_not_objects_are_rejected(workspace: Path) -> None:
     assert [reject["text"] for reject in outcome.rejects] == broken
 
 
+def test_a_line_that_is_nested_too_deeply_is_rejected(workspace: Path) -> None:
+    Path("t.jsonl").write_text('{"query": "q", "document": "d"}\n' + "[" * 30_000 + "\n")
+    assert ingest(JSONL).reasons == [("t.jsonl", 2, "not valid JSON")]
+
+
 def test_malformed_lines_of_a_table_are_rejected(workspace: Path) -> None:
     Path("t.csv").write_bytes(b'query,document\nq,d\n"a"b,c\nshort\n"two\nlines",e\n1,2,3\n\xe9,f\n,g\n')
     outcome = ingest(CSV)

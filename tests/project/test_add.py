@@ -10,8 +10,11 @@ import pytest
 import yaml
 
 from batchwright.__main__ import main
+from batchwright.core import untrusted
+from batchwright.core.errors import InputError
 from pipelines.ingest.sources.csv_shape import likely_delimiter
 from project.add.columns import guess_columns
+from project.add.peek import peek
 from tests.helpers import REPO
 
 PARAMS = (REPO / "project/template/params.yaml").read_text()
@@ -191,3 +194,18 @@ def test_texts_that_a_model_cuts_are_told(project: Path, capsys) -> None:
     )
     add("long.csv", "--look")
     assert "100% are cut at start_models.minilm.max_length (128 tokens)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "\n", 'query,document\n"q,d'])
+def test_a_csv_file_without_rows_is_refused(project: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
+    Path("a.csv").write_text(content)
+    with pytest.raises(SystemExit):
+        add("a.csv")
+    assert "error: a.csv: " in capsys.readouterr().err
+
+
+def test_a_text_that_parquet_repeats_is_not_spread_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({"query": ["x" * 10_000] * 200, "document": ["d"] * 200}), tmp_path / "a.parquet")
+    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
+    with pytest.raises(InputError, match=r"a.parquet: row 1 and those after it: 200 rows hold 2,000,000 bytes"):
+        peek({"kind": "parquet", "path": str(tmp_path / "a.parquet")})

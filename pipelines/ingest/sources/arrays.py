@@ -11,6 +11,6 @@ from pipelines.ingest.sources.columns import TableSource
 
 def batch_rows(source: TableSource, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
     """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
-    columns = {name: values_of(batch.column(name)) for name in source.wanted_columns}
-    for index, values in enumerate(zip(*columns.values(), strict=True)):
-        yield source.to_row(name, first + index, dict(zip(columns, values, strict=True)))
+    columns = values_of(name, batch.select(source.wanted_columns), first)
+    for number, values in enumerate(zip(*columns, strict=True), start=first):
+        yield source.to_row(name, number, dict(zip(source.wanted_columns, values, strict=True)))

@@ -6,11 +6,11 @@ from typing import Literal
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
-from pipelines.files import readable
+from pipelines.files import most_bytes, readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
-from pipelines.ingest.sources.files import check_decompressed, most_bytes
+from pipelines.ingest.sources.files import check_decompressed
 from pipelines.ingest.sources.ipc import decompressed_sizes, messages_of_file
 
 _FILE_MARK = b"ARROW1"

@@ -1,18 +1,17 @@
 """CSV and TSV with a header line, plain or compressed."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, TextIO
 
 from pydantic import Field
 
 from batchwright.core.errors import InputError
+from batchwright.core.lines import Records
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.csv_shape import delimiter_of, dialect, quote_of
-from pipelines.ingest.sources.files import check_row, not_empty, open_text
-
-csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
+from pipelines.ingest.sources.files import not_empty, open_text
 
 
 class CsvSource(FileSource):
@@ -43,37 +42,24 @@ class CsvSource(FileSource):
 
     def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, str]]:
         """Yield first line number, fields (None if malformed) and raw text of each record that is not blank."""
-        raw: list[str] = []
-        records = csv.reader(_remembered(file, text, raw), **self._dialect(file))
+        records = Records(file, text, **self._dialect(file))
         while True:
-            first = records.line_num + 1
-            raw.clear()
             try:
                 fields = next(records, None)
             except csv.Error as error:
                 if "unexpected end of data" in str(error):
                     raise InputError(
-                        f"{file}: line {first}: a quotation mark is opened and never closed; close it, or set "
+                        f"{file}: line {records.first}: a quotation mark is opened and never closed; close it, or set "
                         "quote: '' if quotation marks are ordinary characters"
                     ) from None
-                yield first, None, "".join(raw)
+                yield records.first, None, "".join(records.raw)
                 continue
             if fields is None:
                 return
             if fields:
-                yield first, fields, "".join(raw)
+                yield records.first, fields, "".join(records.raw)
 
     def _dialect(self, file: str) -> dict[str, Any]:
         delimiter = self.delimiter or delimiter_of(file)
         quote = quote_of(file, delimiter) if self.quote is None else self.quote
         return dialect(delimiter, quote)
-
-
-def _remembered(file: str, lines: Iterable[str], seen: list[str]) -> Iterator[str]:
-    """Yield the lines; ``seen`` gets those of the record that is being read."""
-    length = 0
-    for number, line in enumerate(lines, start=1):
-        length = len(line) + (length if seen else 0)
-        check_row(file, number - len(seen), length)
-        seen.append(line)
-        yield line

@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from batchwright.core.lines import Records
 from pipelines.ingest.sources.files import open_text
 
 _LINES = 1000
@@ -33,8 +34,8 @@ def first_records(file: str, delimiter: str, count: int) -> list[list[str]]:
     records: list[list[str]] = []
     with open_text(file) as text:
         try:
-            reader = csv.reader(text, **dialect(delimiter, quote_of(file, delimiter)))
-            records += itertools.islice(filter(None, reader), count)
+            found = Records(file, text, **dialect(delimiter, quote_of(file, delimiter)))
+            records += itertools.islice(filter(None, found), count)
         except csv.Error:
             pass
     return records

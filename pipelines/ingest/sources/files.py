@@ -4,42 +4,18 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
-from pipelines.files import readable
+from batchwright.core.lines import Lines
+from pipelines.files import MOST_TIMES, most_bytes, readable
 
 T = TypeVar("T")
 _BUFFER = 1 << 20
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-
-MOST_CHARACTERS = 64 << 20
-"""Of a line, and of a row of CSV with its line ends: what one row may take of the memory."""
-MOST_BYTES, MOST_TIMES = 1 << 30, 250
-"""A compressed file may become so many bytes, or so many times its size, whichever is more."""
-
-
-class _Lines(io.TextIOWrapper):
-    """Text whose lines are not longer than ``MOST_CHARACTERS``."""
-
-    def __init__(self, file: str, buffer: "io.BufferedReader[Any]") -> None:
-        super().__init__(buffer, encoding="utf-8", errors="surrogateescape", newline="")
-        self._file, self._number = file, 0
-
-    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
-        line = super().readline(MOST_CHARACTERS + 1 if size < 0 else size)
-        self._number += 1
-        check_row(self._file, self._number, len(line))
-        return line
-
-    def __next__(self) -> str:  # type: ignore[override]
-        if line := self.readline():
-            return line
-        raise StopIteration
 
 
 class _Counted(io.RawIOBase):
@@ -60,11 +36,6 @@ class _Counted(io.RawIOBase):
         return len(content)
 
 
-def most_bytes(file: str) -> int:
-    """How many bytes a compressed file may become."""
-    return max(MOST_BYTES, MOST_TIMES * Path(file).stat().st_size)
-
-
 def check_decompressed(file: str, size: int, most: int) -> None:
     """Check the ``size`` of what comes out of a compressed file.
 
@@ -76,16 +47,6 @@ def check_decompressed(file: str, size: int, most: int) -> None:
             f"{file}: is more than {most:,} bytes when decompressed, {MOST_TIMES} times its size, "
             "which looks like harm; decompress it yourself if it is meant"
         )
-
-
-def check_row(file: str, number: int, characters: int) -> None:
-    """Check the length of the row that begins on line ``number``.
-
-    Raises:
-        InputError: it is longer than ``MOST_CHARACTERS``.
-    """
-    if characters > MOST_CHARACTERS:
-        raise InputError(f"{file}: line {number}: the row is longer than {MOST_CHARACTERS:,} characters; cut its texts")
 
 
 @contextmanager
@@ -104,7 +65,7 @@ def open_text(file: str) -> Iterator[TextIO]:
             raise InputError(f"{file}: not UTF-8 text (UTF-16 or binary?); convert it to UTF-8")
         if start.startswith(_UTF8_MARK):
             buffered.read(len(_UTF8_MARK))
-        with _Lines(file, buffered) as text:
+        with Lines(file, buffered, errors="surrogateescape") as text:
             yield text
 
 

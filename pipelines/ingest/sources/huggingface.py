@@ -1,6 +1,7 @@
 """Hugging Face datasets, from the hub, the local cache or a folder written by ``save_to_disk``."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -8,7 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
+from pipelines.files import readable
 from pipelines.ingest.sources.arrays import batch_rows
+from pipelines.ingest.sources.arrow import open_ipc
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import TableSource
 
@@ -52,12 +55,19 @@ class HuggingFaceSource(TableSource):
         return self.files()
 
     def rows(self, part: Part) -> Iterator[Row]:
-        dataset = self.load().select_columns(self.wanted_columns).with_format("arrow")
-        start = part.piece * _PART_ROWS
-        stop = min(start + _PART_ROWS, len(dataset))
+        first = 1 + part.piece * _PART_ROWS
+        with readable(self.label):
+            for batch in self.batches(self.wanted_columns, first - 1, _PART_ROWS):
+                yield from batch_rows(self, part.name, batch, first)
+                first += len(batch)
+
+    def batches(self, columns: list[str], start: int, count: int) -> Iterator[pa.RecordBatch]:
+        """Read ``count`` rows, or as many as there are from the row ``start`` on."""
+        dataset = self.load().select_columns(columns).with_format("arrow")
+        stop = min(start + count, len(dataset))
         for first in range(start, stop, _BATCH_ROWS):
             table: pa.Table = dataset[first : min(first + _BATCH_ROWS, stop)]
-            yield from batch_rows(self, part.name, table.combine_chunks().to_batches()[0], first + 1)
+            yield from table.to_batches()
 
     def load(self) -> "Dataset":
         """Load the dataset."""
@@ -67,15 +77,18 @@ class HuggingFaceSource(TableSource):
 @lru_cache(maxsize=1)
 def _load(name: str, config: str | None, split: str, revision: str | None) -> "Dataset":
     import datasets  # takes seconds to import, and most sources do not need it
-    from datasets.exceptions import DatasetsError
 
     try:
         if not any(Path(name, file).is_file() for file in SAVED):
             return datasets.load_dataset(name, config, split=split, revision=revision)
+        _check_decompressed(Path(name))
         saved = datasets.load_from_disk(name)
-    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # the library raises exceptions of all kinds about a damaged folder
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
-            f"dataset '{name}': cannot be loaded ({str(error).strip().splitlines()[0]}); check name, config, split and "
+            f"dataset '{name}': cannot be loaded ({lines[0]}); check name, config, split and "
             "revision, the network and HF_TOKEN, or give a folder written by save_to_disk"
         ) from None
     if isinstance(saved, datasets.Dataset):
@@ -83,3 +96,10 @@ def _load(name: str, config: str | None, split: str, revision: str | None) -> "D
     if split not in saved:
         raise InputError(f"dataset '{name}': no split '{split}'; it has: {', '.join(saved)}")
     return saved[split]
+
+
+def _check_decompressed(folder: Path) -> None:
+    """Raise InputError if compressed buffers of a file become too large; a file may have any name."""
+    for file in sorted(folder.rglob("*")):
+        with suppress(OSError, pa.ArrowException), pa.memory_map(str(file)) as source:
+            open_ipc(str(file), source)

@@ -1,0 +1,71 @@
+"""Lines of text files from outside, and rows of separated values made of them, none of which is endless."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from batchwright.core.errors import InputError
+
+MOST_CHARACTERS = 64 << 20
+"""Of a line or a row with its line ends, and the bytes of a row of Arrow or Parquet: what it may take of the memory."""
+
+csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
+
+
+def check_row(file: str, number: int, size: int, unit: str = "line") -> None:
+    """Check the size of the row ``number``, which counts in ``unit``.
+
+    Raises:
+        InputError: it is longer than ``MOST_CHARACTERS``.
+    """
+    if size > MOST_CHARACTERS:
+        raise InputError(
+            f"{file}: {unit} {number}: the row is longer than {MOST_CHARACTERS:,} characters; cut its texts"
+        )
+
+
+class Lines(io.TextIOWrapper):
+    """The text of a binary file, with its line ends; a line longer than ``MOST_CHARACTERS`` raises InputError."""
+
+    def __init__(self, file: str, buffer: IO[bytes], encoding: str = "utf-8", errors: str = "strict") -> None:
+        super().__init__(buffer, encoding=encoding, errors=errors, newline="")
+        self._file, self._number = file, 0
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        line = super().readline(MOST_CHARACTERS + 1 if size < 0 else size)
+        self._number += 1
+        check_row(self._file, self._number, len(line))
+        return line
+
+    def __next__(self) -> str:  # type: ignore[override]
+        if line := self.readline():
+            return line
+        raise StopIteration
+
+
+class Records:
+    """Iterates over the fields of each row, as ``csv.reader`` does; one longer than ``MOST_CHARACTERS`` is refused.
+
+    ``first`` is the line that the last row begins on, and ``raw`` its lines.
+    """
+
+    def __init__(self, file: str, lines: Iterable[str], **dialect: Any) -> None:
+        self.first, self.raw = 1, list[str]()
+        self._file, self._reader = file, csv.reader(self._remembered(lines), **dialect)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        self.first = self._reader.line_num + 1
+        self.raw.clear()
+        return next(self._reader)
+
+    def _remembered(self, lines: Iterable[str]) -> Iterator[str]:
+        length = 0
+        for line in lines:
+            length = len(line) + (length if self.raw else 0)
+            check_row(self._file, self.first, length)
+            self.raw.append(line)
+            yield line
