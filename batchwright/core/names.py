@@ -63,8 +63,16 @@ def check_names(file: Path) -> None:
             check_name(name)
         except ValueError as error:
             raise InputError(f"{file}: {group}: {error}") from None
-    for group, name in _taken({group: set(map(str, entries)) for group, entries in groups.items()}):
+    entries = {group: set(map(str, found)) for group, found in groups.items()}
+    for group, name in _dotted(entries):
+        raise InputError(f"{file}: {group}: '{name}' has a dot, which for DVC begins a parameter's name; use - or _")
+    for group, name in _taken(entries):
         raise InputError(f"{file}: {group}: '{name}' is taken; choose another name")
+
+
+def _dotted(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
+    for group, entries in names.items():
+        yield from ((group, name) for name in sorted(entries) if "." in name)
 
 
 def _taken(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
