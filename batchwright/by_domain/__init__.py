@@ -3,7 +3,7 @@
 from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
 from batchwright.by_domain.kept_map import Map, unless_beam
-from batchwright.by_domain.memory import of_pairs, pairs_of
+from batchwright.by_domain.memory import of_pairs, pairs_of, texts_of
 from batchwright.by_domain.spread import Spread, on_this_machine
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "on_this_machine",
     "pairs_of",
     "publish_domains",
+    "texts_of",
     "unless_beam",
 ]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain.kept import forget_others, keep, kept, read_ledger
 from batchwright.by_domain.kept_map import KeptMap, Map
-from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of
+from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of, texts_of
 from batchwright.by_domain.spread import Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
@@ -52,6 +52,7 @@ def do_domains(
     size_of: Callable[[str], int] = pairs_of,
     processes: int = 1,
     one_core: bool = False,
+    spilled_of: Callable[[str], float] = texts_of,
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
@@ -60,10 +61,11 @@ def do_domains(
     once all domains are done. ``spread`` takes domains, and the parts of those of ``LARGE`` size, to processes.
     ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has. On this machine,
     ``processes`` domains or parts are done at a time, each on one core, unless there is little to do. ``one_core`` also
-    limits this process to one: the last bits of a product depend on the number of cores.
+    limits this process to one: the last bits of a product depend on the number of cores. ``spilled_of(domain)`` is
+    how many bytes lie in the scratch folder while its work is done.
 
     Raises:
-        InputError: there is not enough memory for the largest domain that is to be done.
+        InputError: there is not enough memory or disk for the largest domain that is to be done.
     """
     code = code_fingerprint(package)
     folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
@@ -77,7 +79,7 @@ def do_domains(
     if sum(sizes.values()) < LARGE:
         processes = 1
     for together in ([domain for domain in waiting if domain not in large], *([domain] for domain in large)):
-        check_domains(together, memory_of, processes)
+        check_domains(together, memory_of, processes, spilled_of)
     # OpenMP's limit holds for one thread, here this one; BLAS's for all.
     with threadpool_limits(1) if one_core else nullcontext():
         missing = {domain: folders[domain] for domain in waiting}

@@ -19,7 +19,8 @@ from batchwright.core.runtime import scratch
 
 _SMALL = 1 << 20
 """Bytes up to which nothing is worth a file."""
-_MOST_TEXTS, _MOST_CHARACTERS, _MOST_ROWS = 1 << 14, 1 << 24, 1 << 12
+_MOST_TEXTS, MOST_CHARACTERS, _MOST_ROWS = 1 << 14, 1 << 24, 1 << 12
+"""Of a block."""
 
 
 def spilled(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -107,7 +108,7 @@ def cut_small(texts: pa.LargeStringArray) -> Iterator[pa.LargeStringArray]:
     """Cut texts into arrays of some thousands; of long ones, fewer. They are copies, so that each is pickled alone."""
     bounds, start = text_bounds(texts), 0
     while start < len(texts):
-        fit = int(np.searchsorted(bounds, bounds[start] + _MOST_CHARACTERS, side="right")) - 1
+        fit = int(np.searchsorted(bounds, bounds[start] + MOST_CHARACTERS, side="right")) - 1
         stop = min(max(fit, start + 1), start + _MOST_TEXTS, len(texts))
         yield pa.concat_arrays([texts[start:stop]])
         start = stop
@@ -124,7 +125,7 @@ def blocks_of(texts: Iterable[str]) -> Iterator[list[str]]:
     for text in texts:
         block.append(text)
         size += len(text)
-        if len(block) == _MOST_TEXTS or size >= _MOST_CHARACTERS:
+        if len(block) == _MOST_TEXTS or size >= MOST_CHARACTERS:
             yield block
             block, size = [], 0
     if block:

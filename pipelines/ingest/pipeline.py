@@ -51,12 +51,12 @@ def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
 
 
 def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callable[[], None]]) -> None:
-    files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
-    size = sum(Path(file).stat().st_size for file in files)
+    files = {file: params.sources[entry] for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
+    size = sum(source.size_of(file) for file, source in files.items())
     processes = workers() if size >= _LARGE else 1
     what = f"reading {len(unread):,} files or parts of files"
     check_memory(_A_PROCESS * min(processes, len(unread)), what)
-    check_disk({scratch(_STAGE): size, PAIRS: size / 2}, what)
+    check_disk({scratch(_STAGE): size + size / 2, PAIRS: size / 2}, what)  # candidates, and pairs twice
     for _, _, folder in unread:  # what a killed run left, or what is damaged
         shutil.rmtree(folder, ignore_errors=True)
 

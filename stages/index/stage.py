@@ -13,6 +13,7 @@ from batchwright.core.paths import DATA, MODELS, PAIRS
 from batchwright.core.room import check_disk, check_memory
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.retriever import COPIES, SAMPLE, index_size
 from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.retriever import TokenRetriever
@@ -21,7 +22,6 @@ from stages.index.params import IndexParams
 OUTPUT = DATA / "indexes"
 TOKENS = "tokens"
 DOCUMENTS = "documents.parquet"
-_SAMPLE = 256
 
 
 def main(name: str) -> str:
@@ -43,10 +43,10 @@ def _encode(retriever: TokenRetriever, documents: pa.Table) -> TokenVectors:
 
 
 def _check_room(retriever: TokenRetriever, documents: pa.Table) -> None:
-    """Check disk for the vectors of all tokens, and memory for three copies: blocks, all of them, and the index."""
-    some = documents.slice(0, _SAMPLE)  # a fair sample: they are ordered by a hash
-    size = _encode(retriever, some).vectors.nbytes / max(len(some), 1) * len(documents)
-    check_memory(3 * size, f"indexing {len(documents):,} documents")
+    """Check disk for the vectors of all tokens, and memory for all copies of them."""
+    some = documents.slice(0, SAMPLE)  # a fair sample: they are ordered by a hash
+    size = index_size(retriever, some["document"].to_pylist(), some["domain"].to_pylist(), len(documents))
+    check_memory(COPIES * size, f"indexing {len(documents):,} documents")
     check_disk({OUTPUT: size}, f"indexing {len(documents):,} documents")
 
 

@@ -6,6 +6,7 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RAW, RESULTS, START_MODELS, check_watched
 from batchwright.core.results import read_tsv, write_json
+from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.core.unchanged import watching
 from batchwright.formats.models import check_model_watched
@@ -38,6 +39,8 @@ def main(name: str) -> str:
         check_model_watched(params.encoder.model)
     work = scratch("texts", fingerprint(name))
     try:
+        read = sum(source.size_of(file) for source in params.texts for file in source.files())
+        check_disk({work: read}, "the texts besides those of pairs")
         check_unchanged = watching(lambda: [file for source in params.texts for file in source.files()])
         added, without = write_texts(work / "texts.parquet", read_texts(params.texts))
         check_unchanged()

@@ -11,6 +11,7 @@ from stages.scoring.collection import Collection, has_split, held_out
 from stages.scoring.params import EvaluateParams, RerankParams
 from stages.scoring.rerank import truncate
 from stages.scoring.retrieval import BM25, System, model_system, word_system
+from stages.scoring.room import check_models, check_texts, check_words
 
 HELD_OUT = "held_out"
 
@@ -19,12 +20,14 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
     """Read the held-out pairs, if there are any, then the BEIR folders.
 
     Raises:
-        InputError: there is nothing to evaluate on, or a folder is named twice or lies outside ``raw/beir``.
+        InputError: there is nothing to evaluate on, a folder is named twice or lies outside ``raw/beir``, or there is
+            not enough memory.
     """
     check_watched(params.beir, RAW / "beir")
+    check_texts(pairs, params)
     found = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
     if params.rerank:
-        first = _first(params.rerank)
+        first = _first(params.rerank, found)
         found = [truncate(collection, first) for collection in found]
     return found if found and not has_split(pairs, "test") else [held_out(pairs, params.held_out), *found]
 
@@ -38,5 +41,9 @@ def names(folders: Sequence[str]) -> list[str]:
     return [path.name if own[path.name] == 1 else str(path) for path in paths]
 
 
-def _first(params: RerankParams) -> System:
-    return word_system(params.documents) if params.first == BM25 else model_system(Path(params.first), params.documents)
+def _first(params: RerankParams, collections: Sequence[Collection]) -> System:
+    if params.first == BM25:
+        check_words(collections)
+        return word_system(params.documents)
+    check_models([Path(params.first)], collections)
+    return model_system(Path(params.first), params.documents)

@@ -12,7 +12,8 @@ from stages.scoring.collection import Collection, Text
 from stages.scoring.measures import DEPTH
 
 BM25 = "BM25"
-_BLOCK = 256  # queries whose whole ranking is in memory at once
+BLOCK = 256
+"""Queries whose whole ranking is in memory at once."""
 
 System = Callable[[Collection], NDArray[np.int64]]
 """Ranks a collection. Returns indices of documents ``(Q, k)``, best first, padded with -1."""
@@ -53,8 +54,8 @@ def _rank(collection: Collection, depth: int, search: Search) -> NDArray[np.int6
     if collection.candidates is None:
         return search(collection.queries, depth)
     ranked = np.full((len(collection.queries), depth), -1)
-    for start in range(0, len(collection.queries), _BLOCK):
-        found = search(collection.queries[start : start + _BLOCK], len(collection.documents))
+    for start in range(0, len(collection.queries), BLOCK):
+        found = search(collection.queries[start : start + BLOCK], len(collection.documents))
         for place, row in enumerate(found, start=start):
             kept = row[np.isin(row, collection.candidates[place])][:depth]
             ranked[place, : len(kept)] = kept

@@ -70,7 +70,7 @@ def test_spilled_texts_are_concatenated_slices_and_all(small: int, parts: list[l
 def test_blocks_are_all_texts_in_order_and_small(texts: list[str], most: int, characters: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(spill, "_MOST_TEXTS", most)
-        patched.setattr(spill, "_MOST_CHARACTERS", characters)
+        patched.setattr(spill, "MOST_CHARACTERS", characters)
         blocks = list(blocks_of(texts))
     assert [text for block in blocks for text in block] == texts
     for block in blocks:
@@ -89,7 +89,7 @@ def test_arrays_cut_small_are_all_texts_in_order_and_are_pickled_alone(
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(spill, "_MOST_TEXTS", most)
-        patched.setattr(spill, "_MOST_CHARACTERS", size)
+        patched.setattr(spill, "MOST_CHARACTERS", size)
         arrays = list(cut_small(given))
     assert [text for array in arrays for text in array.to_pylist()] == texts[skipped:]
     for array in arrays:

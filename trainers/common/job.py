@@ -1,5 +1,6 @@
 """Jobs: everything a training process needs to know, wherever it runs."""
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import torch
 
 from batchwright.core import runtime
 from batchwright.core.fingerprint import code_fingerprint
+from batchwright.core.room import check_disk, check_memory
 from batchwright.core.storage import Storage
 
 Report = Callable[[Mapping[str, float | int], Storage | None], None]
@@ -52,6 +54,23 @@ def job_storage(name: str, scratch: Path) -> Storage:
         InputError: ``BATCHWRIGHT_STORAGE`` is nowhere.
     """
     return Storage.at(runtime.storage() or scratch) / f"{name}-{scratch.name}"
+
+
+def check_room(weights: float, storage: Storage, model: Path, besides: float = 0) -> None:
+    """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32.
+
+    Memory must do for ``weights``, gradients and moments of every worker here, in bytes, and what each holds
+    ``besides``.
+
+    Raises:
+        InputError: there is too little.
+    """
+    what = f"training a model of {weights / 1e9:.1f} GB"
+    if training_device() == "cpu" and runtime.ray_address() == "local":
+        check_memory((4 * weights + besides) * max(runtime.train_workers().fewest, 1), what)
+    if not storage.names():  # or it has found room before
+        place = storage.local or Path(tempfile.gettempdir())  # object storage is written from there
+        check_disk({place: 9 * weights, model.parent: weights}, what)
 
 
 def training_device() -> Literal["cpu", "cuda"]:

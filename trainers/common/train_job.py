@@ -1,20 +1,17 @@
 """Jobs that train on shards."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.room import check_disk, check_memory
-from batchwright.core.runtime import ray_address, scratch, train_workers
-from batchwright.core.storage import Storage
+from batchwright.core.runtime import scratch
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
 from trainers.common.epochs import planned_batches
-from trainers.common.job import Job, job_storage, training_code, training_device
+from trainers.common.job import Job, check_room, job_storage, training_code, training_device
 from trainers.common.params import Common, VariantParams
 from trainers.common.trackers import chosen_tracker
 
@@ -85,7 +82,7 @@ def plan_job(
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
     unfinished = scratch("train", fingerprint(name, *decides)).resolve()
     storage = job_storage(name, unfinished)
-    _check_room(start, storage, model)
+    check_room(weights_size(start), storage, model)  # what a batch takes comes on top
     return TrainJob(
         name=name,
         variant=variant,
@@ -104,17 +101,3 @@ def plan_job(
         device=training_device(),
         tracker=chosen_tracker(),
     )
-
-
-def _check_room(start: Path, storage: Storage, model: Path) -> None:
-    """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32.
-
-    Memory must do for weights, gradients and moments of every worker here; what a batch takes comes on top of that.
-    """
-    weights = weights_size(start)
-    what = f"training a model of {weights / 1e9:.1f} GB"
-    if training_device() == "cpu" and ray_address() == "local":
-        check_memory(4 * weights * max(train_workers().fewest, 1), what)
-    if not storage.names():  # or it has found room before
-        place = storage.local or Path(tempfile.gettempdir())  # object storage is written from there
-        check_disk({place: 9 * weights, model.parent: weights}, what)

@@ -16,6 +16,7 @@ from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.common.trackers import chosen_tracker
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
 from trainers.pretraining.params import NewEncoder, PretrainParams
+from trainers.pretraining.room import check_pretraining
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +48,16 @@ def plan_pretraining(
     The scratch folder, which holds the tokens, is named after everything that affects the result.
 
     Raises:
-        InputError: there are no texts, there is no such start model, its tokenizer is unsuitable, or the vocabulary is
-            too small.
+        InputError: there are no texts, there is no such start model, its tokenizer is unsuitable, the vocabulary is
+            too small, or there is not enough memory or disk.
     """
     encoder = params.encoder
     start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder).resolve()
     read = files_fingerprint([pairs, texts] if texts else [pairs]), model_hash(start) if start else ""
     content = fingerprint(name, seed, params.model_dump(), read, training_code())
     folder = scratch("pretrain", content).resolve()
+    storage = job_storage(name, folder)
+    check_pretraining(params, start, pairs, texts, folder / "corpus", storage, model)
     if not _is_sound(folder / "corpus"):
         _prepare(folder / "corpus", params, start, pairs, texts)
     return PretrainJob(
@@ -63,7 +66,7 @@ def plan_pretraining(
         batch_size=params.batch_size,
         model=model.resolve(),
         scratch=folder,
-        storage=job_storage(name, folder),
+        storage=storage,
         device=training_device(),
         tracker=chosen_tracker(),
         params=params,

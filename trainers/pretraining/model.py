@@ -61,7 +61,7 @@ class Pretrained(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.head = Head(shape.width, len(self.embeddings))
-        self.decoder = _build_decoder(shape, decoder)
+        self.decoder = build_decoder(shape, decoder)
         for part in (self.head, self.decoder):
             if part is not None:
                 part.apply(_initialise)
@@ -112,7 +112,8 @@ def _cross_entropy(logits: Tensor, tokens: Tensor) -> Tensor:
     return functional.cross_entropy(logits.to(accurate), tokens, reduction="sum")
 
 
-def _build_decoder(shape: Shape, params: Weak | Enhanced | None) -> Decoder | None:
+def build_decoder(shape: Shape, params: Weak | Enhanced | None) -> Decoder | None:
+    """Build the decoder that ``params`` describe."""
     if isinstance(params, Weak):
         return WeakDecoder(shape, layers=params.layers, window=params.window)
     return EnhancedDecoder(shape, masked=params.mask_ratio) if params else None

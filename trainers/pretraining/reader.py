@@ -14,9 +14,9 @@ from trainers.pretraining.corpus import TRAINING, VALIDATION, special_tokens
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.masking import mask_tokens
 from trainers.pretraining.model import Sequences
+from trainers.pretraining.params import VALIDATED
 from trainers.pretraining.tokens import Cut, batch_numbers, join_texts, part_texts, read_stream
 
-VALIDATED = 128
 DIAGNOSED = 64
 
 

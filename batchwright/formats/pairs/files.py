@@ -110,6 +110,20 @@ def count_row_groups(folder: Path, domain: str) -> int:
         return int(table.num_row_groups)
 
 
+def pairs_size(folder: Path, domain: str) -> tuple[int, int]:
+    """Return how many pairs a domain has, of all splits, and how many bytes they are uncompressed, from the footer.
+
+    A text that a row group repeats counts once.
+
+    Raises:
+        InputError: the file is missing, damaged or has other columns.
+    """
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+        found = table.metadata
+        groups = map(found.row_group, range(found.num_row_groups))
+        return int(found.num_rows), sum(int(group.total_byte_size) for group in groups)
+
+
 def scan_row_group(
     folder: Path, domain: str, group: int, split: Split, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:

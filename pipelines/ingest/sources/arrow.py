@@ -1,7 +1,8 @@
 """Arrow IPC files and streams, read one record batch at a time."""
 
 from collections.abc import Iterator
-from typing import Literal
+from contextlib import suppress
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.files import check_decompressed
 from pipelines.ingest.sources.ipc import decompressed_sizes, messages_of_file
+from pipelines.ingest.sources.sizes import bounded
 
 _FILE_MARK = b"ARROW1"
 
@@ -30,6 +32,11 @@ class ArrowSource(FileSource):
         if first == 1:
             raise InputError(f"{part.name}: has no rows; add rows or remove it from 'ingest.sources'")
 
+    def size_of(self, file: str) -> float:
+        with suppress(InputError), readable(file), pa.memory_map(file) as source:  # whoever reads it says what is wrong
+            return bounded(file, _open(file, source)[1])
+        return bounded(file, 0)
+
     def _batches(self, file: str, source: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
         columns, batches = open_ipc(file, source)
         self.check_columns(file, columns)
@@ -42,11 +49,18 @@ def open_ipc(file: str, source: pa.MemoryMappedFile) -> tuple[list[str], Iterato
     Raises:
         InputError: the compressed buffers become too large.
     """
+    reader, size = _open(file, source)
+    check_decompressed(file, size, most_bytes(file))
+    is_file = isinstance(reader, pa.RecordBatchFileReader)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
+    return reader.schema.names, batches
+
+
+def _open(file: str, source: pa.MemoryMappedFile) -> tuple[Any, int]:
+    """Return the reader of an Arrow IPC file or stream, and how many bytes its compressed buffers become."""
     is_file = source.read(len(_FILE_MARK)) == _FILE_MARK
     source.seek(0)
     reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
     with pa.memory_map(file) as again:
         messages = messages_of_file(again) if is_file else pa.ipc.MessageReader.open_stream(again)
-        check_decompressed(file, sum(decompressed_sizes(messages)), most_bytes(file))
-    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
-    return reader.schema.names, batches
+        return reader, sum(decompressed_sizes(messages))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from batchwright.core.params import Params
+from pipelines.ingest.sources.sizes import text_size
 
 
 class Row(NamedTuple):
@@ -52,6 +53,10 @@ class Source(Params, ABC):
     def read_for(self, part: Part) -> list[str]:
         """List the files that decide what is in a part; none if that cannot be told from files, as on the hub."""
         return [part.name]
+
+    def size_of(self, file: str) -> float:
+        """Estimate how many bytes a file becomes when it is read."""
+        return text_size(file)
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[Row]:

@@ -11,6 +11,7 @@ from pipelines.files import readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
+from pipelines.ingest.sources.sizes import bounded
 
 _BATCH_ROWS, _BATCH_BYTES = 4096, 256 << 20
 
@@ -29,6 +30,11 @@ class ParquetSource(FileSource):
                     raise InputError(f"{file}: has no rows; add rows or remove it from 'ingest.sources'")
                 parts += [Part(file, group) for group in range(table.num_row_groups)]
         return parts
+
+    def size_of(self, file: str) -> float:
+        with readable(file), pq.ParquetFile(file) as table:
+            groups = map(table.metadata.row_group, range(table.num_row_groups))
+            return bounded(file, sum(group.total_byte_size for group in groups))
 
     def rows(self, part: Part) -> Iterator[Row]:
         with readable(part.name), open_parquet(part.name, self.wanted_columns) as table:

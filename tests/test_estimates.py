@@ -1,0 +1,96 @@
+"""What stages think that they will take is what they take, up to three times as much, and at least nine tenths."""
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from batchwright.by_domain import memory
+from batchwright.core.paths import CLUSTERS, NEGATIVES
+from batchwright.core.spill import SpilledRows
+from batchwright.retrievers.common.search import search, search_size
+from stages.cluster import stage as cluster
+from stages.filter import stage as judge
+from stages.scoring import room
+from stages.scoring.bm25 import retrieve
+from stages.scoring.collection import Collection, Text
+from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
+from tests.pretraining.toys import ENCODER, PARAMS
+from trainers.pretraining.corpus import train_vocabulary
+from trainers.pretraining.folder import build_model
+from trainers.pretraining.params import PretrainParams
+from trainers.pretraining.room import model_size
+
+
+def peak(work: Callable[[], object]) -> int:
+    """Bytes that Python and numpy take at most while this is done."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_of_the_files_of_filter_and_cluster(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pairs("birds", topic_pairs(3000))
+    plant_vectors()
+    write_params(workspace, {"filter.mine": {"count": 3, "depth": 20}, "cluster.draws": 2})
+    for stage, output in ((judge, NEGATIVES), (cluster, CLUSTERS)):
+        asked: dict[Path, float] = {}
+        monkeypatch.setattr(stage, "check_disk", lambda needed, _, asked=asked: asked.update(needed))
+        stage.main()
+        written = sum(file.stat().st_size for file in output.rglob("*.npy"))
+        assert 0.9 * written < asked[output] < 2 * written
+
+
+def test_of_what_the_filter_spills(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pairs("birds", [(f"topic1 {number}", f"topic1 {number} {'word ' * 60}{number}") for number in range(3000)])
+    plant_vectors()
+    asked, spilled = list[float](), list[int]()
+    monkeypatch.setattr(memory, "check_disk", lambda needed, _: asked.extend(needed.values()))
+    add = SpilledRows.add
+
+    def counted(rows: SpilledRows, block: NDArray[Any]) -> None:
+        spilled.append(block.nbytes)
+        add(rows, block)
+
+    monkeypatch.setattr(SpilledRows, "add", counted)
+    judge.main()
+    assert 0.9 * sum(spilled) < asked[0] < 3 * sum(spilled)
+
+
+@pytest.mark.parametrize(("queries", "documents"), [(1500, 3000), (300, 40_000)])
+def test_of_a_search(queries: int, documents: int) -> None:
+    rng = np.random.default_rng(0)
+    asking, asked = (rng.normal(size=(count, 4)).astype(np.float32) for count in (queries, documents))
+    taken = peak(lambda: search(asking, asked, 50))
+    assert 0.9 * taken < search_size(queries, documents, 50) < 2 * taken
+
+
+def test_of_bm25(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"word{number}" for number in rng.zipf(1.3, 80) % 5000) for _ in range(2000)]
+    documents = [Text(id=str(number), text=text, domain="a") for number, text in enumerate(texts)]
+    asked: list[float] = []
+    monkeypatch.setattr(room, "check_memory", lambda needed, _: asked.append(needed))
+    room.check_words([Collection(name="a", queries=documents[:10], documents=documents, relevant={})])
+    taken = peak(lambda: retrieve(texts[:10], texts, 20))
+    assert 0.9 * taken < asked[0] < 3 * taken
+
+
+@pytest.mark.parametrize("decoder", [None, {"kind": "weak"}, {"kind": "retromae"}])
+def test_of_a_model_to_pretrain(decoder: dict[str, Any] | None, tmp_path: Path) -> None:
+    params = PretrainParams.model_validate(PARAMS | {"encoder": ENCODER | {"vocab_size": 120}, "decoder": decoder})
+    words = [[" ".join(f"w{number}" for number in range(500))]]
+    tokenizer = train_vocabulary(lambda: words, 120)
+    model = build_model(params, None, tokenizer, torch.zeros(0)).model
+    assert model_size(params, None) == (4 * sum(each.numel() for each in model.parameters()), len(tokenizer))
+    model.encoder.save_pretrained(tmp_path)
+    started = PretrainParams.model_validate(params.model_dump() | {"encoder": {"kind": "start", "model": "it"}})
+    assert model_size(started, tmp_path) == model_size(params, None)
