@@ -59,7 +59,11 @@ STAGES = {
     **{"train biencoder": "models/biencoder", "train cde": "models/cde", "train xtr": "models/xtr"},
     **{"train seed_encoder": "models/seed_encoder", "baselines": "data/scores/baselines.parquet"},
     **{"evaluate xtr": "data/scores/runs/xtr.parquet", "evaluate cde": "data/scores/runs/cde.parquet"},
-    **{"tokens xtr": "results/tokens", "index xtr": "data/indexes/xtr", "compare": "results/compare.tsv"},
+    **{
+        "tokens xtr": "results/tokens/xtr.tsv results/tokens/xtr-ranks.tsv results/tokens/xtr-examples.tsv",
+        "index xtr": "data/indexes/xtr",
+        "compare": "results/compare.tsv",
+    },
     **{"report": "report"},
 }
 """The stages of such a project, and what DVC removes before it runs one."""

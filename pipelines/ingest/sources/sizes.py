@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.ingest.sources.files import most_bytes
+from pipelines.files import most_bytes
 
 _SAMPLE = 4 << 20
 _CODECS = {".bz2": "bz2", ".gz": "gzip", ".lz4": "lz4", ".zst": "zstd"}
