@@ -54,13 +54,20 @@ def run(part: Part) -> int:
     with file.open("w") as log:
         command = [sys.executable, "-m", *f"tests.faults.{part.command}".split()]
         ended = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
-    last = file.read_text().strip().rpartition("\n")[2]
-    counts = Counter({key: int(count) for key, count in re.findall(r"'([^']+)': (\d+)", last)})
+    counts = counted(file.read_text())
     faults = [total(counts, kinds) for kinds in (LOST, SILENT, TRACEBACK)]
-    often = ", ".join(f"{count:,} {key}" for key, count in counts.items() if key not in LOST | SILENT | TRACEBACK)
-    row = [part.what, f"`python -m tests.faults.{part.command}`", often or f"failed, see {file}", *map(str, faults)]
-    print("| " + " | ".join(row) + " |", flush=True)
-    return sum(faults) + bool(ended)
+    done = ", ".join(f"{count:,} {key}" for key, count in counts.items() if key not in LOST | SILENT | TRACEBACK)
+    often = f"failed, see {file}" if ended or not done else done
+    print(
+        f"| {part.what} | `python -m tests.faults.{part.command}` | {often} |", *map("{} |".format, faults), flush=True
+    )
+    return sum(faults) + bool(ended or not done)
+
+
+def counted(said: str) -> Counter[str]:
+    """Read the counts that a part printed last, if it came to that."""
+    found = said[max(said.rfind("{"), 0) :].partition("}")[0]
+    return Counter({key: int(count) for key, count in re.findall(r"[\"']([^\"]+?)[\"']: (\d+)", found)})
 
 
 def total(counts: Counter[str], kinds: Collection[str]) -> int:
