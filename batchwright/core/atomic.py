@@ -1,5 +1,6 @@
 """Atomic writes: files and folders appear complete or not at all."""
 
+import errno
 import glob
 import hashlib
 import os
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from batchwright.core.errors import InputError
 from batchwright.core.seal import seal
 
 _OLD = ".old"
@@ -46,6 +48,9 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
     Its files get checksums (``batchwright.core.seal``). Only one writer may use it at a time: it first removes whatever
     a killed writer left behind.
+
+    Raises:
+        InputError: ``path`` is a mount point, which nothing can replace.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = f".{path.name}{_UNFINISHED}"
@@ -82,7 +87,7 @@ def _publish(finished: Path, path: Path) -> None:
         list(pool.map(_settle, [file for file in finished.rglob("*") if file.is_file()]))
     old = Path(f"{finished}{_OLD}")
     if path.exists():
-        path.rename(old)
+        _put_aside(path, old)
     try:
         finished.rename(path)
     except OSError:
@@ -90,6 +95,15 @@ def _publish(finished: Path, path: Path) -> None:
             old.rename(path)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _put_aside(path: Path, old: Path) -> None:
+    try:
+        path.rename(old)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        raise InputError(f"{path}: is a mount point, which cannot be replaced; mount {path.parent} instead") from None
 
 
 def _settle(file: Path) -> None:

@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         "the old artifact is gone before the new one has its name",
         "batchwright/core/atomic.py",
-        "        path.rename(old)\n",
+        "        _put_aside(path, old)\n",
         "        shutil.rmtree(path)\n",
         "core/test_atomic.py",
     ),
