@@ -1,19 +1,16 @@
 """Cluster the training pairs of each domain by their vectors."""
 
-import math
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from batchwright.by_domain import Map, Metrics, do_domains, pairs_of, publish_domains, unless_beam
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.core.results import write_json
-from batchwright.core.room import check_disk
-from batchwright.core.runtime import scratch
 from batchwright.formats.clusters import NONE, Clusters
 from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
 from batchwright.formats.pairs import domains, pair_parts, pairs_file
@@ -21,13 +18,12 @@ from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster.methods import METHODS
-from stages.cluster.methods.balance.cells import CANDIDATES, at_once
+from stages.cluster.methods.balance.cells import at_once
 from stages.cluster.params import ClusterParams
+from stages.cluster.room import check_clustering, spilled
 from stages.cluster.side_sums import side_centroids
 
 OUTPUT = RESULTS / "cluster.json"
-_A_CANDIDATE, _SUMS = 8, 4
-"""Bytes of a cluster that may get a pair, and its score. How often clusters' sums are on disk, with those of parts."""
 
 
 def main() -> str:
@@ -45,7 +41,7 @@ def main() -> str:
             clusters.write(folder, domain, draw)
         return _describe(clusters)
 
-    _check_disk(store, params)
+    check_clustering(store, params)
     settings = params.model_dump(), seed
     # Of the negatives, only which pairs the filter kept matters: another margin changes no cluster.
     needed = {
@@ -63,7 +59,7 @@ def main() -> str:
         spread,
         processes=at_once(params),
         one_core=True,
-        spilled_of=partial(_spilled, store, params),
+        spilled_of=partial(spilled, store, params),
     )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)
@@ -71,23 +67,6 @@ def main() -> str:
     write_json(OUTPUT, metrics)
     total, count = (sum(domain[key] for domain in metrics.values()) for key in ("pairs", "clusters"))
     return f"{total:,} pairs in {count:,} clusters of {len(metrics)} domains"
-
-
-def _check_disk(store: VectorStore, params: ClusterParams) -> None:
-    """Check disk for assignments and centroids of all draws and domains, which are copied from the scratch folder."""
-    names = domains(PAIRS)
-    draw = 4 * pairs_of(*names) + sum(_centroids(store, params, domain) for domain in names)
-    check_disk({scratch("cluster"): params.draws * draw, CLUSTERS: params.draws * draw}, "clustering")
-
-
-def _spilled(store: VectorStore, params: ClusterParams, domain: str) -> float:
-    return _A_CANDIDATE * CANDIDATES * pairs_of(domain) + _SUMS * _centroids(store, params, domain)
-
-
-def _centroids(store: VectorStore, params: ClusterParams, domain: str) -> int:
-    """Bytes of the centroids of a domain, two a cluster in float32."""
-    width = int(store.of(domain, checked=False).vectors.shape[1])
-    return 8 * width * math.ceil(pairs_of(domain) / params.cluster_size)
 
 
 def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed: int, do_parts: Map) -> Clusters:

@@ -5,14 +5,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map, Metrics, do_domains, pairs_of, publish_domains, texts_of, unless_beam
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
 from batchwright.core.results import write_json
-from batchwright.core.room import check_disk
-from batchwright.core.runtime import scratch
 from batchwright.core.unchanged import watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, domains, pair_parts, pairs_file
@@ -26,14 +24,11 @@ from stages.filter.doubtful import doubtful
 from stages.filter.judgements import read_judgements
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
+from stages.filter.room import check_filtering, spilled
 from stages.filter.rules import thresholds
 from stages.filter.verdicts import NOTHING, Matched, match_all, verdicts
 
 OUTPUT = RESULTS / "filter.json"
-_A_PAIR, _A_MINED, _A_JUDGEMENT = 17, 4, 9
-"""Bytes that ``Negatives.write`` writes."""
-_FORMS, _SKETCHES = 3, 400
-"""How often normal forms are on disk: of all parts, of all texts, and different ones. Bytes of a pair's sketches."""
 JUDGEMENTS = RESULTS / "judgements.json"
 
 
@@ -56,7 +51,7 @@ def main() -> str:
         return found
 
     settings = params.model_dump(exclude={"judgements"}), seed
-    _check_disk(params, len(judgements))
+    check_filtering(params, len(judgements))
     needed = {
         domain: [
             settings,
@@ -65,7 +60,7 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("filter", Path(__file__).parent, work, needed, spread, processes=processes(), spilled_of=_spilled)
+    done = do_domains("filter", Path(__file__).parent, work, needed, spread, processes=processes(), spilled_of=spilled)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
@@ -78,17 +73,6 @@ def main() -> str:
     if not files:
         return said
     return f"{said}; {unmatched:,} of {len(judgements):,} judgements are about no domain's training pairs"
-
-
-def _check_disk(params: FilterParams, judgements: int) -> None:
-    """Check disk for the arrays of all domains, which are copied from the scratch folder."""
-    mined = _A_MINED * params.mine.count if params.mine else 0
-    size = (_A_PAIR + mined) * pairs_of(*domains(PAIRS)) + _A_JUDGEMENT * judgements
-    check_disk({scratch("filter"): size, NEGATIVES: size}, "filtering")
-
-
-def _spilled(domain: str) -> float:
-    return _FORMS * texts_of(domain) + _SKETCHES * pairs_of(domain)
 
 
 def _judge_domain(

@@ -14,26 +14,23 @@ from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fi
 from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.results import write_json
-from batchwright.core.room import check_disk, check_memory
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pairs import domains, file_stem, pair_parts, pairs_size, scan_pairs, scan_texts
+from batchwright.formats.pairs import domains, file_stem, pair_parts, scan_pairs, scan_texts
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import ShardSet
 from batchwright.formats.vectors import VectorStore
 from batchwright.retrievers import Retriever, load_retriever
-from batchwright.retrievers.common.retriever import SAMPLE, searched_size
 from stages.mine.choose import choose_hardest
 from stages.mine.params import Mining
 from stages.mine.rewrite import Mined, rewrite_shards
+from stages.mine.room import check_mining
 
 BATCHES = SHARDS / "contextual"
 OUTPUT = RESULTS / "mine"
-_TEXTS, _A_RANK, _COMPRESSED = 2, 20, 3
-"""Bytes of texts in memory for each of their own, and of a ranked document, and how many times smaller shards are."""
 
 
 def main(name: str) -> str:
@@ -44,7 +41,7 @@ def main(name: str) -> str:
     miner = model_hash(Path(params.model))
     store = VectorStore.open(VECTORS / Provenance.read(NEGATIVES, made_by="filter").vectors)
     content = files_fingerprint([PAIRS, NEGATIVES]), code_fingerprint(Path(__file__).parent)
-    _check_room(retriever, shards, params)
+    check_mining(retriever, shards, params)
     parts = scratch("mine", fingerprint(params.model_dump(), miner, store.weights, content))
     negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):
@@ -65,20 +62,6 @@ def main(name: str) -> str:
     missing = params.count * pairs - total
     write_json(OUTPUT / f"{name}.json", {"pairs": pairs, "mined": total, "missing": missing})
     return f"{name}: {total:,} hard negatives for {pairs:,} pairs, mined by '{params.model}'; {missing:,} missing"
-
-
-def _check_room(retriever: Retriever, shards: ShardSet, params: Mining) -> None:
-    """Check memory for the domain that takes the most, and disk for the shards with the texts that are mined."""
-    sizes = {domain: pairs_size(PAIRS, domain) for domain in domains(PAIRS)}
-    for domain, (pairs, texts) in sizes.items():
-        some = next(scan_pairs(PAIRS, domain, columns=["document"]))["document"][:SAMPLE].to_pylist()
-        of = [domain] * len(some)
-        searched = searched_size(retriever, some, of, documents=pairs, queries=pairs, k=params.depth)
-        needed = _TEXTS * texts + searched + _A_RANK * pairs * params.depth
-        check_memory(needed, f"mining in domain '{domain}'")
-    every, texts = (sum(each) for each in zip(*sizes.values(), strict=True))
-    mined = shards.manifest.rows * params.count * texts / max(every, 1) / _COMPRESSED
-    check_disk({SHARDS: mined + sum(shard.bytes for shard in shards.manifest.shards)}, "mining")
 
 
 def _mine(domain: str, store: VectorStore, retriever: Retriever, params: Mining) -> NDArray[np.int32]:
