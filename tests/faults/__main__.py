@@ -26,13 +26,13 @@ class Part(NamedTuple):
 
 
 PARTS = [  # the longest first
-    Part("`dvc repro`, all of it or one process killed", "kills 60"),
-    Part("spoiled files, judgements, parameters", "fuzz readers 2400"),
-    Part("each stage killed", "stage_kills 7"),
-    Part("training with two Ray workers, all of it or one process killed", "kills 12 2"),
-    Part("spoiled folders of models", "fuzz models 300"),
-    Part("each stage on a disk too small, then on a larger one", "disks 2"),
+    Part("spoiled sources, judgements, given vectors, parameters", "fuzz readers 2700"),
+    Part("`dvc repro`, all of it or one process killed", "kills 40"),
+    Part("each stage killed", "stage_kills 8"),
+    Part("training with two Ray workers, all of it or one process killed", "kills 8 2"),
     Part("the mend of a known fault undone", "mutants"),
+    Part("each stage on a disk too small, then on a larger one", "disks 2"),
+    Part("spoiled folders of models", "fuzz models 300"),
     Part("a flipped bit in each file of each artifact", "flips"),
     Part("2,000 domains at 1,024 open files", "descriptors"),
     Part("each stage where folders are disks of their own", "mounts"),

@@ -33,9 +33,10 @@ _SOURCES: TypeAdapter[Any] = TypeAdapter(AnySource)
 
 
 def rows(entry: dict[str, Any]) -> object:
-    """Read all rows of an entry of ``ingest.sources``."""
+    """Read all rows of an entry of ``ingest.sources``, after a look at how large its files are."""
     made = _SOURCES.validate_python(entry)
-    return [sift(made.rows(part)) for part in made.parts()]
+    sizes = [made.size_of(file) for part in made.parts() for file in made.read_for(part)]
+    return sizes, [sift(made.rows(part)) for part in made.parts()]
 
 
 def source(kind: str, **settings: Any) -> Reader:
