@@ -69,7 +69,7 @@ def test_the_stage_asks_for_what_compressed_files_become(workspace: Path, monkey
 def test_a_bomb_is_bounded_and_a_damaged_file_counts_as_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, file = JsonlSource(kind="jsonl", path="a", domain="a"), tmp_path / "a.gz"
     file.write_bytes(gzip.compress(b"0" * (32 << 20)))
-    monkeypatch.setattr("pipelines.ingest.sources.files.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("pipelines.files.MOST_BYTES", 1 << 20)
     assert source.size_of(str(file)) <= 250 * file.stat().st_size
     file.write_bytes(b"no gzip")
     assert source.size_of(str(file)) == 7

@@ -269,7 +269,7 @@ def test_a_disk_that_fills_up_while_shards_are_published_keeps_no_partial_output
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("pack: error: the disk is full; free space")
-    assert sorted(left) == sorted(tree(corpus))
+    assert sorted(name for name in left if not name.startswith(".scratch/locks/pack")) == sorted(tree(corpus))
 
 
 def test_a_hundred_domains_are_packed_with_few_files_open(workspace: Path) -> None:
