@@ -41,9 +41,9 @@ def test_of_the_files_of_filter_and_cluster(workspace: Path, monkeypatch: pytest
     write_pairs("birds", topic_pairs(3000))
     plant_vectors()
     write_params(workspace, {"filter.mine": {"count": 3, "depth": 20}, "cluster.draws": 2})
-    for stage, room, output in ((judge, "filter", NEGATIVES), (cluster, "cluster", CLUSTERS)):
+    for stage, name, output in ((judge, "filter", NEGATIVES), (cluster, "cluster", CLUSTERS)):
         asked: dict[Path, float] = {}
-        monkeypatch.setattr(f"stages.{room}.room.check_disk", lambda needed, _, asked=asked: asked.update(needed))
+        monkeypatch.setattr(f"stages.{name}.room.check_disk", lambda needed, _, asked=asked: asked.update(needed))
         stage.main()
         written = sum(file.stat().st_size for file in output.rglob("*.npy"))
         assert 0.9 * written < asked[output] < 2 * written
