@@ -5,10 +5,13 @@ import random
 from pathlib import Path
 
 import pytest
+import yaml
 
 from batchwright.core.errors import InputError
 from tests.faults import disks, fuzz, kills, mounts, stage_kills
 from tests.faults.seeds import beir_folder, seeds
+from tests.faults.victim import STAGES
+from tests.helpers import REPO
 
 
 def test_every_seed_is_read(tmp_path: Path) -> None:
@@ -52,6 +55,11 @@ def test_keys_and_ids_that_are_there_twice_are_refused(tmp_path: Path) -> None:
     file.write_text(file.read_text() + '{"_id": "3", "text": "again"}\n')
     with pytest.raises(InputError, match=r"corpus.jsonl, line 11: the id '3' is there twice"):
         beir_folder(file)
+
+
+def test_the_harness_knows_every_stage() -> None:
+    known = yaml.safe_load((REPO / "dvc.yaml").read_text())["stages"].keys()
+    assert {stage.partition(" ")[0] for stage in STAGES} == known
 
 
 @pytest.mark.slow
