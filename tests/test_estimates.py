@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain import memory
 from batchwright.core.paths import CLUSTERS, NEGATIVES
+from batchwright.core.runtime import scratch
 from batchwright.core.spill import SpilledRows
 from batchwright.retrievers.common.search import search, search_size
 from stages.cluster import stage as cluster
@@ -47,6 +48,9 @@ def test_of_the_files_of_filter_and_cluster(workspace: Path, monkeypatch: pytest
         stage.main()
         written = sum(file.stat().st_size for file in output.rglob("*.npy"))
         assert 0.9 * written < asked[output] < 2 * written
+        assert asked[scratch(name)] == asked[output]
+        stage.main()
+        assert asked[scratch(name)] < 0.1 * written, "what was done before has its room"
 
 
 def test_of_what_the_filter_spills(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +86,11 @@ def test_of_bm25(monkeypatch: pytest.MonkeyPatch) -> None:
     room.check_words([Collection(name="a", queries=documents[:10], documents=documents, relevant={})])
     taken = peak(lambda: retrieve(texts[:10], texts, 20))
     assert 0.9 * taken < asked[0] < 3 * taken
+
+
+def test_words_may_be_no_unicode() -> None:
+    documents = [Text(id="1", text="a \ud800 b", domain="a")]
+    room.check_words([Collection(name="a", queries=[], documents=documents, relevant={})])
 
 
 @pytest.mark.parametrize("decoder", [None, {"kind": "weak"}, {"kind": "retromae"}])

@@ -109,5 +109,5 @@ def refuse_only(what: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
             refuse(asked_for, needed, free, of)
 
     monkeypatch.setattr(room, "_refuse", chosen)
-    monkeypatch.setattr(room, "free_memory", lambda: -1.0)
-    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=-1))
+    monkeypatch.setattr(room, "free_memory", lambda: 0.0)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage._replace(free=0))

@@ -14,7 +14,7 @@ some pairs are vectors or words in memory."""
 
 def texts_of(domain: str) -> float:
     """Bytes of the texts of a domain's pairs; 0 if there are none yet, or if this names small domains together."""
-    return float(pairs_size(PAIRS, domain)[1]) if pairs_file(PAIRS, domain).exists() else 0.0
+    return float(pairs_size(PAIRS, domain).bytes) if pairs_file(PAIRS, domain).exists() else 0.0
 
 
 def check_domains(
@@ -44,7 +44,7 @@ def check_domains(
 
 def pairs_of(*domains: str) -> int:
     """Number of the pairs of ``domains``, of all splits."""
-    return sum(pairs_size(PAIRS, domain)[0] for domain in domains)
+    return sum(pairs_size(PAIRS, domain).pairs for domain in domains)
 
 
 def of_pairs(*domains: str) -> float:

@@ -8,13 +8,13 @@ from typing import IO, Any
 from batchwright.core.errors import InputError
 
 MOST_CHARACTERS = 64 << 20
-"""Of a line or a row with its line ends, and the bytes of a row of Arrow or Parquet: what it may take of the memory."""
+"""The most characters of a line, or of a row of text with its line ends, and bytes of a row of Arrow or Parquet."""
 
 csv.field_size_limit(2**31 - 1)  # the default rejects documents of more than 128 kB
 
 
 def check_row(file: str, number: int, size: int, unit: str = "line") -> None:
-    """Check the size of the row ``number``, which counts in ``unit``.
+    """Check the size of a row; ``number`` is the number of a line or row, as ``unit`` says.
 
     Raises:
         InputError: it is longer than ``MOST_CHARACTERS``.

@@ -19,7 +19,7 @@ def alone(stage: str) -> Iterator[None]:
         InputError: another process holds one of them.
     """
     with ExitStack() as held:
-        for root in {SCRATCH.resolve(), scratch_root().resolve()}:
+        for root in sorted({SCRATCH.resolve(), scratch_root().resolve()}):
             (root / "locks").mkdir(parents=True, exist_ok=True)
             handle = held.enter_context((root / "locks" / quote(stage, safe=" ")).open("w"))
             try:

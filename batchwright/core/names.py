@@ -17,7 +17,7 @@ RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""
 _BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
 """Ends of the names of further tables that a run, a pre-training or a list of tokens has in ``results``."""
-_RULE = "use letters, digits and . _ -, at most 100, the first a letter or digit"
+_RULE = "use letters, digits, - and _, at most 100, the first a letter or digit"
 _GROUPS = ("runs", "start_models", "pretrain", "mine", "index", "tokens")
 
 

@@ -1,6 +1,7 @@
 """Columns of Arrow and Parquet files from outside, which are checked before their values are used."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +33,22 @@ def open_parquet(file: str | Path, columns: Collection[str] | None = None) -> pq
     with pq.ParquetFile(file) as table:
         leaves = [table.schema.column(number) for number in range(len(table.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
-    wanted = [path for path in texts if columns is None or any(f"{path}.".startswith(f"{name}.") for name in columns)]
+    wanted = [path for path in texts if columns is None or _is_below(path, columns)]
     return pq.ParquetFile(file, read_dictionary=wanted)
+
+
+def chunks(table: pq.ParquetFile, columns: Collection[str]) -> Iterator[pq.ColumnChunkMetaData]:
+    """Yield what a file says about these columns in each row group that has rows."""
+    paths = [table.schema.column(number).path for number in range(len(table.schema))]
+    wanted = [number for number, path in enumerate(paths) if _is_below(path, columns)]
+    for group in range(table.num_row_groups):
+        # An exception in ``column`` would end the process; where there is one, reading a row raises it, too.
+        for _ in islice(table.iter_batches(1, row_groups=[group], columns=list(columns)), 1):
+            yield from map(table.metadata.row_group(group).column, wanted)
+
+
+def _is_below(path: str, columns: Collection[str]) -> bool:
+    return any(f"{path}.".startswith(f"{name}.") for name in columns)
 
 
 def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surrogateescape") -> list[list[object]]:

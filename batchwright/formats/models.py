@@ -96,8 +96,13 @@ def _pickled(name: str, folder: Path) -> set[Path]:
 
 
 def weights_size(folder: Path) -> int:
-    """Bytes of a model's weight files."""
-    return sum(file.stat().st_size for pattern in _WEIGHTS for file in folder.rglob(pattern))
+    """Bytes of a model's weight files: of those that are read, if there are several formats."""
+    formats = [[file for file in folder.rglob(pattern) if _is_read(file, folder)] for pattern in _WEIGHTS]
+    return sum(file.stat().st_size for file in next(filter(None, formats), []))
+
+
+def _is_read(file: Path, folder: Path) -> bool:
+    return _CONVERTED.isdisjoint(file.relative_to(folder).parts)
 
 
 def model_hash(folder: Path) -> str:

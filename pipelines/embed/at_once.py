@@ -1,12 +1,11 @@
 """How many rows of a Parquet file of vectors are read at once, so that texts that are there once take little memory."""
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
+from batchwright.core.untrusted import chunks
 from pipelines.files import MOST_TIMES, most_bytes
 
 _ROWS, _BYTES = 512, 256 << 20
@@ -20,18 +19,10 @@ def rows_at_once(file: str, table: pq.ParquetFile) -> int:
     Raises:
         InputError: texts take far more memory than the file has bytes.
     """
-    texts = [column for group in range(table.num_row_groups) for column in _texts(table, group)]
+    texts = list(chunks(table, ["text"]))
     check_size(file, sum(column.total_uncompressed_size for column in texts))
     longest = max((_longest(file, column) for column in texts), default=0)
     return min(_ROWS, max(1, _BYTES // max(longest, 1)))
-
-
-def _texts(table: pq.ParquetFile, group: int) -> Iterator[pq.ColumnChunkMetaData]:
-    """Yield what the file says about the texts of a row group, if it has rows."""
-    paths = [table.schema.column(number).path for number in range(len(table.schema))]
-    # An exception in ``column`` would end the process; where there is one, reading a row raises it, too.
-    for _ in itertools.islice(table.iter_batches(1, row_groups=[group], columns=["text"]), 1):
-        yield table.metadata.row_group(group).column(paths.index("text"))
 
 
 def check_size(file: str, size: int) -> None:
@@ -50,13 +41,13 @@ def _longest(file: str, column: pq.ColumnChunkMetaData) -> int:
     """Return how long the longest text may be that takes less of the file whenever it is repeated."""
     if "DELTA_BYTE_ARRAY" in column.encodings:  # each text says how much of the one before it repeats
         return int(column.total_uncompressed_size)
-    if not column.has_dictionary_page:
-        return 0
+    told = column.has_dictionary_page  # older writers do not tell of one, which is then the first page of data
     with Path(file).open("rb") as content:
-        content.seek(max(column.dictionary_page_offset, 0))
+        content.seek(max(column.dictionary_page_offset if told else column.data_page_offset, 0))
         header = content.read(_HEADER_BYTES)
-    known = header.startswith(_DICTIONARY)
-    return _number(header[len(_DICTIONARY) :]) if known else int(column.total_uncompressed_size)
+    if header.startswith(_DICTIONARY):
+        return _number(header[len(_DICTIONARY) :])
+    return int(column.total_uncompressed_size) if told else 0
 
 
 def _number(content: bytes) -> int:

@@ -56,9 +56,9 @@ def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callab
     processes = workers() if size >= _LARGE else 1
     what = f"reading {len(unread):,} files or parts of files"
     check_memory(_A_PROCESS * min(processes, len(unread)), what)
-    check_disk({scratch(_STAGE): size + size / 2, PAIRS: size / 2}, what)  # candidates, and pairs twice
     for _, _, folder in unread:  # what a killed run left, or what is damaged
         shutil.rmtree(folder, ignore_errors=True)
+    check_disk({scratch(_STAGE): size + size / 2, PAIRS: size / 2}, what)  # candidates, and pairs twice
 
     def read(element: Element) -> None:
         entry, part, folder = element

@@ -4,7 +4,7 @@ import math
 
 from batchwright.by_domain import pairs_of
 from batchwright.core.paths import CLUSTERS, PAIRS
-from batchwright.core.room import check_disk
+from batchwright.core.room import check_disk, used
 from batchwright.core.runtime import scratch
 from batchwright.formats.pairs import domains
 from batchwright.formats.vectors import VectorStore
@@ -23,7 +23,8 @@ def check_clustering(store: VectorStore, params: ClusterParams) -> None:
     """
     names = domains(PAIRS)
     draw = 4 * pairs_of(*names) + sum(_centroids(store, params, domain) for domain in names)
-    check_disk({scratch("cluster"): params.draws * draw, CLUSTERS: params.draws * draw}, "clustering")
+    size, kept = params.draws * draw, scratch("cluster")
+    check_disk({kept: max(0, size - used(kept)), CLUSTERS: size}, "clustering")
 
 
 def spilled(store: VectorStore, params: ClusterParams, domain: str) -> float:

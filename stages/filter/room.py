@@ -2,7 +2,7 @@
 
 from batchwright.by_domain import pairs_of, texts_of
 from batchwright.core.paths import NEGATIVES, PAIRS
-from batchwright.core.room import check_disk
+from batchwright.core.room import check_disk, used
 from batchwright.core.runtime import scratch
 from batchwright.formats.pairs import domains
 from stages.filter.params import FilterParams
@@ -21,7 +21,8 @@ def check_filtering(params: FilterParams, judgements: int) -> None:
     """
     mined = _A_MINED * params.mine.count if params.mine else 0
     size = (_A_PAIR + mined) * pairs_of(*domains(PAIRS)) + _A_JUDGEMENT * judgements
-    check_disk({scratch("filter"): size, NEGATIVES: size}, "filtering")
+    kept = scratch("filter")
+    check_disk({kept: max(0, size - used(kept)), NEGATIVES: size}, "filtering")
 
 
 def spilled(domain: str) -> float:

@@ -19,12 +19,12 @@ def check_mining(retriever: Retriever, shards: ShardSet, params: Mining) -> None
         InputError: there is too little.
     """
     sizes = {domain: pairs_size(PAIRS, domain) for domain in domains(PAIRS)}
-    for domain, (pairs, texts) in sizes.items():
+    for domain, (pairs, texts, _) in sizes.items():
         some = next(scan_pairs(PAIRS, domain, columns=["document"]))["document"][:SAMPLE].to_pylist()
         of = [domain] * len(some)
         searched = searched_size(retriever, some, of, documents=pairs, queries=pairs, k=params.depth)
         needed = _TEXTS * texts + searched + _A_RANK * pairs * params.depth
         check_memory(needed, f"mining in domain '{domain}'")
-    every, texts = (sum(each) for each in zip(*sizes.values(), strict=True))
+    every, texts, _ = (sum(each) for each in zip(*sizes.values(), strict=True))
     mined = shards.manifest.rows * params.count * texts / max(every, 1) / _COMPRESSED
     check_disk({SHARDS: mined + sum(shard.bytes for shard in shards.manifest.shards)}, "mining")

@@ -39,8 +39,7 @@ def main(name: str) -> str:
         check_model_watched(params.encoder.model)
     work = scratch("texts", fingerprint(name))
     try:
-        read = sum(source.size_of(file) for source in params.texts for file in source.files())
-        check_disk({work: read}, "the texts besides those of pairs")
+        check_disk({work: sum(map(_size, params.texts))}, "the texts besides those of pairs")
         check_unchanged = watching(lambda: [file for source in params.texts for file in source.files()])
         added, without = write_texts(work / "texts.parquet", read_texts(params.texts))
         check_unchanged()
@@ -62,3 +61,7 @@ def main(name: str) -> str:
     losses = [f"{label} {first[key]:.3f} -> {last[key]:.3f}" for key, label in _LABELS.items() if key in last]
     more = f"{added:,} texts besides those of pairs, {without:,} rows without one; " if params.texts else ""
     return f"{name}: {more}{job.params.steps:,} steps; on held-out text " + ", ".join(losses)
+
+
+def _size(source: AnySource) -> float:
+    return sum(map(source.size_of, {file for part in source.parts() for file in source.read_for(part)}))

@@ -6,7 +6,7 @@ from pathlib import Path
 from batchwright.core.paths import SCORES
 from batchwright.core.room import check_disk, check_memory
 from batchwright.formats.models import weights_size
-from batchwright.formats.pairs import ROWS, domains, pairs_size
+from batchwright.formats.pairs import domains, pairs_size
 from batchwright.retrievers import Retriever, load_retriever
 from batchwright.retrievers.common.retriever import SAMPLE, searched_size
 from stages.scoring.collection import Collection
@@ -29,12 +29,12 @@ def check_texts(pairs: Path, params: EvaluateParams) -> None:
         InputError: there is too little.
     """
     sizes = [pairs_size(pairs, domain) for domain in domains(pairs)]
-    count, texts = (sum(each) for each in zip(*sizes, strict=True))
-    row = texts / max(count, 1)
+    count, texts = sum(size.pairs for size in sizes), sum(size.bytes for size in sizes)
+    read = max((size.largest for size in sizes), default=0)
     files = [Path(folder, name) for folder in params.beir for name in ("corpus.jsonl", "queries.jsonl")]
     beir = sum(file.stat().st_size for file in files if file.exists())
-    held_out = _TEXTS * min(params.held_out.documents, count) + _READING * min(ROWS, count)
-    check_memory(row * held_out + _TEXTS * beir, "reading the collections")
+    held_out = texts / max(count, 1) * min(params.held_out.documents, count)
+    check_memory(_TEXTS * (held_out + beir) + _READING * read, "reading the collections")
 
 
 def check_words(collections: Sequence[Collection]) -> None:
@@ -44,7 +44,7 @@ def check_words(collections: Sequence[Collection]) -> None:
         InputError: there is too little.
     """
     for collection in collections:
-        size = sum(len(document.text.encode()) for document in collection.documents)
+        size = sum(len(document.text.encode(errors="surrogatepass")) for document in collection.documents)
         check_memory(_WORDS * size, f"ranking the documents of {collection.name} by words")
 
 

@@ -23,7 +23,7 @@ RUN = {"variant": "biencoder", "batches": "contextual", "start": "models/start/m
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_word_or_no_folder_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="cannot be a name; use letters, digits and"):
+    with pytest.raises(ValueError, match="cannot be a name; use letters, digits, - and _"):
         check_name(name)
 
 

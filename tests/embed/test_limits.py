@@ -1,6 +1,7 @@
 """What a file of given vectors may take of the memory."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,15 @@ def test_rows_with_texts_of_their_own_are_read_as_many_as_ever(tmp_path: Path) -
     for use_dictionary in (True, False):
         read = batches(write(tmp_path / "a.parquet", texts, use_dictionary=use_dictionary))
         assert max(read) >= 100
+
+
+def test_a_dictionary_that_the_footer_does_not_tell_of_is_found(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", ["x" * LONG] * ROWS)
+    told = pq.read_metadata(file).row_group(0).column(0)
+    older = SimpleNamespace(
+        encodings=told.encodings, has_dictionary_page=False, data_page_offset=told.dictionary_page_offset
+    )
+    assert LONG <= at_once._longest(file, older) < LONG + 10
 
 
 def test_a_header_of_another_kind_counts_as_the_whole_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

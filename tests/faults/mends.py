@@ -331,8 +331,8 @@ MUTANTS = [
     ),
     Mutant(
         "other machines reach the Ray cluster",
-        "trainers/launch/__init__.py",
-        'os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")',
+        "trainers/launch/cluster.py",
+        'os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"',
         "pass",
         "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
     ),
@@ -367,8 +367,8 @@ MUTANTS = [
     Mutant(
         "a stage runs twice at once, with another scratch folder",
         "batchwright/core/lock.py",
-        "{SCRATCH.resolve(), scratch_root().resolve()}",
-        "{scratch_root().resolve()}",
+        "sorted({SCRATCH.resolve(), scratch_root().resolve()})",
+        "[scratch_root().resolve()]",
         "test_by_domain.py",
     ),
     Mutant(

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
-from batchwright.formats.models import ModelVersion, loading, locate_model, model_hash
+from batchwright.formats.models import ModelVersion, loading, locate_model, model_hash, weights_size
 
 
 def model(folder: Path, weights: bytes = b"weights") -> Path:
@@ -74,6 +74,15 @@ def test_a_model_that_was_damaged_since_it_was_made_has_no_hash(tmp_path: Path, 
     (tmp_path / "start/minilm" / file).write_bytes(b"weightz")
     with pytest.raises(InputError, match=f"{file}: damaged, its content is not what"):
         model_hash(tmp_path / "start/minilm")
+
+
+def test_weights_of_several_formats_count_once(tmp_path: Path) -> None:
+    for name, size in (("model.safetensors", 5), ("pytorch_model.bin", 6), ("openvino/openvino_model.bin", 7)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(bytes(size))
+    assert weights_size(tmp_path) == 5
+    (tmp_path / "model.safetensors").unlink()
+    assert weights_size(tmp_path) == 6
 
 
 @pytest.mark.parametrize("named", ["weights-1.bin", "../outside.bin"])

@@ -56,6 +56,15 @@ def test_what_a_compressed_file_becomes_is_told_by_its_beginning_or_footer(sourc
     assert 0.9 * texts < source.size_of(file) < 1.3 * texts
 
 
+def test_columns_that_are_not_read_do_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pictures = [random.Random(number).randbytes(2000) for number in range(1000)]
+    pq.write_table(pa.Table.from_pylist(ROWS[:1000]).append_column("picture", pa.array(pictures)), file)
+    source = ParquetSource(kind="parquet", path=str(file), domain="a")
+    texts = sum(len(text) for row in ROWS[:1000] for text in row.values())
+    assert 0.9 * texts < source.size_of(str(file)) < 1.3 * texts
+
+
 def test_the_stage_asks_for_what_compressed_files_become(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.gz").write_bytes(gzip.compress(LINES[: len(LINES) // 20]))
     asked: dict[Path, float] = {}

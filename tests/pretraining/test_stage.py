@@ -91,6 +91,13 @@ def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path) ->
         main("seed_encoder")
 
 
+def test_texts_that_are_not_there_are_named(folder: Path) -> None:
+    (folder / "raw/texts/a").mkdir(parents=True)
+    write_params(folder, PARAMS | {"texts": [{"kind": "beir", "path": "raw/texts/a", "domain": "a"}]})
+    with pytest.raises(InputError, match=r"corpus\.jsonl: no such file; a BEIR folder has"):
+        main("seed_encoder")
+
+
 def test_a_model_that_another_stage_writes_is_refused(folder: Path) -> None:
     (folder / "models/start/other").mkdir(parents=True)
     write_params(folder, PARAMS | {"encoder": {"kind": "start", "model": "models/start/other"}})

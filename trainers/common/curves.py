@@ -8,6 +8,7 @@ from batchwright.core.results import write_tsv
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import rank
 from trainers.common.measured import columns, measured
+from trainers.common.passes.precision import float32_products
 from trainers.common.recorder import Record
 from trainers.common.train_job import TrainJob
 
@@ -48,7 +49,7 @@ class Curves:
     def _measure(self, step: int) -> Row:
         if step not in self._due or not self._job.dev:
             return {}
-        with tempfile.TemporaryDirectory(dir=self._job.scratch) as folder:
+        with tempfile.TemporaryDirectory(dir=self._job.scratch) as folder, float32_products(tf32=False):
             self._save(step, Path(folder))
             return dict(sorted(self._job.dev(Path(folder)).items()))
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 import ray
+from ray._private import ray_constants
 from ray.train import ControllerError, TrainingFailedError
 from ray.train.v2._internal.execution.callback import ControllerCallback
 from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
@@ -34,7 +35,10 @@ def connected() -> Iterator[None]:
     address = ray_address()
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        # Other users of this machine reach Ray, too. It asks for a token by itself (it looked at RAY_AUTH_MODE when it
+        # All parts of Ray then listen on the loopback address, whatever the name says, on Linux, too.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        ray_constants.ENABLE_RAY_CLUSTER = False  # read when Ray was imported
+        # Other users of this machine reach them. Ray asks for a token by itself (it looked at RAY_AUTH_MODE when it
         # was imported), and nobody else knows this one.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import torch
 from transformers import AutoConfig, AutoModel, BertTokenizer, PreTrainedModel
 
-from batchwright.core.room import check_disk
+from batchwright.core.room import check_disk, check_memory
 from batchwright.core.spill import MOST_CHARACTERS
 from batchwright.core.storage import Storage
 from batchwright.formats.models import loading
-from batchwright.formats.pairs import domains, pairs_size
+from batchwright.formats.pairs import domains, group_sizes, pairs_size
 from trainers.common.job import check_room, training_device
 from trainers.common.passes.chunk import Chunk
 from trainers.pretraining.decoders import Shape
@@ -43,16 +43,16 @@ def check_pretraining(
     Raises:
         InputError: there is too little, or no encoder can be built from the parameters.
     """
-    texts = sum(pairs_size(pairs, domain)[1] for domain in domains(pairs)) + (_texts_size(more) if more else 0)
+    texts = sum(pairs_size(pairs, domain).bytes for domain in domains(pairs)) + (_texts_size(more) if more else 0)
     tokens = texts / _TOKEN
     if not corpus.exists():
         check_disk({corpus.parent: _IN_CORPUS * tokens}, "the corpus of tokens")
+        check_memory(_TOKENISING * min(texts, MOST_CHARACTERS), "making the corpus of tokens")
     weights, vocabulary = model_size(params, start)
     chunk = Chunk.of(params.mini_batch_size, params.max_length, training_device())
     predicted = min(chunk.size, max(params.batch_size, VALIDATED)) * params.max_length
     logits = 4 * vocabulary * predicted * (1 if params.decoder else params.mlm_probability)
-    besides = _READING * tokens + _LOGITS * logits + _TOKENISING * min(texts, MOST_CHARACTERS)
-    check_room(weights, storage, model, besides)
+    check_room(weights, storage, model, _READING * tokens + _LOGITS * logits)
 
 
 def model_size(params: PretrainParams, start: Path | None) -> tuple[int, int]:
@@ -80,5 +80,4 @@ def _encoder(params: PretrainParams, start: Path | None) -> PreTrainedModel:
 
 
 def _texts_size(file: Path) -> int:
-    found = pq.read_metadata(file)
-    return sum(int(found.row_group(number).total_byte_size) for number in range(found.num_row_groups))
+    return sum(group_sizes(pq.read_metadata(file)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -110,18 +110,31 @@ def count_row_groups(folder: Path, domain: str) -> int:
         return int(table.num_row_groups)
 
 
-def pairs_size(folder: Path, domain: str) -> tuple[int, int]:
-    """Return how many pairs a domain has, of all splits, and how many bytes they are uncompressed, from the footer.
+class Size(NamedTuple):
+    """How many ``pairs`` of all splits a domain has, their uncompressed ``bytes``, and those of the largest row group.
 
     A text that a row group repeats counts once.
+    """
+
+    pairs: int
+    bytes: int
+    largest: int
+
+
+def pairs_size(folder: Path, domain: str) -> Size:
+    """Return how large a domain is, as the footer of its file says.
 
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
     with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
-        found = table.metadata
-        groups = map(found.row_group, range(found.num_row_groups))
-        return int(found.num_rows), sum(int(group.total_byte_size) for group in groups)
+        sizes = group_sizes(table.metadata)
+        return Size(int(table.metadata.num_rows), sum(sizes), max(sizes, default=0))
+
+
+def group_sizes(found: pq.FileMetaData) -> list[int]:
+    """Return the uncompressed bytes of each row group of a Parquet file."""
+    return [int(found.row_group(number).total_byte_size) for number in range(found.num_row_groups)]
 
 
 def scan_row_group(

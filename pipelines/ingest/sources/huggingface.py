@@ -100,6 +100,6 @@ def _load(name: str, config: str | None, split: str, revision: str | None) -> "D
 
 def _check_decompressed(folder: Path) -> None:
     """Raise InputError if compressed buffers of a file become too large; a file may have any name."""
-    for file in sorted(folder.rglob("*")):
+    for file in filter(Path.is_file, sorted(folder.rglob("*"))):
         with suppress(OSError, pa.ArrowException), pa.memory_map(str(file)) as source:
             open_ipc(str(file), source)

@@ -6,12 +6,11 @@ from typing import Literal
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
-from batchwright.core.untrusted import open_parquet
-from pipelines.files import readable
+from batchwright.core.untrusted import chunks, open_parquet
+from pipelines.files import most_bytes, readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
-from pipelines.ingest.sources.sizes import bounded
 
 _BATCH_ROWS, _BATCH_BYTES = 4096, 256 << 20
 
@@ -33,8 +32,8 @@ class ParquetSource(FileSource):
 
     def size_of(self, file: str) -> float:
         with readable(file), pq.ParquetFile(file) as table:
-            groups = map(table.metadata.row_group, range(table.num_row_groups))
-            return bounded(file, sum(group.total_byte_size for group in groups))
+            size = sum(chunk.total_uncompressed_size for chunk in chunks(table, self.wanted_columns))
+            return float(min(size, most_bytes(file)))
 
     def rows(self, part: Part) -> Iterator[Row]:
         with readable(part.name), open_parquet(part.name, self.wanted_columns) as table:
