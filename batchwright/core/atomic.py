@@ -1,6 +1,7 @@
 """Atomic writes: files and folders appear complete or not at all."""
 
 import errno
+import fnmatch
 import glob
 import hashlib
 import os
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from batchwright.core.errors import InputError
+from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.core.seal import seal
 
 _OLD = ".old"
@@ -69,10 +71,14 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove temporary files of ``atomic_file`` below ``folder`` whose writers were killed on this machine."""
-    for file in folder.rglob(f".*.{_MACHINE}-*.*"):
-        writer = file.name.split(f".{_MACHINE}-", 1)[1].partition(".")[0]
-        if file.is_file() and writer.isdecimal() and not Path(f"/proc/{writer}").exists() and Path("/proc").is_dir():
-            file.unlink(missing_ok=True)
+    for place, below, files in os.walk(folder):
+        if CHECKSUMS in files:  # an artifact, which was whole when it got its name
+            below.clear()
+            continue
+        for file in fnmatch.filter(files, f".*.{_MACHINE}-*.*"):
+            writer = file.split(f".{_MACHINE}-", 1)[1].partition(".")[0]
+            if writer.isdecimal() and not Path(f"/proc/{writer}").exists() and Path("/proc").is_dir():
+                Path(place, file).unlink(missing_ok=True)
 
 
 def _writer() -> str:

@@ -17,7 +17,7 @@ from batchwright.core.lock import alone
 from batchwright.core.message import safe, short
 from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
-from batchwright.core.paths import RESULTS
+from batchwright.core.paths import DATA, REPORT, RESULTS
 from batchwright.core.times import timed
 
 
@@ -47,7 +47,8 @@ def _staged(stage: str) -> Iterator[None]:
     """Run a stage: one at a time, without what killed ones left, and record its time."""
     check_names(PARAMS_FILE)
     with alone(stage), timed(stage):
-        remove_leftovers(RESULTS)
+        for folder in (DATA, RESULTS, REPORT.parent):
+            remove_leftovers(folder)
         yield
 
 

@@ -132,7 +132,7 @@ def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[lis
         keys.append(str(part))
         names = sorted(schema.get("properties", {}))
         inner = schema.get("properties", {}).get(part) or schema.get("items") or schema.get("additionalProperties")
-        schema = _group_of(inner or {}, definitions)
+        schema = _group_of(inner if isinstance(inner, dict) else {}, definitions)  # true allows anything
     return keys, names
 
 

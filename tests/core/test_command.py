@@ -142,15 +142,16 @@ def assert_helps(module: str, folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_a_stage_removes_what_killed_ones_left_in_results(workspace: Path) -> None:
-    script = """
+@pytest.mark.parametrize("file", ["results/train/curve.tsv", "data/rejects.parquet", "report/index.html"])
+def test_a_stage_removes_what_killed_ones_left(workspace: Path, file: str) -> None:
+    script = f"""
 import os
 from pathlib import Path
 from batchwright.core.atomic import atomic_file
-with atomic_file(Path("results/train/curve.tsv")):
+with atomic_file(Path({file!r})):
     os.kill(os.getpid(), 9)
 """
     subprocess.run([sys.executable, "-c", script], env=project_environment(), check=False)
-    assert len(list(Path("results/train").iterdir())) == 1
+    assert len(list(Path(file).parent.glob(".*"))) == 1
     run_stage("ingest", cwd=workspace)
-    assert not list(Path("results/train").iterdir())
+    assert not list(Path(file).parent.glob(".*"))

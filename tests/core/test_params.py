@@ -1,8 +1,10 @@
 """Errors in params.yaml name the faulty key and suggest the closest known one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import RootModel
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Base, Params, load_params
@@ -85,3 +87,13 @@ def test_a_domain_uses_its_own_prefix_and_others_use_the_default() -> None:
     assert prefixes.of("intents", "query") == "classification: "
     assert prefixes.of("other", "query") == "q: "
     assert prefixes.of("other", "document") == ""
+
+
+def test_a_key_that_is_no_text_is_explained_where_a_group_may_hold_anything(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("start_models:\n  5: {name: a}\n")
+    with pytest.raises(InputError, match=r"start_models\.5"):
+        load_params("start_models", Anything, tmp_path / "params.yaml")
+
+
+class Anything(RootModel[dict[str, dict[str, Any]]]):
+    """Groups by name."""

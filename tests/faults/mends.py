@@ -22,11 +22,11 @@ MUTANTS = [
         "test_by_domain.py",
     ),
     Mutant(
-        "temporary files of killed runs stay in results",
+        "temporary files of killed runs stay beside what they were to become",
         "batchwright/core/command.py",
-        "        remove_leftovers(RESULTS)\n",
-        "",
-        "core/test_command.py::test_a_stage_removes_what_killed_ones_left_in_results",
+        "            remove_leftovers(folder)\n",
+        "            pass\n",
+        "core/test_command.py::test_a_stage_removes_what_killed_ones_left",
     ),
     Mutant(
         "the old artifact is gone before the new one has its name",
