@@ -218,9 +218,9 @@ MUTANTS = [
         "embed/test_limits.py",
     ),
     Mutant(
-        "damaged metadata of given vectors end the process",
-        "pipelines/embed/at_once.py",
-        'for _ in itertools.islice(table.iter_batches(1, row_groups=[group], columns=["text"]), 1):',
+        "damaged metadata of Parquet end the process",
+        "batchwright/core/untrusted.py",
+        "for _ in islice(table.iter_batches(1, row_groups=[group], columns=list(columns)), 1):",
         "for _ in range(1):",
         "faults/test_faults.py::test_damaged_metadata_of_given_vectors_end_no_process",
     ),

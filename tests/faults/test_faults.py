@@ -9,6 +9,7 @@ import yaml
 
 from batchwright.core.errors import InputError
 from tests.faults import disks, fuzz, kills, mounts, stage_kills
+from tests.faults.mends import MUTANTS
 from tests.faults.seeds import beir_folder, seeds
 from tests.faults.victim import STAGES
 from tests.helpers import REPO
@@ -60,6 +61,14 @@ def test_keys_and_ids_that_are_there_twice_are_refused(tmp_path: Path) -> None:
 def test_the_harness_knows_every_stage() -> None:
     known = yaml.safe_load((REPO / "dvc.yaml").read_text())["stages"].keys()
     assert {stage.partition(" ")[0] for stage in STAGES} == known
+
+
+def test_each_mend_can_be_undone() -> None:
+    """The code that a mutant changes is there once, and so is the test that finds it."""
+    for mutant in MUTANTS:
+        assert (REPO / mutant.file).read_text().count(mutant.before) == 1, mutant.fault
+        file, _, name = mutant.test.partition("::")
+        assert f"def {name}" in (REPO / "tests" / file).read_text(), mutant.fault
 
 
 @pytest.mark.slow
