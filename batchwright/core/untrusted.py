@@ -58,11 +58,11 @@ def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surro
     is not UTF-8, as in ``bytes.decode``.
 
     Raises:
-        InputError: a row, or all rows together, would take too much memory.
+        InputError: a row, or all rows together, would take too much memory, or a column's type is unknown.
         pa.ArrowException: a column refers to what lies outside of it.
     """
     values, sizes = [], np.zeros(len(batch), np.int64)
-    for column in batch.columns:
+    for column in _columns(file, batch):
         try:
             checked = _checked(column)
         except pa.ArrowCapacityError as error:
@@ -76,6 +76,14 @@ def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surro
         else:
             values.append([_decode(value, errors) for value in found])
     return values
+
+
+def _columns(file: str, batch: pa.RecordBatch) -> list[pa.Array]:
+    try:
+        columns: list[pa.Array] = batch.columns
+    except KeyError:
+        raise InputError(f"{file}: a column has a type that PyArrow does not know; write it as text") from None
+    return columns
 
 
 def _foreign(kind: pa.DataType) -> bool:

@@ -147,3 +147,18 @@ def test_a_file_may_hold_what_it_has_bytes_for(monkeypatch: pytest.MonkeyPatch) 
 def test_dictionaries_of_views_are_read() -> None:
     column = pa.DictionaryArray.from_arrays([1, 0, None], pa.array(["a", "b"], pa.string_view()))
     assert values_of(column) == ["b", "a", None]
+
+
+def test_types_that_pyarrow_cannot_show_are_refused() -> None:
+    """It reads intervals of months, as a flipped bit can make them of text, and has no class for them."""
+
+    class Months:
+        def __len__(self) -> int:
+            return 1
+
+        @property
+        def columns(self) -> list[object]:
+            raise KeyError(21)
+
+    with pytest.raises(InputError, match=r"a\.arrow: a column has a type that PyArrow does not know; write it as text"):
+        untrusted.values_of("a.arrow", Months(), 1)
