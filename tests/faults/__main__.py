@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOGS = Path(".scratch/faults")
-LOST = {"lost", "differ", "differs", "left over", "does not go on"}
+LOST = {"lost", "differ", "left over", "does not go on"}
 SILENT = {"not noticed", "not found"}
 TRACEBACK = {"traceback", "crash", "hang", "too much memory", "no message", "not said"}
 

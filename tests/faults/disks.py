@@ -75,7 +75,7 @@ def run_once(
     if (out / "again-code").read_text().strip() != "0":
         fault(counts, "does not go on", f"{stage}: {(out / 'again-said').read_text()[-3000:]}")
     elif differ := differing(content(out / "again"), wanted):
-        fault(counts, "differs", f"{stage}, {share:.2f}: {differ}")
+        fault(counts, "differ", f"{stage}, {share:.2f}: {differ}")
 
 
 def differing(found: dict[str, str], wanted: dict[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ import random
 import re
 import tempfile
 from collections import Counter
+from contextlib import chdir
 from pathlib import Path
 
 from batchwright.core.errors import InputError
@@ -43,10 +44,8 @@ def main() -> Counter[str]:
         code = copy_code(Path(name, "code"))
         project = new_project(Path(name, "project"), code, pairs=600, params=EVERY)
         reproduce(project, environment(code))
-        os.chdir(project)
-        counts = flip_all()
-        os.chdir(code)
-    return counts
+        with chdir(project):
+            return flip_all()
 
 
 def flip_all() -> Counter[str]:

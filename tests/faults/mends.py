@@ -332,7 +332,7 @@ MUTANTS = [
     Mutant(
         "other machines reach the Ray cluster",
         "trainers/launch/cluster.py",
-        'os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"',
+        "ray_constants.ENABLE_RAY_CLUSTER = False",
         "pass",
         "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
     ),

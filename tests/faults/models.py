@@ -1,7 +1,7 @@
 """Small folders of models, whose files fuzzers spoil."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -13,13 +13,12 @@ from batchwright.retrievers.cde.folder import save_contextual
 from pipelines.embed.handler import load_encoder
 from pipelines.embed.params import EncoderParams
 from tests.cde.encoders import encoder as contextual
+from tests.faults.sources import Seed
 from tests.tiny_models import save_bert
 from tests.train.toys import describe
 
-Reader = Callable[[Path], object]
 
-
-def model_seeds(folder: Path) -> Iterator[tuple[str, Path, Reader]]:
+def model_seeds(folder: Path) -> Iterator[Seed]:
     """Write models below ``folder``; yield what each file is called, the file, and what reads its model."""
     torch.set_num_threads(1)
     made = save_bert(folder / "made")
