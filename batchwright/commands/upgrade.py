@@ -7,7 +7,7 @@ from pathlib import Path
 from batchwright.home import use_pipeline
 
 ABOUT = "Brings a project up to date with the installed Batchwright, and says which stages that changes."
-EXAMPLES = ("pip install --upgrade batchwright && batchwright upgrade",)
+EXAMPLES = ("pip install --upgrade 'batchwright[pipeline] @ git+URL' && batchwright upgrade",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ def open_shards(name: str) -> ShardSet:
     folder = Path(name) if Path(name).is_dir() else SHARDS / name
     if not folder.is_dir():
         known = [each.name for each in sorted(SHARDS.glob("*")) if each.is_dir()]
-        remedy = hint(name, known) or "; run the stage 'pack' first, or name a folder of shards"
+        remedy = hint(name, known) or "; run dvc repro pack in the project's folder, or name a folder of shards"
         raise InputError(f"{name}: no such folder, and no shards of this name in {SHARDS}{remedy}")
     return ShardSet.open(folder)
 

@@ -1,6 +1,7 @@
 """Look at a file or a folder of pairs, show what it holds, and name it in ``params.yaml``."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv_shape import delimiter_of, likely_delimiter
 from project.add.columns import guess_columns
-from project.add.kinds import Entry, guess_kind
+from project.add.kinds import Entry, guess_kind, not_read
 from project.add.lengths import cut_shares
 from project.add.look import Look, look
 from project.add.peek import peek
@@ -34,7 +35,7 @@ def main(path: Path, named: Entry, columns: Entry, *, only_look: bool) -> str:
     found = look(_source(entry))
     if not found.pairs:
         raise InputError(f"{path}: no row is a pair; the first reason: {next(iter(found.rejected), 'it is empty')}")
-    shown = _show(found, entry, params)
+    shown = _show(found, entry, params) + _others(not_read(path, entry))
     if only_look:
         return f"{shown}\n\nNothing was written."
     entry |= guess_kind(bring_in(path))
@@ -78,6 +79,12 @@ def _show(found: Look, entry: Entry, params: dict[str, Any]) -> str:
         cut = {name: share for name, share in cut_shares(texts, params).items() if share > 0.005}
         lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
     return "\n".join(lines)
+
+
+def _others(names: Sequence[str]) -> str:
+    return (
+        f"\nnot read: {len(names):,} files of other kinds, such as {names[0]}; add them by themselves" if names else ""
+    )
 
 
 def _short(text: str) -> str:

@@ -36,16 +36,28 @@ def guess_kind(path: Path) -> Entry:
         return {"kind": "beir", "path": str(path), "split": "train" if "train" in splits else splits[0]}
     if any((path / name).is_file() for name in SAVED):
         return {"kind": "huggingface", "name": str(path)}
-    suffixes = Counter(file.suffix for file in path.iterdir() if _known(file))
-    if not suffixes:
+    endings = Counter(_ending(file) for file in path.iterdir() if _known(file))
+    if not endings:
         raise InputError(f"{path}: holds no file of a known kind ({', '.join(_KINDS)})")
-    suffix = suffixes.most_common(1)[0][0]
-    first = min(file for file in path.iterdir() if file.suffix == suffix and _known(file))
-    return {"kind": _kind(first), "path": f"{path}/*{suffix}"}
+    ending = endings.most_common(1)[0][0]
+    first = min(file for file in path.iterdir() if _known(file) and _ending(file) == ending)
+    return {"kind": _kind(first), "path": f"{path}/*{ending}"}
+
+
+def not_read(path: Path, entry: Entry) -> list[str]:
+    """The names of files of other kinds in a folder, which its entry leaves out."""
+    if not path.is_dir() or "*" not in entry.get("path", ""):
+        return []
+    read = {file.name for file in path.glob(Path(entry["path"]).name)}
+    return sorted(file.name for file in path.iterdir() if _known(file) and file.name not in read)
 
 
 def _known(file: Path) -> bool:
     return file.is_file() and (file.suffix in _PACKED or file.suffix.lower() in _KINDS)
+
+
+def _ending(file: Path) -> str:
+    return "".join(file.suffixes[-2:]) if file.suffix in _PACKED else file.suffix
 
 
 def _kind(file: Path) -> str:

@@ -1,5 +1,7 @@
 """Deploy by hand: the current commit, or an earlier promotion."""
 
+from pathlib import Path
+
 from batchwright.core.errors import InputError
 from project.retrain.refs import deploy, publish
 from project.retrain.repository import DEPLOYED, fetch, promoted, revision, tag, upstream
@@ -10,11 +12,15 @@ def promote(name: str | None) -> str:
     """Deploy the current commit without a gate, or the promotion ``name``, such as ``promoted-3``, again.
 
     Raises:
-        InputError: files are changed and not committed, or there is no such promotion.
+        InputError: nothing was made, files are changed and not committed, or there is no such promotion.
     """
     at = upstream()
     fetch(at)
     if name is None:
+        if not Path("dvc.lock").exists():
+            raise InputError(
+                "dvc.lock: no such file, so there is nothing to deploy; run dvc repro and commit what it wrote"
+            )
         if git("status", "--porcelain", "--untracked-files=no"):
             raise InputError("some files are changed and not committed; commit them first")
         dvc("push", "--quiet")

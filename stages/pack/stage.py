@@ -82,6 +82,7 @@ def main(policy: str) -> str:
     return (
         f"{len(order):,} {policy} batches of {params.batch_size}, hardness {metrics['hardness']:.4f}, "
         f"{metrics['masked_share']:.2%} masked, {metrics['left_over']:,} pairs left over{described(small, params)}"
+        f"{_never_hard(domains)}"
     )
 
 
@@ -121,6 +122,17 @@ def _describe(manifest: Manifest, rows: Sequence[Row], domains: Mapping[str, Map
     summaries = summarise_domains(rows)
     of_domains = {name: summary | domains[name]["recipe"] for name, summary in summaries.items()}
     return {**counts, **mean_measures(rows), "domains": of_domains}
+
+
+def _never_hard(domains: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say which domains ``cluster_share: auto`` gives random batches only, and why for the first of them."""
+    recipes = {name: domain["recipe"] for name, domain in domains.items()}
+    reasons = {name: each["because"] for name, each in recipes.items() if each and not any(each["cluster_share"])}
+    if not reasons:
+        return ""
+    name, reason = next(iter(reasons.items()))
+    others = f" and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+    return f"; random batches only for '{safe(name)}'{others}: {reason}"
 
 
 def _warn_of_masked(policy: str, domains: dict[str, dict[str, Any]], batch_size: int) -> None:

@@ -141,7 +141,7 @@ def test_what_is_not_there_is_said_in_one_line(refuse: Ask, arguments: list[obje
 def test_outside_of_a_project_the_message_says_what_to_do(refuse: Ask, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     message = (
-        "contextual: no such folder, and no shards of this name in data/shards; run the stage 'pack' first, or name"
+        "contextual: no such folder, and no shards of this name in data/shards; run dvc repro pack in the project's"
     )
     assert message in refuse("show")
 

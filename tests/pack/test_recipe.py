@@ -78,7 +78,9 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     changes = {"pack.cluster_share": given, "cluster.cluster_size": CLUSTER, "filter.margin": None}
     write_params(workspace, {**changes, "filter.threshold": 2.0})
     prepare(large=topic_pairs(100), small=topic_pairs(20))
-    run_pack("contextual")
+    said = run_pack("contextual")
+    told = "random batches only for 'small': 2 batches an epoch, fewer than 5"
+    assert said.endswith(told) == (given == "auto")
     domains = read_json(Path("results/pack/contextual.json"), made_by="pack")["domains"]
     reasons = {name: found.get("because") for name, found in domains.items()}
     if given == "auto":

@@ -1,5 +1,6 @@
 """``batchwright add``: what it guesses, shows and writes."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,19 @@ def test_a_folder_becomes_a_pattern_and_each_file_a_link(project: Path, tmp_path
     assert sources()[0]["path"] == "raw/pairs/many/*.csv"
     assert not Path("raw/pairs/many").is_symlink()
     assert all(Path("raw/pairs/many", name).is_symlink() for name in ("a.csv", "b.csv"))
+
+
+def test_files_of_other_kinds_in_a_folder_are_told(project: Path, tmp_path: Path, capsys) -> None:
+    for name in ("a.csv.gz", "b.csv.gz", "c.csv", "d.jsonl.gz"):
+        file = write_csv(tmp_path / "many" / name.removesuffix(".gz"), "query,document")
+        if name.endswith(".gz"):
+            Path(f"{file}.gz").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+    (tmp_path / "many/notes.pdf").touch()
+    add(str(tmp_path / "many"))
+    assert sources()[0]["path"] == "raw/pairs/many/*.csv.gz"
+    told = "not read: 2 files of other kinds, such as c.csv; add them by themselves"
+    assert told in capsys.readouterr().out.splitlines()
 
 
 def test_a_beir_folder_is_recognised(project: Path, tmp_path: Path) -> None:

@@ -99,6 +99,17 @@ def test_one_command_rolls_back_and_the_same_is_not_promoted_again(project: Nigh
     assert project.refs()["deployed"] == refs["promoted-2"]
 
 
+def test_what_was_never_made_is_not_deployed(project: Nightly) -> None:
+    project.run("git rm --quiet dvc.lock; git commit --quiet -m reset")
+    failed = project.run("python -m batchwright promote", check=False)
+    assert (failed.returncode, failed.stderr) == (
+        1,
+        "batchwright promote: error: dvc.lock: no such file, so there is nothing to deploy; run dvc repro "
+        "and commit what it wrote\n",
+    )
+    assert "promoted-2" not in project.refs()
+
+
 CRASHES = {
     "the data come in": ("dvc", "add"),
     "the pipeline begins": ("dvc", "repro"),

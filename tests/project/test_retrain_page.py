@@ -54,9 +54,8 @@ def test_the_page_leads_to_models_that_are_retrained(tmp_path: Path, installed: 
         return done.stdout
 
     write_pairs(tmp_path / "faq.csv", 300)
-    shell("git init --quiet --bare --initial-branch main origin.git; mkdir storage")
-    first, *rest = WALK
-    shell(first.replace(" && cd mine", ""))
+    remotes, first, *rest = WALK
+    shell(remotes, first.replace(" && cd mine", ""))
     shell("git config user.name me; git config user.email me@here", at="mine")
     project = tmp_path / "mine"
     make_small(project / "params.yaml")
