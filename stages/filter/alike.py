@@ -34,8 +34,9 @@ def likeness_limit(
     scores = queries @ documents.T
     own = scores.diagonal()
     apart = (query_class[rows][:, None] != query_class[rows]) & (document_class[rows][:, None] != document_class[rows])
-    pairs = np.triu(apart, 1)
-    alike = (sums @ sums.T)[pairs]
+    likeness = sums @ sums.T
+    pairs = np.triu(apart & (likeness < 1 - ROUNDING), 1)  # equal vectors can always be exchanged, and tell nothing
+    alike = likeness[pairs]
     exchanged = (scores + scores.T >= own[:, None] + own - ROUNDING)[pairs]
     if exchanged.sum() < EXCHANGED * ENOUGH:
         return NO_PAIR

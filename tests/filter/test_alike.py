@@ -55,6 +55,13 @@ def test_pairs_that_share_an_answer_are_told_from_others() -> None:
     assert found[together].mean() > 0.3
 
 
+def test_equal_vectors_are_no_evidence() -> None:
+    vectors, _ = domain(same_answer=False)
+    rows = vectors.rows.copy()
+    rows[:, :60] = rows[:, :1]  # texts that are cut where they begin to differ
+    assert limit(PairVectors(vectors=vectors.vectors, rows=rows)) == NO_PAIR
+
+
 def test_pairs_on_one_topic_with_answers_of_their_own_are_not_alike() -> None:
     vectors, topic = domain(same_answer=False)
     sums = vectors.sums(slice(None))
