@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain import Map
 from batchwright.formats.vectors import PairVectors, blocks
+from stages.filter.rules import ROUNDING
 
 SAMPLE = 512
 """Documents drawn from the domain."""
@@ -21,7 +22,10 @@ def doubtful(
     rng: np.random.Generator,
     do_parts: Map = map,
 ) -> NDArray[np.bool_]:
-    """Return which pairs ``(N,)`` are doubtful, given their own ``scores`` ``(N,)``; duplicates do not count."""
+    """Return which pairs ``(N,)`` are doubtful, given their own ``scores`` ``(N,)``.
+
+    Duplicates do not count, and equal scores are as high.
+    """
     drawn = np.sort(rng.permutation(len(vectors))[:SAMPLE])
     compared = partial(_doubtful, vectors, scores, document_class, drawn)
     return np.concatenate([np.empty(0, bool), *do_parts(compared, blocks(len(vectors)))])
@@ -35,6 +39,7 @@ def _doubtful(
     block: slice,
 ) -> NDArray[np.bool_]:
     others = document_class[block][:, None] != document_class[drawn]
-    as_high = others & (vectors.queries(block) @ vectors.documents(drawn).T >= scores[block][:, None])
+    lowest = scores[block][:, None] - ROUNDING
+    as_high = others & (vectors.queries(block) @ vectors.documents(drawn).T >= lowest)
     doubts: NDArray[np.bool_] = as_high.sum(axis=1) >= SHARE * np.maximum(others.sum(axis=1), 1)
     return doubts

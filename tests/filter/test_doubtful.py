@@ -10,6 +10,7 @@ from batchwright.formats.negatives import DOUBTFUL, Negatives
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage
 from stages.filter.doubtful import doubtful
+from stages.filter.rules import ROUNDING
 from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
 
 
@@ -30,6 +31,14 @@ def test_duplicates_of_a_document_do_not_make_it_doubtful() -> None:
     vectors = PairVectors(vectors=np.ones((40, 4), np.float16), rows=np.arange(40).reshape(2, 20))
     same = np.zeros(20, np.int32)
     assert not doubtful(vectors, vectors.scores(), same, np.random.default_rng(0)).any()
+
+
+@pytest.mark.parametrize(("rounding", "all_are"), [(-0.5, True), (0, True), (0.5, True), (2, False)])
+def test_a_tie_is_as_high_however_it_was_rounded(rounding: float, all_are: bool) -> None:
+    vectors = PairVectors(vectors=np.full((40, 4), 0.5, np.float16), rows=np.arange(40).reshape(2, 20))
+    scores = vectors.scores() + np.float32(rounding) * ROUNDING
+    found = doubtful(vectors, scores, np.arange(20, dtype=np.int32), np.random.default_rng(0))
+    assert found.all() if all_are else not found.any()
 
 
 @pytest.mark.parametrize("drop", [False, True])
