@@ -49,7 +49,7 @@ class PackParams(Params):
     if all of them cannot fill one. ``drop`` leaves them out. The manifest lists these domains."""
     weights: dict[str, Annotated[float, Field(gt=0)]] = {}
     """Number of passes over a domain in each epoch, 1 by default: 0.5 takes half of its batches, 2 takes each pair
-    twice."""
+    twice. Parts of a batch add up over the epochs: of a single batch, 0.5 takes it in every other epoch."""
     judge: JudgeParams | None = None
     """A cross-encoder that decides where ``filter.likeness`` is in doubt; null asks none."""
     batches_per_shard: int = Field(gt=0)

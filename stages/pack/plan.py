@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from stages.pack.sizes import small_domains
 
 Draws = Sequence[Clusters]
 """One or more clusterings of a domain."""
+_HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,8 @@ def _batches_of_epoch(
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the number of the clustering and the rows of each of a domain's batches of one epoch.
 
-    The domain's weight is the number of passes, of which the last may be partial.
+    The domain's weight is the number of passes, of which the last may be partial. What it takes of a batch then adds up
+    over the epochs.
     """
     seed, domain, epoch = named
     weight = params.weights.get(domain, 1.0)
@@ -110,7 +113,8 @@ def _batches_of_epoch(
         draw = (epoch * passes + number) % len(draws)
         order = POLICIES[policy](draws[draw], params.batch_size, share, rng)
         batches = _cut(order, params)
-        taken = round(min(1.0, weight - number) * len(batches))
+        wanted = min(Fraction(1), Fraction(str(weight)) - number) * len(batches)  # exact: floats may miss a batch
+        taken = math.floor((epoch + 1) * wanted + _HALF) - math.floor(epoch * wanted + _HALF)
         yield from ((draw, batches[place]) for place in np.sort(rng.permutation(len(batches))[:taken]))
 
 

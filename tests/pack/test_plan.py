@@ -195,6 +195,14 @@ def test_a_weight_is_the_number_of_passes_over_a_domain_in_an_epoch(weight: floa
     assert max(times.values(), default=0) <= max(1, round(weight + 0.49))
 
 
+@pytest.mark.parametrize(("weight", "batches"), [(0.5, 5), (1.5, 15), (0.1, 1), (0.3, 3), (2.9, 29), (0.01, 0)])
+def test_what_a_weight_takes_of_a_batch_adds_up_over_the_epochs(weight: float, batches: int) -> None:
+    planned = plan(epochs=10, more={"weights": {"birds": weight}}, birds=[6], fish=[8])
+    epochs = Counter(each.epoch for each in planned if each.domain == "birds")
+    assert epochs.total() == batches
+    assert all(int(weight) <= epochs[epoch] <= int(weight) + 1 for epoch in range(10))
+
+
 def test_a_domain_without_training_pairs_has_no_batches() -> None:
     assert {each.domain for each in plan(batch_size=8, bees=[0], cats=[8])} == {"cats"}
 
