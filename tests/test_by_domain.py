@@ -1,5 +1,6 @@
 """Stages that work domain by domain go on after they are killed, and do again only what has changed."""
 
+import shutil
 import time
 from collections.abc import Callable
 from functools import partial
@@ -99,6 +100,23 @@ def test_nothing_is_done_again_without_a_change(stage: str, worked: list[str]) -
     main()
     assert worked == []
     assert (tree(Path(output)), tree(Path("results"))) == first
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_only_files_of_the_same_parameters_have_found_room(
+    stage: str, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, _, changes = STAGES[stage]
+    asked: list[float] = []
+    monkeypatch.setattr(f"stages.{stage}.room.check_disk", lambda needed, _: asked.append(next(iter(needed.values()))))
+    shutil.rmtree(f".scratch/{stage}", ignore_errors=True)
+    main()
+    made = sum(file.stat().st_size for file in Path(".scratch", stage).rglob("files/**/*") if file.is_file())
+    main()
+    write_params(corpus, changes)
+    main()
+    assert asked == [asked[0], max(0, asked[0] - made), asked[0]]
+    assert made > 0.1 * asked[0] > 0
 
 
 def test_a_new_domain_is_the_only_one_that_is_worked_on(worked: list[str]) -> None:

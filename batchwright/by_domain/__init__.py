@@ -1,6 +1,6 @@
 """Does a stage's work one domain at a time, and again only for domains whose inputs have changed."""
 
-from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, publish_domains
+from batchwright.by_domain.domains import Done, Metrics, Work, copy_files, do_domains, made_before, publish_domains
 from batchwright.by_domain.kept import forget_others, keep, kept
 from batchwright.by_domain.kept_map import Map, unless_beam
 from batchwright.by_domain.memory import of_pairs, pairs_of, texts_of
@@ -17,6 +17,7 @@ __all__ = [
     "forget_others",
     "keep",
     "kept",
+    "made_before",
     "of_pairs",
     "on_this_machine",
     "pairs_of",

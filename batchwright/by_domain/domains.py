@@ -18,6 +18,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
 from batchwright.core.message import safe
+from batchwright.core.room import used
 from batchwright.core.runtime import scratch
 
 _LEDGER, _FILES, _PARTS = "ledger.json", "files", "parts"
@@ -67,8 +68,7 @@ def do_domains(
     Raises:
         InputError: there is not enough memory or disk for the largest domain that is to be done.
     """
-    code = code_fingerprint(package)
-    folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
+    folders = _folders(stage, package, inputs)
     found = {
         domain: kept(parts / _LEDGER, [parts / _FILES])
         for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
@@ -91,6 +91,16 @@ def do_domains(
         domain: Done(files=parts / _FILES, metrics=_metrics(parts, found[domain]), new=found[domain] is None)
         for domain, parts in folders.items()
     }
+
+
+def made_before(stage: str, package: Path, inputs: Mapping[str, object]) -> int:
+    """Bytes of the files that earlier runs made for ``do_domains`` with the same arguments, and that need no room."""
+    return sum(used(folder / _FILES) for folder in _folders(stage, package, inputs).values())
+
+
+def _folders(stage: str, package: Path, inputs: Mapping[str, object]) -> dict[str, Path]:
+    code = code_fingerprint(package)
+    return {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
 
 
 def _do_all(work: Work, folders: Mapping[str, Path], large: Sequence[str], spread: Spread, stage: str) -> None:

@@ -43,7 +43,7 @@ def check_disk(needed: Mapping[Path, float], what: str) -> None:
 
 
 def used(folder: Path) -> int:
-    """Bytes of the files below a folder: what an unfinished run has found room for."""
+    """Bytes of the files below a folder, which need not be there."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

@@ -4,7 +4,7 @@ import math
 
 from batchwright.by_domain import pairs_of
 from batchwright.core.paths import CLUSTERS, PAIRS
-from batchwright.core.room import check_disk, used
+from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.formats.pairs import domains
 from batchwright.formats.vectors import VectorStore
@@ -15,16 +15,18 @@ _A_CANDIDATE, _SUMS = 8, 4
 """Bytes of a cluster that may get a pair, and its score. How often clusters' sums are on disk, with those of parts."""
 
 
-def check_clustering(store: VectorStore, params: ClusterParams) -> None:
+def check_clustering(store: VectorStore, params: ClusterParams, made: int) -> None:
     """Check disk for assignments and centroids of all draws and domains, which are copied from the scratch folder.
+
+    ``made`` bytes of them lie there.
 
     Raises:
         InputError: there is too little.
     """
     names = domains(PAIRS)
     draw = 4 * pairs_of(*names) + sum(_centroids(store, params, domain) for domain in names)
-    size, kept = params.draws * draw, scratch("cluster")
-    check_disk({kept: max(0, size - used(kept)), CLUSTERS: size}, "clustering")
+    size = params.draws * draw
+    check_disk({scratch("cluster"): max(0, size - made), CLUSTERS: size}, "clustering")
 
 
 def spilled(store: VectorStore, params: ClusterParams, domain: str) -> float:

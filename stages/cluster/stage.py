@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
+from batchwright.by_domain import Map, Metrics, do_domains, made_before, publish_domains, unless_beam
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
@@ -41,7 +41,6 @@ def main() -> str:
             clusters.write(folder, domain, draw)
         return _describe(clusters)
 
-    check_clustering(store, params)
     settings = params.model_dump(), seed
     # Of the negatives, only which pairs the filter kept matters: another margin changes no cluster.
     needed = {
@@ -51,9 +50,11 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
+    package = Path(__file__).parent
+    check_clustering(store, params, made_before("cluster", package, needed))
     done = do_domains(
         "cluster",
-        Path(__file__).parent,
+        package,
         work,
         needed,
         spread,

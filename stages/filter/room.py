@@ -2,7 +2,7 @@
 
 from batchwright.by_domain import pairs_of, texts_of
 from batchwright.core.paths import NEGATIVES, PAIRS
-from batchwright.core.room import check_disk, used
+from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.formats.pairs import domains
 from stages.filter.params import FilterParams
@@ -13,16 +13,15 @@ _FORMS, _SKETCHES = 3, 400
 """How often normal forms are on disk: of all parts, of all texts, and different ones. Bytes of a pair's sketches."""
 
 
-def check_filtering(params: FilterParams, judgements: int) -> None:
-    """Check disk for the arrays of all domains, which are copied from the scratch folder.
+def check_filtering(params: FilterParams, judgements: int, made: int) -> None:
+    """Check disk for the arrays of all domains, which are copied from the scratch folder, where ``made`` bytes lie.
 
     Raises:
         InputError: there is too little.
     """
     mined = _A_MINED * params.mine.count if params.mine else 0
     size = (_A_PAIR + mined) * pairs_of(*domains(PAIRS)) + _A_JUDGEMENT * judgements
-    kept = scratch("filter")
-    check_disk({kept: max(0, size - used(kept)), NEGATIVES: size}, "filtering")
+    check_disk({scratch("filter"): max(0, size - made), NEGATIVES: size}, "filtering")
 
 
 def spilled(domain: str) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
+from batchwright.by_domain import Map, Metrics, do_domains, made_before, publish_domains, unless_beam
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
@@ -51,7 +51,6 @@ def main() -> str:
         return found
 
     settings = params.model_dump(exclude={"judgements"}), seed
-    check_filtering(params, len(judgements))
     needed = {
         domain: [
             settings,
@@ -60,7 +59,9 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains("filter", Path(__file__).parent, work, needed, spread, processes=processes(), spilled_of=spilled)
+    package = Path(__file__).parent
+    check_filtering(params, len(judgements), made_before("filter", package, needed))
+    done = do_domains("filter", package, work, needed, spread, processes=processes(), spilled_of=spilled)
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain import Done, do_domains, of_pairs, pairs_of
+from batchwright.by_domain import Done, do_domains, made_before, of_pairs, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
@@ -16,8 +16,6 @@ from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.core.results import write_json, write_tsv
-from batchwright.core.room import check_disk
-from batchwright.core.runtime import scratch
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
@@ -27,6 +25,7 @@ from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams
 from stages.pack.plan import training_order
 from stages.pack.policies import POLICIES
+from stages.pack.room import check_packing
 from stages.pack.sizes import described, packed_together, small_domains
 from stages.pack.summary import Row, mean_measures, summarise_domains, summarise_epochs, totals
 from stages.pack.write import write_shards
@@ -34,8 +33,6 @@ from stages.pack.write import write_shards
 OUTPUT = RESULTS / "pack"
 MOSTLY = 0.9
 """A domain is named if more than this share of its negatives is masked."""
-_UNCOMPRESSED = 3
-"""How many times larger texts are uncompressed, about."""
 MANY = 0.01
 """A domain is named if more than this share of its rows have more than half of their negatives masked."""
 
@@ -49,7 +46,6 @@ def main(policy: str) -> str:
     inputs = open_inputs(params.judge)
     sizes = {name: inputs.sizes(name) for name in all_domains(PAIRS)}
     small = small_domains(sizes, params)
-    _check_room(policy, sum(pairs for pairs, _ in sizes.values()), params)
     found = _make_domains(policy, params, seed, replace(inputs, together=packed_together(sizes, small)))
     domains = {name: done.metrics for name, done in found.items()}
     epochs = {name: [row["epoch"] for row in domain["rows"]] for name, domain in domains.items()}
@@ -91,29 +87,22 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
     settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
     weights = {name: params.weights.get(domains[0], 1.0) for name, domains in inputs.together.items()}
     weighted = params.model_copy(update={"weights": weights})
+    needed = {
+        name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
+        for name, domains in inputs.together.items()
+    }
+    stage, package = f"pack/{policy}", Path(__file__).parent
+    check_packing(stage, params, made_before(stage, package, needed))
     return do_domains(
-        f"pack/{policy}",
-        Path(__file__).parent,
+        stage,
+        package,
         partial(make_batches, inputs, policy, weighted, seed),
-        {
-            name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
-            for name, domains in inputs.together.items()
-        },
+        needed,
         spread,
         memory_of=lambda name: of_pairs(*inputs.together[name]),
         size_of=lambda name: pairs_of(*inputs.together[name]),
         processes=1 if inputs.judge else processes(),
     )
-
-
-def _check_room(policy: str, pairs: int, params: PackParams) -> None:
-    """Check disk for the rows of all epochs: their texts and masks, in the scratch folder, and compressed as shards."""
-    unfinished = scratch(f"pack/{policy}")
-    if any(unfinished.iterdir()):
-        return  # it has found room before
-    text = params.epochs * sum(file.stat().st_size for file in PAIRS.glob("*.parquet"))
-    masks = params.epochs * pairs * params.batch_size // 8
-    check_disk({unfinished: _UNCOMPRESSED * text + masks, SHARDS: text + masks}, "packing")
 
 
 def _describe(manifest: Manifest, rows: Sequence[Row], domains: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
