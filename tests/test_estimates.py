@@ -10,13 +10,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from batchwright.by_domain import memory
+from batchwright.by_domain import LARGE, memory
 from batchwright.core.paths import CLUSTERS, NEGATIVES
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import SpilledRows
 from batchwright.retrievers.common.search import search, search_size
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
+from stages.pack import stage as pack
+from stages.pack.params import PackParams
+from stages.pack.room import memory_of
 from stages.scoring import room
 from stages.scoring.bm25 import retrieve
 from stages.scoring.collection import Collection, Text
@@ -67,6 +70,39 @@ def test_of_what_the_filter_spills(workspace: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(SpilledRows, "add", counted)
     judge.main()
     assert 0.9 * sum(spilled) < asked[0] < 3 * sum(spilled)
+
+
+@pytest.mark.parametrize("surrogate", ["planted", "other"])
+def test_of_the_cells_of_a_batch(surrogate: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pairs("birds", topic_pairs(4000))
+    for name in {"planted", surrogate}:
+        plant_vectors(name)
+    write_params(workspace, {"pack.batch_size": 2000, "filter.vectors": surrogate})
+    judge.main()
+    cluster.main()
+    asked: list[float] = []
+    monkeypatch.setattr(memory, "check_memory", lambda needed, _: asked.append(needed))
+    taken = peak(lambda: pack.main("random"))
+    assert 0.9 * taken < asked[0] - memory.BASE < 3 * taken
+
+
+@pytest.mark.parametrize(
+    ("changes", "pairs", "makers"),
+    [
+        ({}, 50_000, 4),
+        ({"epochs": 1}, 50_000, 2),
+        ({"small_domains": "drop"}, 999, 0),
+        ({"epochs": 100}, LARGE - 1, 1),
+    ],
+)
+def test_of_the_cells_in_all_processes(
+    changes: dict[str, Any], pairs: int, makers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"batch_size": 1000, "epochs": 2, "batches_per_shard": 25, **changes}
+    monkeypatch.setattr("stages.pack.room.pairs_of", lambda _: pairs)
+    monkeypatch.setattr("stages.pack.room.of_pairs", lambda _: 0.0)
+    found = memory_of(["birds"], PackParams.model_validate(given), 1, processes=4)
+    assert 15e6 * makers <= found <= 30e6 * makers
 
 
 @pytest.mark.parametrize(("queries", "documents"), [(1500, 3000), (300, 40_000)])

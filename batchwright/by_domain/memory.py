@@ -34,12 +34,17 @@ def check_domains(
     needed = {domain: memory_of(domain) for domain in domains}
     if not needed:
         return
-    at_once = beam_processes() if beam_is_asked() else processes
-    largest = sorted(needed, key=needed.__getitem__)[-at_once:]
-    base = BASE * min(at_once, len(largest)) if beam_is_asked() else BASE + A_PROCESS * (at_once - 1)
+    many = at_once(processes)
+    largest = sorted(needed, key=needed.__getitem__)[-many:]
+    base = BASE * min(many, len(largest)) if beam_is_asked() else BASE + A_PROCESS * (many - 1)
     names = " with ".join(f"domain '{domain}'" for domain in reversed(largest))
     check_memory(base + sum(map(needed.__getitem__, largest)), names)
     check_disk({scratch("spill"): sum(map(spilled_of, largest))}, names)
+
+
+def at_once(processes: int) -> int:
+    """How many domains or parts are done at a time, where on this machine ``processes`` do them."""
+    return beam_processes() if beam_is_asked() else processes
 
 
 def pairs_of(*domains: str) -> int:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain import Done, do_domains, made_before, of_pairs, pairs_of
+from batchwright.by_domain import Done, do_domains, made_before, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.hints import hint
@@ -25,7 +25,7 @@ from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.params import PackParams
 from stages.pack.plan import training_order
 from stages.pack.policies import POLICIES
-from stages.pack.room import check_packing
+from stages.pack.room import check_packing, memory_of
 from stages.pack.sizes import described, packed_together, small_domains
 from stages.pack.summary import Row, mean_measures, summarise_domains, summarise_epochs, totals
 from stages.pack.write import write_shards
@@ -91,6 +91,7 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
         for name, domains in inputs.together.items()
     }
+    together, at_a_time = inputs.together, 1 if inputs.judge else processes()
     stage, package = f"pack/{policy}", Path(__file__).parent
     check_packing(stage, params, made_before(stage, package, needed))
     return do_domains(
@@ -99,9 +100,9 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         partial(make_batches, inputs, policy, weighted, seed),
         needed,
         spread,
-        memory_of=lambda name: of_pairs(*inputs.together[name]),
-        size_of=lambda name: pairs_of(*inputs.together[name]),
-        processes=1 if inputs.judge else processes(),
+        memory_of=lambda name: memory_of(together[name], params, weights[name], at_a_time),
+        size_of=lambda name: pairs_of(*together[name]),
+        processes=at_a_time,
     )
 
 
