@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from batchwright.by_domain import LARGE, memory
+from batchwright.by_domain import LARGE, kept_map, memory
 from batchwright.core.paths import CLUSTERS, NEGATIVES
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import SpilledRows
@@ -56,18 +56,33 @@ def test_of_the_files_of_filter_and_cluster(workspace: Path, monkeypatch: pytest
         assert asked[scratch(name)] < 0.1 * written, "what was done before has its room"
 
 
-def test_of_what_the_filter_spills(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("changes", "large"),
+    [({}, LARGE), ({"filter.consistency": 400}, 2000), ({"filter.mine": {"count": 1, "depth": 90}}, 2000)],
+)
+def test_of_what_the_filter_spills(
+    changes: dict[str, Any], large: int, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")  # parts are done here, where what they save is counted
+    for module in ("batchwright.by_domain.domains", "stages.filter.room"):
+        monkeypatch.setattr(f"{module}.LARGE", large)
+    write_params(workspace, changes)
     write_pairs("birds", [(f"topic1 {number}", f"topic1 {number} {'word ' * 60}{number}") for number in range(3000)])
     plant_vectors()
     asked, spilled = list[float](), list[int]()
     monkeypatch.setattr(memory, "check_disk", lambda needed, _: asked.extend(needed.values()))
-    add = SpilledRows.add
+    add, save = SpilledRows.add, kept_map._save
 
     def counted(rows: SpilledRows, block: NDArray[Any]) -> None:
         spilled.append(block.nbytes)
         add(rows, block)
 
+    def saved(file: Path, value: object) -> None:
+        save(file, value)
+        spilled.append(file.stat().st_size if file.suffix != ".item" else 0)
+
     monkeypatch.setattr(SpilledRows, "add", counted)
+    monkeypatch.setattr(kept_map, "_save", saved)
     judge.main()
     assert 0.9 * sum(spilled) < asked[0] < 3 * sum(spilled)
 

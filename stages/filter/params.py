@@ -63,6 +63,11 @@ class FilterParams(Params):
     mine: MineParams | None = None
     """Mine hard negatives for each query from the documents that score highest; null mines none."""
 
+    @property
+    def ranks(self) -> int:
+        """How many documents are ranked for each query, not counting known positives."""
+        return max(self.consistency or 0, self.mine.depth if self.mine else 0)
+
     @model_validator(mode="after")
     def _one_rule(self) -> "FilterParams":
         given = sum(rule is not None for rule in (self.margin, self.factor, self.threshold))

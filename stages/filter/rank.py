@@ -39,8 +39,7 @@ def judge_by_rank(
 
     Compares every query with every document of the domain: N M d multiplications, with one block of each in memory.
     """
-    wanted = [params.consistency, params.mine and params.mine.depth]
-    depth = max(ranks or 0 for ranks in wanted)
+    depth = params.ranks
     if not depth:
         return negatives
     known, irrelevant = KnownPositives(negatives), judged(negatives, relevant=False)

@@ -1,6 +1,6 @@
 """What the stage takes of disk."""
 
-from batchwright.by_domain import pairs_of, texts_of
+from batchwright.by_domain import LARGE, pairs_of, texts_of
 from batchwright.core.paths import NEGATIVES, PAIRS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
@@ -9,8 +9,9 @@ from stages.filter.params import FilterParams
 
 _A_PAIR, _A_MINED, _A_JUDGEMENT = 17, 4, 9
 """Bytes that ``Negatives.write`` writes."""
-_FORMS, _SKETCHES = 3, 400
-"""How often normal forms are on disk: of all parts, of all texts, and different ones. Bytes of a pair's sketches."""
+_FORMS, _SKETCHES, _A_RANK = 3, 400, 12
+"""How often normal forms are on disk: of all parts, of all texts, and different ones. Bytes of a pair's sketches, and
+of a document that is ranked for it."""
 
 
 def check_filtering(params: FilterParams, judgements: int, made: int) -> None:
@@ -24,6 +25,11 @@ def check_filtering(params: FilterParams, judgements: int, made: int) -> None:
     check_disk({scratch("filter"): max(0, size - made), NEGATIVES: size}, "filtering")
 
 
-def spilled(domain: str) -> float:
-    """Bytes that lie in the scratch folder while a domain is filtered."""
-    return _FORMS * texts_of(domain) + _SKETCHES * pairs_of(domain)
+def spilled(params: FilterParams, domain: str) -> float:
+    """Bytes that lie in the scratch folder while a domain is filtered.
+
+    What a large domain's parts ranked is kept until it is done, with known positives: here, one a query.
+    """
+    pairs = pairs_of(domain)
+    ranks = params.ranks + 1 if params.ranks and pairs >= LARGE else 0
+    return _FORMS * texts_of(domain) + (_SKETCHES + _A_RANK * ranks) * pairs

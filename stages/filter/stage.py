@@ -1,5 +1,6 @@
 """Compute each domain's scores, thresholds, duplicate classes, judged cells and hard negatives."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,9 @@ def main() -> str:
     }
     package = Path(__file__).parent
     check_filtering(params, len(judgements), made_before("filter", package, needed))
-    done = do_domains("filter", package, work, needed, spread, processes=processes(), spilled_of=spilled)
+    done = do_domains(
+        "filter", package, work, needed, spread, processes=processes(), spilled_of=partial(spilled, params)
+    )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
