@@ -94,8 +94,8 @@ def do_domains(
 
 
 def made_before(stage: str, package: Path, inputs: Mapping[str, object]) -> int:
-    """Bytes of the files that earlier runs made for ``do_domains`` with the same arguments, and that need no room."""
-    return sum(used(folder / _FILES) for folder in _folders(stage, package, inputs).values())
+    """Bytes of what runs with the same arguments made before, finished or not: it has found room."""
+    return sum(used(folder) for folder in _folders(stage, package, inputs).values())
 
 
 def _folders(stage: str, package: Path, inputs: Mapping[str, object]) -> dict[str, Path]:
