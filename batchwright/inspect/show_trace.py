@@ -43,8 +43,8 @@ def _rejects(rejects: list[Reject], terminal: Terminal, most: int | None) -> lis
     if not rejects:
         return []
     lines = ["", terminal.bold(f"Rejected rows with these words ({len(rejects):,})")]
-    cells = [[each.reason, f"{each.source}, row {each.row}", each.text] for each in rejects[:most]]
-    return [*lines, *terminal.table(["reason", "row", "text"], cells, texts=1), *_more(len(rejects), most)]
+    cells = [[each.reason, each.source, str(each.row), each.text] for each in rejects[:most]]
+    return [*lines, *terminal.table(["reason", "source", "row", "text"], cells, texts=1), *_more(len(rejects), most)]
 
 
 def _more(count: int, most: int | None) -> list[str]:

@@ -50,15 +50,22 @@ class Terminal:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 0) -> list[str]:
-        """Lay out rows below a header; the last ``texts`` columns share the space that the others leave."""
+        """Lay out rows below a header; the last ``texts`` columns share the space that the others leave.
+
+        The widest of the others are cut if they leave less than a fifth of the width to each.
+        """
         cells = [[plain(cell) for cell in row] for row in [header, *rows]]
         numbers = len(header) - texts
         widths = [max(span(row[column]) for row in cells) for column in range(numbers)]
+        room = self.width - len(_GAP) * (len(header) - 1)
+        widths = _narrowed(widths, room - self.width // 5 * texts)
         rights = [all(row[column][:1] in "+-.0123456789" for row in cells[1:]) for column in range(numbers)]
-        left = self.width - sum(widths) - len(_GAP) * (len(header) - 1)
+        left = room - sum(widths)
         lines = []
         for row in cells:
-            padded = [_pad(cell, width, right) for cell, width, right in zip(row, widths, rights, strict=False)]
+            padded = [
+                _pad(cut(cell, width), width, right) for cell, width, right in zip(row, widths, rights, strict=False)
+            ]
             padded += [_pad(cut(cell, left // texts), left // texts) for cell in row[numbers:]]
             lines.append(_GAP.join(padded).rstrip())
         return [self.dim(lines[0]), *lines[1:]]
@@ -91,7 +98,7 @@ def cut(text: str, width: int) -> str:
     if span(text) <= width:
         return text
     text = text[:width]
-    while span(text) > width - 1:
+    while text and span(text) > width - 1:
         text = text[:-1]
     return text.rstrip() + "…"
 
@@ -103,6 +110,12 @@ def fold(text: str, width: int, most: int | None) -> list[str]:
         return [part for line in lines for part in wrap(plain(line), width, initial_indent=_indent(line))]
     shown = [_indent(line) + cut(line, width - len(_indent(line)) - 2) for line in lines[:most]]
     return shown if len(lines) <= most else [*shown[:-1], f"{shown[-1].removesuffix('…')} …"]
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """Return ``widths``, the largest made equal and so small that all fit into ``room``."""
+    most = next((most for most in range(room, 1, -1) if sum(min(width, most) for width in widths) <= room), 1)
+    return [min(width, most) for width in widths]
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:

@@ -1,6 +1,7 @@
 """What reaches a terminal: no control characters, no long lines, and colours only where they are shown."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -70,6 +71,26 @@ def test_no_line_is_longer_than_the_terminal(
     monkeypatch.setattr(Terminal, "of_stdout", lambda: Terminal(width))
     asked = [{"evil": "topic1", "only": "topic0", "one": "list"}.get(str(word), word) for word in command]
     assert max(span(line) for line in ask(*asked).splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_rejected_row_of_a_long_source_is_cut_to_the_terminal_but_for_its_number(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(Terminal, "of_stdout", lambda: Terminal(width))
+    row = {"source": f"{'folder/' * 30}mine.jsonl", "row": 1234567, "reason": "duplicate", "text": "unheard of " * 9}
+    write_table(Path("data/rejects.parquet"), pa.Table.from_pylist([row]), REJECTS_SCHEMA)
+    printed = ask("show", "unheard of").splitlines()
+    assert max(map(span, printed)) <= width
+    assert re.search(r"duplicate  folder/.*…  1234567  unheard ", printed[-1])
+
+
+def test_other_columns_are_cut_if_they_leave_no_room_for_texts() -> None:
+    """Nothing is cut that fits; otherwise the widest columns are, alike."""
+    assert Terminal(60).table(["a", "b"], [["x" * 46, "word " * 9]], texts=1)[1] == "x" * 46 + "  word word w…"
+    lines = Terminal(60).table(["", "a", "b", "text"], [["7", "x" * 80, "y" * 90, "word " * 9]], texts=1)
+    assert lines[1] == f"7  {'x' * 19}…  {'y' * 19}…  word word wo…"
+    assert all(cut("text", width) == "…" for width in (1, 0, -5))
 
 
 @given(st.text(), st.integers(2, 40))

@@ -96,7 +96,7 @@ def test_rejected_rows_are_named_with_source_and_reason(ask: Ask, ask_json: AskJ
     assert ask_json("show", "list file topic2")["rejects"] == [REJECTED]
     printed = ask("show", "list file")
     assert "Rejected rows with these words (1)" in printed
-    assert "duplicate  mine.jsonl, row 7  topic2 list a file again" in printed
+    assert "duplicate  mine.jsonl    7  topic2 list a file again" in printed
 
 
 def test_of_a_dropped_pair_the_rule_and_the_score_are_told(ask: Ask, ask_json: AskJson, dropped: str) -> None:
