@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from batchwright import by_domain
 from batchwright.by_domain import domains
@@ -232,6 +233,29 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
     assert 4 in done
     assert not {1, 2} & set(done)
     assert (tree(Path("data")), tree(Path("results"))) == expected
+
+
+@pytest.mark.parametrize(("before", "after"), [("", IN_PROCESS), (IN_PROCESS, "")])
+def test_a_killed_run_goes_on_without_beam_or_with_it(
+    before: str, after: str, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run_stages()
+    forget()
+    real = cluster.side_centroids
+
+    def die_in_a_large_domain(vectors: PairVectors, assignment: NDArray[np.int32], do_parts: by_domain.Map) -> object:
+        if len(vectors) >= domains.LARGE:
+            raise KeyboardInterrupt
+        return real(vectors, assignment, do_parts)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(cluster, "side_centroids", die_in_a_large_domain)
+        patched.setenv("BEAM_OPTIONS", before)
+        run_stages()
+    assert list(Path(".scratch/cluster").rglob("parts/**/1/0"))
+    monkeypatch.setenv("BEAM_OPTIONS", after)
+    assert run_stages() == expected
+    assert not list(Path(".scratch").rglob("parts"))
 
 
 def test_a_map_keeps_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

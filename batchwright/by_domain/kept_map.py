@@ -35,11 +35,16 @@ def unless_beam(do_parts: Map) -> Map:
 class KeptMap:
     """A ``Map`` that keeps each result in a file of ``folder``, so that a killed run goes on from there.
 
-    The calls are numbered: whoever goes on must make the same calls with the same items.
+    The calls are numbered: whoever goes on must make the same calls with the same items. With Beam they are others
+    (``unless_beam``), which are kept apart.
     """
 
     def __init__(self, folder: Path, spread: Spread, desc: str) -> None:
-        self._folder, self._spread, self._desc = folder.resolve(), spread, desc
+        self._folder, self._spread, self._desc = (
+            (folder / "beam" if beam_is_asked() else folder).resolve(),
+            spread,
+            desc,
+        )
         self._calls = itertools.count(1)
 
     def __call__(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
