@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from batchwright.core.errors import InputError
 from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, write_shard
 from stages.mine.choose import NONE
 
@@ -25,26 +26,40 @@ class Mined:
         """Return the number of pairs."""
         return len(self._rows)
 
-    def of(self, pair: str) -> list[str]:
-        """Return the documents mined for the pair with this id."""
-        own = self._rows[np.searchsorted(self._ids, pair.encode())]
+    def of(self, pair: str) -> list[str] | None:
+        """Return the documents mined for the pair with this id, or None if there is no such pair."""
+        place = int(np.searchsorted(self._ids, pair.encode()))
+        if place == len(self) or self._ids[place] != pair.encode():
+            return None
+        own = self._rows[place]
         texts: list[str] = self._documents.take(pa.array(own[own != NONE])).to_pylist()
         return texts
 
 
 def rewrite_shards(shards: ShardSet, negatives: Mapping[str, Mined], folder: Path) -> list[Shard]:
-    """Write ``shards`` to ``folder`` with other hard negatives: those in ``negatives``, which is keyed by domain."""
+    """Write ``shards`` to ``folder`` with other hard negatives: those in ``negatives``, which is keyed by domain.
+
+    Raises:
+        InputError: a pair of the shards is not among those that negatives were mined for.
+    """
     written, first = [], 0
     for shard in shards.manifest.shards:
         numbers = range(first, first + shard.batches)
-        batches = [_replace(shards.batch(number), negatives) for number in numbers]
+        batches = [_replace(shards.batch(number), negatives, shards.folder) for number in numbers]
         written.append(write_shard(folder / shard.name, batches))
         first += shard.batches
     return written
 
 
-def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined]) -> pa.RecordBatch:
+def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined], folder: Path) -> pa.RecordBatch:
     keys = zip(batch["domain"].to_pylist(), batch["id"].to_pylist(), strict=True)
     field = SHARD_SCHEMA.field("negatives")
-    texts = pa.array([negatives[domain].of(pair) for domain, pair in keys], type=field.type)
+    texts = pa.array([_mined(negatives, domain, pair, folder) for domain, pair in keys], type=field.type)
     return batch.set_column(batch.schema.get_field_index(field.name), field, texts)
+
+
+def _mined(negatives: Mapping[str, Mined], domain: str, pair: str, folder: Path) -> list[str]:
+    found = negatives[domain].of(pair) if domain in negatives else None
+    if found is None:
+        raise InputError(f"{folder}: pair {pair} of domain '{domain}' is no training pair; run the stage 'pack' again")
+    return found

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import content_id
 from batchwright.core.results import read_json
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import InMemory, read_pairs
@@ -128,6 +129,23 @@ def test_what_cannot_be_mined_is_refused(run_mine: RunMine, workspace: Path, cha
     with pytest.raises(InputError, match=message):
         run_mine()
     assert not ROUND.exists()
+
+
+@pytest.mark.parametrize("change", ["first gone", "last gone", "replaced", "domain gone"])
+def test_shards_of_other_pairs_are_refused(run_mine: RunMine, change: str) -> None:
+    run_mine()
+    before = tree(ROUND)
+    birds = sorted(topic_pairs(40), key=lambda pair: content_id("birds", *pair))
+    fish = topic_pairs(30, seed=1)
+    left = {"first gone": birds[1:], "last gone": birds[:-1], "replaced": [("topic0 new", "topic0 text"), *birds[1:]]}
+    Path("data/pairs/birds.parquet").unlink()
+    prepare(fish=fish, **({} if change == "domain gone" else {"birds": left[change]}))
+    with pytest.raises(
+        InputError,
+        match=r"data/shards/contextual: pair \w{32} of domain 'birds' is no training pair; run the stage 'pack' again",
+    ):
+        run_mine()
+    assert tree(ROUND) == before
 
 
 def test_an_unknown_entry_is_a_one_line_error(run_mine: RunMine, workspace: Path) -> None:
