@@ -208,3 +208,11 @@ def _direction(seed: str) -> NDArray[np.float64]:
     digest = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest(), "big")
     vector: NDArray[np.float64] = np.random.default_rng(digest).normal(size=WIDTH)
     return vector / np.linalg.norm(vector)
+
+
+def install_another(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make version 99 of a library seem to be installed, in the working directory."""
+    info = Path("libraries", f"{library.replace('-', '_')}-99.dist-info").resolve()
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {library}\nVersion: 99\n")
+    monkeypatch.syspath_prepend(info.parent)

@@ -13,7 +13,16 @@ from batchwright import by_domain
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
 from stages.pack import stage as pack
-from tests.helpers import plant_vectors, run_stage, start_slowed, topic_pairs, tree, write_pairs, write_params
+from tests.helpers import (
+    install_another,
+    plant_vectors,
+    run_stage,
+    start_slowed,
+    topic_pairs,
+    tree,
+    write_pairs,
+    write_params,
+)
 
 STAGES: dict[str, tuple[Callable[[], str], str, dict[str, object]]] = {
     "filter": (judge.main, "data/negatives", {"filter.margin": 0.2}),
@@ -88,6 +97,15 @@ def test_other_parameters_do_all_domains_again(stage: str, corpus: Path, worked:
     write_params(corpus, changes)
     worked.clear()
     main()
+    assert worked == DOMAINS
+
+
+@pytest.mark.parametrize("library", ["numpy", "pyarrow", "scipy", "faiss-cpu"])
+def test_other_libraries_do_all_domains_again(library: str, worked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    judge.main()
+    assert worked == []
+    install_another(library, monkeypatch)
+    judge.main()
     assert worked == DOMAINS
 
 

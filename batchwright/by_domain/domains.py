@@ -1,6 +1,7 @@
 """Work that is done domain by domain, and what it leaves behind."""
 
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of, text
 from batchwright.by_domain.spread import Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
-from batchwright.core.fingerprint import code_fingerprint, fingerprint
+from batchwright.core.fingerprint import code_fingerprint, fingerprint, versions
 from batchwright.core.message import safe
 from batchwright.core.room import used
 from batchwright.core.runtime import scratch
 
+_LIBRARIES = ("numpy", "pyarrow", "scipy", "faiss-cpu", "faiss-gpu-cuvs")
 _LEDGER, _FILES, _PARTS = "ledger.json", "files", "parts"
 
 Metrics = dict[str, Any]
@@ -57,7 +59,8 @@ def do_domains(
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
-    ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``.
+    ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``,
+    and the libraries of all stages.
     Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
     once all domains are done. ``spread`` takes domains, and the parts of those of ``LARGE`` size, to processes.
     ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has. On this machine,
@@ -99,7 +102,7 @@ def made_before(stage: str, package: Path, inputs: Mapping[str, object]) -> int:
 
 
 def _folders(stage: str, package: Path, inputs: Mapping[str, object]) -> dict[str, Path]:
-    code = code_fingerprint(package)
+    code = code_fingerprint(package), sys.version_info[:3], versions(*_LIBRARIES)
     return {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
 
 

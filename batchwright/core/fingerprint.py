@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import distributions
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,11 @@ def files_fingerprint(paths: Iterable[Path]) -> str:
 def code_fingerprint(package: Path) -> str:
     """Fingerprint of the code in a package's folder and of this library: work in progress must not survive either."""
     return files_fingerprint([Path(__file__).parents[1], package])
+
+
+def versions(*packages: str) -> list[str]:
+    """Names and versions of those of ``packages`` that are installed: what they computed must not survive them."""
+    return [f"{name} {found.version}" for name in packages for found in distributions(name=name)]
 
 
 def content_id(*texts: str) -> str:

@@ -14,6 +14,8 @@ from batchwright.formats.models import check_model_watched, check_whole, loading
 from batchwright.formats.negatives import Negatives
 from stages.pack.params import JudgeParams
 
+LIBRARIES = ("torch", "transformers", "tokenizers", "sentence-transformers")
+"""What its scores depend on."""
 _CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")
 
 

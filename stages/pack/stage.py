@@ -10,6 +10,7 @@ from typing import Any
 from batchwright.by_domain import Done, do_domains, made_before, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import versions
 from batchwright.core.hints import hint
 from batchwright.core.message import safe
 from batchwright.core.neighbours import processes
@@ -22,6 +23,7 @@ from batchwright.formats.shards import Manifest
 from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches
 from stages.pack.inputs import Inputs, open_inputs
+from stages.pack.judge import LIBRARIES
 from stages.pack.params import PackParams
 from stages.pack.plan import training_order
 from stages.pack.policies import POLICIES
@@ -84,7 +86,8 @@ def main(policy: str) -> str:
 
 def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) -> dict[str, Done]:
     """Make the batches of every domain, on which the weights of others have no effect."""
-    settings = policy, seed, params.model_dump(exclude={"weights"}), inputs.models.get("judge")
+    judge = (inputs.judge.weights, versions(*LIBRARIES)) if inputs.judge else None
+    settings = policy, seed, params.model_dump(exclude={"weights"}), judge
     weights = {name: params.weights.get(domains[0], 1.0) for name, domains in inputs.together.items()}
     weighted = params.model_copy(update={"weights": weights})
     needed = {

@@ -156,6 +156,12 @@ def test_the_list_of_needless_files_contains_only_needless_ones(stage):
         assert any(file in _covered(name) - _imported(name) for name in names), file
 
 
+def test_stages_that_work_by_domain_depend_on_the_libraries() -> None:
+    names = {name for name in STAGES if Path("batchwright/by_domain/domains.py") in _imported(name)}
+    assert names == {"ingest", "embed", "filter", "cluster", "pack@contextual", "pack@random"}
+    assert [name for name in names if "requirements.lock" not in STAGES[name]["deps"]] == []
+
+
 def test_training_code_never_reruns_evaluation():
     for name in STAGES:
         if name.startswith(("baselines", "evaluate", "tokens", "index", "mine")):

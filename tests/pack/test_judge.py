@@ -19,7 +19,7 @@ from batchwright.formats.pairs import read_pairs
 from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.shards import ShardSet, unpack_mask
 from stages.filter import stage as judge_pairs
-from tests.helpers import planted_vectors, run_python, tree, write_params
+from tests.helpers import install_another, planted_vectors, run_python, tree, write_params
 from tests.pack.corpora import RunPack
 from tests.tiny_models import VOCABULARY, WIDTH, save_bert, word_pieces
 
@@ -148,6 +148,19 @@ def test_the_number_of_workers_does_not_change_a_byte(
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "4")
     run_pack("random")
     assert (tree(Path("data/shards")), tree(Path("results"))) == first
+
+
+def test_other_libraries_ask_the_judge_again(
+    with_judge: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
+    run_pack("random")
+    asked = recorded(monkeypatch)
+    run_pack("random")
+    assert not asked
+    install_another("torch", monkeypatch)
+    run_pack("random")
+    assert asked
 
 
 def test_nothing_is_in_doubt_where_a_domain_has_no_limit(
