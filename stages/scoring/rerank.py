@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from batchwright.core.errors import InputError
 from stages.scoring.collection import Collection
 from stages.scoring.retrieval import System
 
@@ -13,9 +14,17 @@ def truncate(collection: Collection, first: System) -> Collection:
 
     What is relevant stays as it is: a relevant document that ``first`` does not find counts as not found.
     *Contextual Document Embeddings* (arXiv 2410.02525) evaluates small models so.
+
+    Raises:
+        InputError: it finds none at all.
     """
     ranked = first(collection)
     kept = np.unique(ranked[ranked >= 0])
+    if not len(kept):
+        raise InputError(
+            f"{collection.name}: evaluate.rerank.first finds no document for any query, so there is nothing to rank; "
+            "name another one"
+        )
     numbers = {old: new for new, old in enumerate(kept.tolist())}
     return replace(
         collection,

@@ -49,12 +49,10 @@ NEEDLESS = {
         # Search with the trained model.
         "batchwright/retrievers/common/dense.py",
         "batchwright/retrievers/common/encode.py",
-        "batchwright/retrievers/common/search.py",
     },
     "evaluate": {
         "batchwright/retrievers/common/dense.py",
         "batchwright/retrievers/common/encode.py",
-        "batchwright/retrievers/common/search.py",
     },
     "tokens": {
         "batchwright/retrievers/common/dense.py",

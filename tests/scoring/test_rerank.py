@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from batchwright.core.errors import InputError
 from stages.scoring.collection import Collection, Text
 from stages.scoring.measures import score_queries
 from stages.scoring.rerank import truncate
@@ -34,3 +36,19 @@ def test_each_query_ranks_what_the_first_system_finds_for_it_and_nothing_else() 
 def test_documents_that_nobody_asks_for_are_left_out() -> None:
     cut = truncate(replace(COLLECTION, queries=COLLECTION.queries[1:2]), word_system(2))
     assert [document.text for document in cut.documents] == ["blue whale", "grey whale"]
+
+
+def test_documents_without_a_word_of_the_query_are_not_found() -> None:
+    asked = [*COLLECTION.queries, Text(id="zebra", text="zebra", domain="animals")]
+    collection = replace(COLLECTION, queries=asked, relevant=COLLECTION.relevant | {"zebra": {"d0": 1}})
+    cut = truncate(collection, word_system())
+    assert [len(numbers) for numbers in cut.candidates or []] == [2, 2, 2, 0]
+    assert found(cut, word_system()(cut)) == found(collection, word_system()(collection))
+    scored = score_queries(collection, word_system()(collection))
+    assert [scored[key]["recall@100"] for key in ("red", "whale", "wolf", "zebra")] == [1, 1, 0, 0]
+
+
+def test_a_first_system_that_finds_nothing_is_an_input_error() -> None:
+    collection = replace(COLLECTION, queries=[Text(id="red", text="zebra", domain="animals")])
+    with pytest.raises(InputError, match=r"animals: evaluate\.rerank\.first finds no document for any query"):
+        truncate(collection, word_system())
