@@ -45,11 +45,11 @@ def write_domain(
         pa.ipc.new_file(folder / _REJECTS_FILE, _PLACED) as rejects,
     ):
         for candidates in _ranges(batches):
+            if answers is not None:  # while each negative is still in its own row
+                candidates, removed = screen(candidates, answers)
+                rejects.write_table(pa.Table.from_pylist(removed, _PLACED))
             unique, duplicates = deduplicate(candidates)
             rejects.write_table(duplicates.select(_PLACED.names))
-            if answers is not None:
-                unique, removed = screen(unique, answers)
-                rejects.write_table(pa.Table.from_pylist(removed, _PLACED))
             unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share))
             pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))

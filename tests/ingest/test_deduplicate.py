@@ -64,6 +64,21 @@ def test_part_and_row_determine_the_first_pair_whatever_the_order_of_arrival() -
 
 
 @settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("qr"), st.lists(st.sampled_from("klmn"), max_size=3))), st.integers(0, 9))
+def test_the_first_of_equal_pairs_gets_the_negatives_of_all_in_order_and_each_once(
+    raw: list[tuple[str, list[str]]], cut: int
+) -> None:
+    rows = [Row("file", n, query, "d", "x", list(negatives)) for n, (query, negatives) in enumerate(raw)]
+    unique, _ = deduplicate(pa.Table.from_batches([of_part(1, rows[cut:]), of_part(0, rows[:cut][::-1])]))
+    expected: dict[str, dict[str, None]] = {}
+    for query, negatives in raw:
+        expected.setdefault(query, {}).update(dict.fromkeys(negatives))
+    assert {pair["query"]: pair["negatives"] for pair in unique.to_pylist()} == {
+        query: list(joined) for query, joined in expected.items()
+    }
+
+
+@settings(deadline=None)
 @given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1))
 def test_a_query_is_in_the_same_split_in_every_domain(queries: list[str]) -> None:
     rows = [Row("file", 1, query, f"document {domain}", domain) for query in queries for domain in ("x", "y")]

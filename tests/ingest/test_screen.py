@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchwright.core.normal_form import normal_form
+from batchwright.formats.pairs import read_pairs
 from pipelines.ingest.candidates import sift
 from pipelines.ingest.screen import POSITIVE, REPEATED, answers_in, screen
 from pipelines.ingest.sources.base import Row
@@ -45,6 +46,7 @@ def test_the_stage_counts_them_beside_the_rows(workspace: Path) -> None:
         {"query": "how to list?", "document": "ls", "negatives": ["LS", "dir", "rm"]},
         {"query": "How to list", "document": "dir", "negatives": []},
         {"query": "", "document": "nothing", "negatives": []},
+        {"query": "how to list?", "document": "ls", "negatives": ["cat", "dir"]},
     ]
     file = workspace / "raw/pairs/f.jsonl"
     file.parent.mkdir(parents=True)
@@ -59,16 +61,19 @@ def test_the_stage_counts_them_beside_the_rows(workspace: Path) -> None:
     )
     done = run_stage("ingest", cwd=workspace)
     assert done.returncode == 0, done.stderr
-    assert "1 rows rejected, 2 hard negatives removed that answer their query" in done.stdout
+    assert "2 rows rejected, 3 hard negatives removed that answer their query" in done.stdout
     [account] = json.loads((workspace / "results/ingest.json").read_text())["sources"].values()
     assert account == {
-        "in": 3,
+        "in": 4,
         "out": 2,
-        "rejected": {"empty query": 1},
-        "negatives_removed": {REPEATED: 1, POSITIVE: 1},
+        "rejected": {"duplicate": 1, "empty query": 1},
+        "negatives_removed": {REPEATED: 1, POSITIVE: 2},
     }
     rejects = pq.read_table(workspace / "data/rejects.parquet").to_pylist()
     assert [(each["row"], each["reason"], each["text"]) for each in rejects if "negative" in each["reason"]] == [
         (1, REPEATED, "LS"),
         (1, POSITIVE, "dir"),
+        (4, POSITIVE, "dir"),
     ]
+    pairs = read_pairs(workspace / "data/pairs", "d").to_pylist()
+    assert {pair["query"]: pair["negatives"] for pair in pairs} == {"how to list?": ["rm", "cat"], "How to list": []}

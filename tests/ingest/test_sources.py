@@ -78,10 +78,11 @@ def test_text_of_any_arrow_type_is_read(expected: Outcome) -> None:
 
 def test_lists_of_negatives_and_empty_ones_are_read(workspace: Path) -> None:
     rows = [{"query": "q1", "document": "d", "a": ["x", "y"], "b": "z"}, {"query": "q2", "document": "d", "a": None}]
+    rows += [{"query": "q3", "document": "d", "a": [" ", "x", ""], "b": "\n \t"}]
     Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     source = {"kind": "jsonl", "path": "t.jsonl", "domain": "d", "columns": {"negatives": ["a", "b"]}}
     negatives = {pair["query"]: pair["negatives"] for pair in ingest(source).pairs}
-    assert negatives == {"q1": ["x", "y", "z"], "q2": []}
+    assert negatives == {"q1": ["x", "y", "z"], "q2": [], "q3": ["x"]}
 
 
 @pytest.mark.parametrize("told", [{"quote": ""}, {}])

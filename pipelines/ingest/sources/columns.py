@@ -68,7 +68,7 @@ class TableSource(Source):
             query=values.get(self.columns.query),
             document=values.get(self.columns.document),
             domain=self.domain if self.domain_column is None else values.get(self.domain_column),
-            negatives=[value for value in negatives if value is not None and value != ""],
+            negatives=[value for value in negatives if value is not None and str(value).strip()],
         )
 
 
