@@ -15,6 +15,8 @@ from transformers import (
     NomicBertModel,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
     T5Config,
     T5EncoderModel,
     T5Tokenizer,
@@ -36,6 +38,20 @@ def save_bert(folder: Path) -> Path:
     )
     torch.manual_seed(0)
     return _save(folder, BertModel(config), word_pieces())
+
+
+def save_roberta(folder: Path) -> Path:
+    """RoBERTa with mean pooling, which reads 32 tokens: it counts positions from its padding index, 1."""
+    config = RobertaConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=34,
+    )
+    torch.manual_seed(0)
+    return _save(folder, RobertaModel(config), word_pieces())
 
 
 def save_nomic(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from batchwright.core.seal import check, sha256
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
+    from torch.nn import Module
 
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")
@@ -164,6 +165,22 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
+
+
+def check_length(what: str, model: "BaseModel", max_length: int) -> None:
+    """Raise InputError if the sentence-transformers ``model`` reads fewer than ``max_length`` tokens."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is None:
+        return
+    most = positions - first_position(model)
+    if max_length > most:
+        raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
+
+
+def first_position(model: "Module") -> int:
+    """Return the position of an encoder's first token: RoBERTa counts from its padding index."""
+    kept = [m.padding_idx for name, m in model.named_modules() if name.endswith("position_embeddings")]
+    return next((index + 1 for index in kept if index is not None), 0)
 
 
 def _of_shapes(message: str) -> bool:

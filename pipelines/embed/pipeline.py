@@ -17,7 +17,7 @@ from batchwright.core.paths import VECTORS
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
-from batchwright.formats.models import check_whole, locate_model, model_hash
+from batchwright.formats.models import check_length, check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam.errors import guarded, raise_errors
@@ -35,7 +35,8 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
         The number of vectors, and how many of them had to be encoded now.
 
     Raises:
-        InputError: there is no such model, or it returned vectors that are not finite.
+        InputError: there is no such model, it reads fewer tokens than ``max_length``, or it returned vectors that are
+            not finite.
     """
     weights = model_hash(locate_model(encoder.name, encoder))
     parts = scratch("embed", fingerprint(weights, encoder.max_length, encoder.batch_size, encoding_code()))
@@ -92,6 +93,7 @@ def _check_model(encoder: EncoderParams, texts: int, parts: Path) -> None:
     """Say what is wrong with the model, or that its vectors need more disk: from Beam's workers, a traceback comes."""
     model = load_encoder(encoder)
     check_whole(f"model '{encoder.name}'", locate_model(encoder.name, encoder), model)
+    check_length(f"model '{encoder.name}'", model, encoder.max_length)
     size = 2 * texts * (model.get_embedding_dimension() or 0)
     check_disk({parts: size, VECTORS: size}, f"encoding {texts:,} texts")
 

@@ -53,15 +53,18 @@ NEEDLESS = {
     "evaluate": {
         "batchwright/retrievers/common/dense.py",
         "batchwright/retrievers/common/encode.py",
+        "batchwright/retrievers/common/sentence_model.py",
     },
     "tokens": {
         "batchwright/retrievers/common/dense.py",
         "batchwright/retrievers/common/encode.py",
+        "batchwright/retrievers/common/sentence_model.py",
         "batchwright/retrievers/common/search.py",
     },
     "index": {
         "batchwright/retrievers/common/dense.py",
         "batchwright/retrievers/common/encode.py",
+        "batchwright/retrievers/common/sentence_model.py",
         "batchwright/retrievers/common/search.py",
     },
 }

@@ -1,6 +1,7 @@
 """``python -m stages.embed``: the vectors, identical bytes under every runner, and errors."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipelines.embed.chunks import cut_chunks
 from tests.embed.conftest import RunEmbed
 from tests.helpers import REPO, run_on_full_disk, run_stage, topic_pairs, tree, write_pairs, write_params, write_rows
 from tests.job_service import portable_runner
+from tests.tiny_models import save_bert, save_roberta
 
 DATA = Path("data/vectors")
 TINY = DATA / "tiny"
@@ -92,6 +94,21 @@ def test_tokens_beyond_max_length_are_not_read(workspace: Path, run_embed: RunEm
     run_embed()
     found = VectorStore.open(TINY).of("birds")
     np.testing.assert_allclose(found.of("query", ["w1 w2"]), found.of("document", ["w1 w2 w3"]), atol=1e-3)
+
+
+@pytest.mark.parametrize(("save", "most"), [(save_bert, 512), (save_roberta, 32)])
+def test_more_tokens_than_a_model_reads_are_an_input_error(
+    workspace: Path, tmp_path: Path, run_embed: RunEmbed, save: Callable[[Path], Path], most: int
+) -> None:
+    shutil.copytree(save(tmp_path / "made"), "raw/models/short")
+    write_rows("birds", [("w1", "w1 " * 700, "train")])
+    encoder = {"name": "raw/models/short", "batch_size": 8}
+    write_params(workspace, {"embed.models": {"tiny": {**encoder, "max_length": most}}})
+    assert run_embed() == "2 vectors of 'tiny' (2 encoded now)"
+    write_params(workspace, {"embed.models": {"tiny": {**encoder, "max_length": most + 1}}})
+    message = f"model 'raw/models/short': reads {most} tokens; lower max_length from {most + 1} to at most {most}"
+    with pytest.raises(InputError, match=message):
+        run_embed()
 
 
 @pytest.mark.parametrize("options", ["", "--direct_running_mode=multi_threading --direct_num_workers=2"])

@@ -6,11 +6,12 @@ from typing import cast
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
+from batchwright.formats.models import check_length
 from batchwright.formats.prefixes import Prefixes
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual
 from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.sentence_model import check_length, load_model
+from batchwright.retrievers.common.sentence_model import load_model
 from trainers.cde.params import Params
 
 
@@ -53,7 +54,7 @@ def _enter(start: Path, info: ModelInfo, shared: bool) -> ContextualEncoder:
 
 def _continue_from(start: Path, info: ModelInfo) -> ContextualEncoder:
     model = load_contextual(start, "cpu").float()
-    check_length(start, model, info.max_length)
+    check_length(f"model '{start}'", model, info.max_length)
     trained = cast(ContextualEncoder, model[0])
     trained.clear_context()
     return trained

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from batchwright.formats.models import first_position
 from trainers.pretraining.attention import Attention
 from trainers.pretraining.windows import hidden_positions
 
@@ -29,8 +30,7 @@ class Shape:
         If the encoder has no limit on positions, ``positions`` is ``length``.
         """
         config = encoder.config
-        kept = [m.padding_idx for name, m in encoder.named_modules() if name.endswith("position_embeddings")]
-        first = next((index + 1 for index in kept if index is not None), 0)  # RoBERTa counts from its padding index
+        first = first_position(encoder)
         return cls(
             width=config.hidden_size,
             heads=config.num_attention_heads,

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from transformers.utils import logging
 
-from batchwright.core.errors import InputError
-from batchwright.formats.models import loading
+from batchwright.formats.models import check_length, loading
 from batchwright.formats.prefixes import Prefix
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -21,21 +20,12 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
     """
     with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
-    check_length(folder, model, max_length)
+    check_length(f"model '{folder}'", model, max_length)
     if isinstance(model[0], StaticEmbedding):
         model[0].tokenizer.enable_truncation(max_length)  # these read whole texts, unless their tokenizer cuts them
     else:
         model.max_seq_length = max_length
     return model
-
-
-def check_length(folder: Path, model: SentenceTransformer | MultiVectorEncoder, max_length: int) -> None:
-    """Raise InputError if the ``folder``'s model reads fewer than ``max_length`` tokens."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is not None and max_length > positions:
-        raise InputError(
-            f"model '{folder}': reads {positions} tokens; lower max_length from {max_length} to at most {positions}"
-        )
 
 
 def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:

@@ -5,9 +5,8 @@ from typing import Literal
 
 from sentence_transformers import MultiVectorEncoder
 
-from batchwright.formats.models import loading
+from batchwright.formats.models import check_length, loading
 from batchwright.formats.prefixes import Prefix
-from batchwright.retrievers.common.sentence_model import check_length
 
 Task = Literal["query", "document"]
 
@@ -20,7 +19,7 @@ def load_token_model(folder: Path, max_length: int, device: str | None = None) -
     """
     with loading(f"model '{folder}'"):
         model = MultiVectorEncoder(str(folder), device=device, local_files_only=True).float()
-    check_length(folder, model, max_length)
+    check_length(f"model '{folder}'", model, max_length)
     model.max_seq_length = max_length
     for own in ("query_length", "document_length"):  # these would override max_seq_length
         setattr(model[0], own, None)
