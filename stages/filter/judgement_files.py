@@ -25,13 +25,19 @@ def judgement_rows(file: Path) -> Iterator[Row]:
     """Yield the rows of a file, with the columns query, document and label or score at least.
 
     Raises:
-        InputError: the file or a row cannot be read, or a column is missing; the message names file and row.
+        InputError: the file or a row cannot be read, there is no row, or a column is missing or there twice; the
+            message names file and row.
     """
     readers = {".csv": _separated, ".tsv": _separated, ".jsonl": _json_lines, ".parquet": _parquet}
     if file.suffix not in readers:
         raise InputError(f"{file}: judgements are read from {', '.join(sorted(readers))}; save it as one of them")
     try:
-        yield from readers[file.suffix](file)
+        found = False
+        for row in readers[file.suffix](file):
+            found = True
+            yield row
+        if not found:
+            raise InputError(f"{file}: holds no judgements; add some, or remove it from filter.judgements")
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; correct filter.judgements") from None
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -94,8 +100,11 @@ def _without_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _check(place: str, columns: Iterable[str]) -> None:
-    """Raise InputError unless the columns are there, and just one of label and score."""
+    """Raise InputError unless the columns are there once, and just one of label and score."""
     found = list(columns)
+    for name in (*TEXTS, *VALUES):
+        if found.count(name) > 1:
+            raise InputError(f"{place}: has two columns '{name}'; rename one")
     for name in TEXTS:
         if name not in found:
             raise InputError(f"{place}: no column '{name}'; columns found: {', '.join(found) or 'none'}")

@@ -120,6 +120,10 @@ GOOD = '{"query": "q", "document": "d", "label": 1}\n'
         ("j.csv", 'query,document,label\nq,"d,1\n', r"j\.csv: row 2: .*; correct the quotation marks"),
         ("j.csv", "query;document;label\n", r"no column 'query'; columns found: query;document;label"),
         ("j.tsv", "query\tdocument\n", r"j\.tsv: needs a column 'label' or a column 'score'"),
+        ("j.csv", "query,document,label,document\nq,d,1,e\n", r"j\.csv: has two columns 'document'; rename one"),
+        ("j.tsv", "query\tdocument\tlabel\tlabel\nq\td\t1\t0\n", r"j\.tsv: has two columns 'label'; rename one"),
+        ("j.csv", "query,document,label\n", r"j\.csv: holds no judgements; add some, or remove it from filter\.judge"),
+        ("j.jsonl", "\n", r"j\.jsonl: holds no judgements"),
         ("j.parquet", "nonsense", r"j\.parquet: cannot be read \(.*\); save it again"),
         ("j.txt", "", r"j\.txt: judgements are read from \.csv, \.jsonl, \.parquet, \.tsv; save it as one of them"),
     ],
@@ -150,6 +154,16 @@ def test_a_missing_file_and_one_that_is_not_text_are_named(tmp_path: Path) -> No
     (tmp_path / "j.csv").write_bytes(b"query,document,label\n\xff,d,1\n")
     with pytest.raises(InputError, match=r"j\.csv: cannot be read \(.*utf-8"):
         read_judgements([tmp_path / "j.csv"], None)
+
+
+def test_parquet_of_two_columns_of_one_name_or_without_rows_is_refused(tmp_path: Path) -> None:
+    file, names = tmp_path / "j.parquet", ["query", "document", "label"]
+    pq.write_table(pa.table([["q"], ["d"], [1], ["e"]], [*names, "document"]), file)
+    with pytest.raises(InputError, match=r"j\.parquet: has two columns 'document'; rename one"):
+        read_judgements([file], None)
+    pq.write_table(pa.table([["q"], ["d"], [1]], names).slice(1), file)
+    with pytest.raises(InputError, match=r"j\.parquet: holds no judgements"):
+        read_judgements([file], None)
 
 
 CELLS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=12)
@@ -242,7 +256,7 @@ def test_without_judgements_nothing_is_said_of_them(workspace: Path) -> None:
 
 
 def test_a_damaged_class_is_refused(workspace: Path) -> None:
-    prepare(workspace, [])
+    prepare(workspace, [], judgements=[])
     main()
     Path("data/negatives", CHECKSUMS).unlink()
     file = Path("data/negatives/birds/judged.npy")
