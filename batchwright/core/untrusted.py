@@ -31,10 +31,11 @@ def open_parquet(file: str | Path, columns: Collection[str] | None = None) -> pq
     ``columns`` are those that are read; None means all.
     """
     with pq.ParquetFile(file) as table:
+        metadata = table.metadata
         leaves = [table.schema.column(number) for number in range(len(table.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"]
     wanted = [path for path in texts if columns is None or _is_below(path, columns)]
-    return pq.ParquetFile(file, read_dictionary=wanted)
+    return pq.ParquetFile(file, metadata=metadata, read_dictionary=wanted)  # metadata of many row groups take long
 
 
 def chunks(table: pq.ParquetFile, columns: Collection[str]) -> Iterator[pq.ColumnChunkMetaData]:

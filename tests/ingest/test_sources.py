@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.results import read_json
+from pipelines.ingest.sources.parquet import ParquetSource
 from tests.ingest.running import Outcome, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write
 
@@ -74,6 +75,19 @@ def test_text_of_any_arrow_type_is_read(expected: Outcome) -> None:
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in table.column_names])
     pq.write_table(table.cast(schema).set_column(2, "wrong", lists), "typed.parquet")
     assert ingest({"kind": "parquet", "path": "typed.parquet", **MAPPING}).pairs == expected.pairs
+
+
+def test_small_row_groups_are_read_together_and_rows_are_numbered_over_the_whole_file(workspace: Path) -> None:
+    rows = [{"query": f"q {n}" if n % 7 else "", "document": f"d {n}"} for n in range(1, 20_001)]
+    source = {"kind": "parquet", "path": "t.parquet", "domain": "d"}
+    outcomes, parts = [], []
+    for size in (20_000, 20):
+        pq.write_table(pa.Table.from_pylist(rows), "t.parquet", row_group_size=size)
+        outcomes.append(ingest(source))
+        parts.append(len(ParquetSource.model_validate(source).parts()))
+    assert parts == [1, 3]
+    assert outcomes[0] == outcomes[1]
+    assert [reject["row"] for reject in outcomes[1].rejects] == list(range(7, 20_001, 7))
 
 
 def test_lists_of_negatives_and_empty_ones_are_read(workspace: Path) -> None:

@@ -1,4 +1,4 @@
-"""Parquet files, read one row group at a time."""
+"""Parquet files, read one row group at a time; a part is a range of them."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -12,6 +12,7 @@ from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row
 from pipelines.ingest.sources.columns import FileSource
 
+_PART_ROWS = 8192
 _BATCH_ROWS, _BATCH_BYTES = 4096, 256 << 20
 
 
@@ -27,7 +28,7 @@ class ParquetSource(FileSource):
                 self.check_columns(file, table.schema_arrow.names)
                 if table.metadata.num_rows == 0:
                     raise InputError(f"{file}: has no rows; add rows or remove it from 'ingest.sources'")
-                parts += [Part(file, group) for group in range(table.num_row_groups)]
+                parts += [Part(file, piece) for piece in range(len(_pieces(_counts(table))))]
         return parts
 
     def size_of(self, file: str) -> float:
@@ -37,9 +38,30 @@ class ParquetSource(FileSource):
 
     def rows(self, part: Part) -> Iterator[Row]:
         with readable(part.name), open_parquet(part.name, self.wanted_columns) as table:
-            first = 1 + sum(table.metadata.row_group(group).num_rows for group in range(part.piece))
-            group = table.metadata.row_group(part.piece)
-            rows = min(_BATCH_ROWS, max(1, _BATCH_BYTES * group.num_rows // max(group.total_byte_size, 1)))
-            for batch in table.iter_batches(rows, row_groups=[part.piece], columns=self.wanted_columns):
-                yield from batch_rows(self, part.name, batch, first)
-                first += len(batch)
+            counts = _counts(table)
+            groups = _pieces(counts)[part.piece]
+            first = 1 + sum(counts[: groups.start])
+            for number in groups:
+                group = table.metadata.row_group(number)
+                rows = min(_BATCH_ROWS, max(1, _BATCH_BYTES * group.num_rows // max(group.total_byte_size, 1)))
+                for batch in table.iter_batches(rows, row_groups=[number], columns=self.wanted_columns):
+                    yield from batch_rows(self, part.name, batch, first)
+                    first += len(batch)
+
+
+def _counts(table: pq.ParquetFile) -> list[int]:
+    """Rows of each row group."""
+    metadata = table.metadata
+    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+
+def _pieces(counts: list[int]) -> list[range]:
+    """Cut row groups of so many rows into ranges, each of which ends as soon as it has ``_PART_ROWS``."""
+    pieces: list[range] = []
+    start, rows = 0, 0
+    for end, count in enumerate(counts, start=1):
+        rows += count
+        if rows >= _PART_ROWS or end == len(counts):
+            pieces.append(range(start, end))
+            start, rows = end, 0
+    return pieces
