@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from tests.helpers import REPO
 
 def main(chosen: list[int]) -> Counter[str]:
     """Print a line per mutant; return how many were undone, and how many of them were not found."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may let its background jobs ignore it
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         code = _copy(Path(name, "code"))
