@@ -1,4 +1,4 @@
-"""``python -m docs.tables``: fills the tables of README and docs, each below its ``<!-- KIND: FILE... -->``."""
+"""``python -m docs.tables``: fills the tables of all pages, each below its ``<!-- KIND: FILE... -->``."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from docs.rival_tables import rivals_table
 from docs.rows import Lines
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "experiments/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "gains": gains_table,
     "batches": batches_table,
@@ -49,6 +49,6 @@ def _table(kind: str, names: Sequence[str]) -> str:
 if __name__ == "__main__":
     command(
         "docs.tables",
-        "Fills the tables of README and docs from results and experiments.",
+        "Fills the tables of README, docs and experiments from the results.",
         "python -m docs.tables",
     )

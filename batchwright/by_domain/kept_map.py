@@ -40,11 +40,8 @@ class KeptMap:
     """
 
     def __init__(self, folder: Path, spread: Spread, desc: str) -> None:
-        self._folder, self._spread, self._desc = (
-            (folder / "beam" if beam_is_asked() else folder).resolve(),
-            spread,
-            desc,
-        )
+        own = folder / "beam" if beam_is_asked() else folder
+        self._folder, self._spread, self._desc = own.resolve(), spread, desc
         self._calls = itertools.count(1)
 
     def __call__(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import check_model_watched, check_whole, loading, locate_model, model_hash
+from batchwright.formats.models import check_length, check_model_watched, check_whole, loading, locate_model, model_hash
 from batchwright.formats.negatives import Negatives
 from stages.pack.params import JudgeParams
 
@@ -42,9 +42,7 @@ class Judge:
         check_whole(f"model '{params.model}'", folder, self._model, pooler=True)
         if self._model.num_labels != 1:
             raise InputError(f"model '{params.model}': gives {self._model.num_labels} scores; name one that gives one")
-        positions = getattr(self._model.config, "max_position_embeddings", None)
-        if positions is not None and params.max_length > positions:
-            raise InputError(f"model '{params.model}': reads {positions} tokens; lower pack.judge.max_length to that")
+        check_length(f"pack.judge: model '{params.model}'", self._model, params.max_length)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parameters: other processes load the model themselves."""

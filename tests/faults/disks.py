@@ -80,7 +80,7 @@ def run_once(
 
 def differing(found: dict[str, str], wanted: dict[str, str]) -> list[str]:
     """Files that were lost, changed or left, but for curves, which grow while a model is trained."""
-    curves = "results/train/"
+    curves = ("results/train/", "results/pretrain/")
     files = sorted(file for file in found.keys() | wanted.keys() if not file.startswith(curves))
     return [file for file in files if found.get(file) != wanted.get(file)]
 

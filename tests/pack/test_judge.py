@@ -193,7 +193,7 @@ def test_nothing_is_in_doubt_where_a_domain_has_no_limit(
         ),
         (
             {"pack.judge": JUDGE | {"max_length": 600}},
-            r"'raw/models/judge': reads 512 tokens; lower pack\.judge\.max_length",
+            r"pack\.judge: model 'raw/models/judge': reads 512 tokens; lower max_length from \d+ to at most 512",
         ),
         ({"pack.judge": JUDGE | {"below": 0}}, r"parameter 'pack\.judge\.below': .*greater than 0"),
     ],
