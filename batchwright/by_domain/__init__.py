@@ -7,7 +7,6 @@ from batchwright.by_domain.domains import (
     Work,
     copy_files,
     do_domains,
-    made_before,
     publish_domains,
 )
 from batchwright.by_domain.kept import forget_others, keep, kept
@@ -28,7 +27,6 @@ __all__ = [
     "forget_others",
     "keep",
     "kept",
-    "made_before",
     "of_pairs",
     "on_this_machine",
     "pairs_of",

@@ -56,22 +56,25 @@ def do_domains(
     processes: int = 1,
     one_core: bool = False,
     spilled_of: Callable[[str], float] = texts_of,
+    check_room: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``,
-    and the libraries of all stages.
-    Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``; that of earlier runs is removed
-    once all domains are done. ``spread`` takes domains, and the parts of those of ``LARGE`` size, to processes.
-    ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many pairs it has. On this machine,
-    ``processes`` domains or parts are done at a time, each on one core, unless there is little to do. ``one_core`` also
-    limits this process to one: the last bits of a product depend on the number of cores. ``spilled_of(domain)`` is
-    how many bytes lie in the scratch folder while its work is done.
+    and the libraries of all stages. Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``;
+    that of earlier runs is removed once all domains are done. ``spread`` takes domains, and the parts of those of
+    ``LARGE`` size, to processes. ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many
+    pairs it has. On this machine, ``processes`` domains or parts are done at a time, each on one core, unless there is
+    little to do. ``one_core`` also limits this process to one: the last bits of a product depend on the number of
+    cores. ``spilled_of(domain)`` is how many bytes lie in the scratch folder while its work is done.
+    ``check_room(made)`` checks the disk for all domains, whose earlier work, finished or not, takes ``made`` bytes.
 
     Raises:
         InputError: there is not enough memory or disk for the largest domain that is to be done.
     """
-    folders = _folders(stage, package, inputs)
+    code = code_fingerprint(package), sys.version_info[:3], versions(*_LIBRARIES)
+    folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
+    check_room(sum(map(used, folders.values())))
     found = {
         domain: kept(parts / _LEDGER, [parts / _FILES])
         for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
@@ -94,16 +97,6 @@ def do_domains(
         domain: Done(files=parts / _FILES, metrics=_metrics(parts, found[domain]), new=found[domain] is None)
         for domain, parts in folders.items()
     }
-
-
-def made_before(stage: str, package: Path, inputs: Mapping[str, object]) -> int:
-    """Bytes of what runs with the same arguments made before, finished or not: it has found room."""
-    return sum(used(folder) for folder in _folders(stage, package, inputs).values())
-
-
-def _folders(stage: str, package: Path, inputs: Mapping[str, object]) -> dict[str, Path]:
-    code = code_fingerprint(package), sys.version_info[:3], versions(*_LIBRARIES)
-    return {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
 
 
 def _do_all(work: Work, folders: Mapping[str, Path], large: Sequence[str], spread: Spread, stage: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.by_domain import Map, Metrics, do_domains, made_before, publish_domains, unless_beam
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
@@ -50,17 +50,16 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    package = Path(__file__).parent
-    check_clustering(store, params, made_before("cluster", package, needed))
     done = do_domains(
         "cluster",
-        package,
+        Path(__file__).parent,
         work,
         needed,
         spread,
         processes=at_once(params),
         one_core=True,
         spilled_of=partial(spilled, store, params),
+        check_room=partial(check_clustering, store, params),
     )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map, Metrics, do_domains, made_before, publish_domains, unless_beam
+from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
@@ -60,10 +60,15 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    package = Path(__file__).parent
-    check_filtering(params, len(judgements), made_before("filter", package, needed))
     done = do_domains(
-        "filter", package, work, needed, spread, processes=processes(), spilled_of=partial(spilled, params)
+        "filter",
+        Path(__file__).parent,
+        work,
+        needed,
+        spread,
+        processes=processes(),
+        spilled_of=partial(spilled, params),
+        check_room=partial(check_filtering, params, len(judgements)),
     )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)

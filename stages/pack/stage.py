@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain import Done, do_domains, made_before, pairs_of
+from batchwright.by_domain import Done, do_domains, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import versions
@@ -95,17 +95,17 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         for name, domains in inputs.together.items()
     }
     together, at_a_time = inputs.together, 1 if inputs.judge else processes()
-    stage, package = f"pack/{policy}", Path(__file__).parent
-    check_packing(stage, params, made_before(stage, package, needed))
+    stage = f"pack/{policy}"
     return do_domains(
         stage,
-        package,
+        Path(__file__).parent,
         partial(make_batches, inputs, policy, weighted, seed),
         needed,
         spread,
         memory_of=lambda name: memory_of(together[name], params, weights[name], at_a_time),
         size_of=lambda name: pairs_of(*together[name]),
         processes=at_a_time,
+        check_room=partial(check_packing, stage, params),
     )
 
 

@@ -451,7 +451,7 @@ MUTANTS = [
     Mutant(
         "work of other parameters counts as room on the disk",
         "batchwright/by_domain/domains.py",
-        "sum(used(folder) for folder in _folders(stage, package, inputs).values())",
+        "sum(map(used, folders.values()))",
         "used(scratch(stage))",
         "test_by_domain.py::test_only_files_of_the_same_parameters_have_found_room",
     ),
