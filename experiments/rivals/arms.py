@@ -90,6 +90,7 @@ ARMS: dict[str, Arm] = {
     "ours, a cluster a batch": ours_arm([0.0, 1.0]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),
     "ours from the start": ours_arm([HARD]),
+    "ours, last quarter": ours_arm([0.0, 0.0, 0.0, HARD]),
     "ours from a quarter on": ours_arm([0.0, HARD, HARD, HARD]),
     "ours, one clustering": ours_arm(OURS, draws=1),
     "ours, margin": ours_arm(OURS, "margin"),

@@ -41,7 +41,8 @@ def grouped(
     by_domain = training.by_domain()
     size = round(max(shares) * BATCH)
     clusters = {
-        name: [_clusters(training, rows, seed + draw, size) for draw in range(hard)] for name, rows in by_domain.items()
+        name: [clusters_of(training, rows, seed + draw, size) for draw in range(hard)]
+        for name, rows in by_domain.items()
     }
     params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
     for batch in plan_batches(clusters, "contextual", params, seed):
@@ -78,7 +79,8 @@ def as_one(training: Training) -> Training:
     return replace(training, domains=np.full(len(training), "all"))
 
 
-def _clusters(training: Training, rows: Rows, seed: int, size: int) -> Clusters:
+def clusters_of(training: Training, rows: Rows, seed: int, size: int) -> Clusters:
+    """Clusters of ``size`` pairs among some ``rows``."""
     if not size:  # random batches only count the pairs
         return Clusters(assignment=np.zeros(len(rows), np.int32), centroids=np.zeros((1, 2, 1), np.float32))
     vectors = training.vectors.take(rows)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from batchwright.core.results import read_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.rival_tables import rivals_table
-from experiments.rivals import noise
+from experiments.rivals import confused, noise
 from experiments.rivals.arms import ARMS
 from experiments.rivals.b3 import SKIPPED, communities
+from experiments.rivals.library import TEMPERATURE
 from experiments.rivals.masks import RULES
 from experiments.rivals.orders import ORDERS
 from experiments.rivals.pairs import Training, read_set
@@ -289,3 +290,22 @@ def test_noise_is_that_of_random_batches_with_our_loss(pairs: Path, monkeypatch:
     assert float(rows[0]["noise"]) == 1
     assert all(float(row["noise"]) > 0 and abs(float(row["cosine"])) <= 1 for row in rows)
     assert float(rows[0]["cosine"]) > float(rows[3]["cosine"])  # of the whole domain, with the loss of the whole domain
+
+
+def test_what_the_softmax_gives_to_others_is_divided_between_the_cluster_and_the_rest() -> None:
+    documents = np.eye(4, dtype=np.float32)
+    queries = (TEMPERATURE * np.log([[4, 2, 1, 1], [3, 3, 3, 1]])).astype(np.float32)
+    inside = np.array([[True, True, False, False], [False, True, False, True]])
+    found = confused.shares(queries, documents, np.array([0, 1]), inside)
+    np.testing.assert_allclose(found, [(2 / 8 + 1 / 10) / (4 / 8 + 7 / 10), (4 / 8 + 3 / 10) / 2], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_model_that_learns_confuses_a_querys_neighbours(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--vectors", str(pairs), "--epochs", "24", "--output", str(pairs / "confused.tsv")]
+    monkeypatch.setattr(sys, "argv", ["confused", str(pairs / "linked.parquet"), *options])
+    confused.main()
+    rows = read_tsv(pairs / "confused.tsv", made_by="experiments.rivals.confused")
+    own = [float(row["own"]) for row in rows]
+    assert len(rows) == 16 and own[-1] > own[0]
+    assert all(0 <= float(row["inside"]) <= 1 for row in rows)

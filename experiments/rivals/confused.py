@@ -1,0 +1,109 @@
+"""How many of the documents that a model confuses with a query's own are in the query's cluster, as it learns.
+
+``DATA`` are Parquet files as ``experiments.rivals`` reads them, each of one domain. A model trains on random batches
+with our loss. At each point, ``QUERIES`` training queries are compared with all documents. ``own`` is what the softmax
+gives to a query's own document; ``inside`` is the share of the rest that goes to its cluster of 32.
+"""
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from batchwright.core.command import keep_quiet, new_parser, run
+from batchwright.core.results import write_tsv
+from experiments.rivals.arms import ARMS
+from experiments.rivals.compare import Texts, texts_of
+from experiments.rivals.encoders import Kind, build
+from experiments.rivals.library import TEMPERATURE
+from experiments.rivals.ours import HARD, clusters_of
+from experiments.rivals.pairs import Training, read_set
+from experiments.rivals.runs import Row
+from experiments.rivals.streams import BATCH, steps
+from experiments.rivals.training import embed, train
+
+QUERIES = 500
+ARM = ARMS["random, our loss"]
+EXAMPLE = "python -m experiments.rivals.confused pairs/medquad.parquet --output confused.tsv"
+
+
+def main() -> str:
+    """Measure all sets; the table is written anew after each."""
+    arguments = _parse()
+    keep_quiet()
+    rows: list[Row] = []
+    for file in arguments.data:
+        for row in _measure(file, arguments):
+            rows.append(row)
+            print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+        write_tsv(arguments.output, rows)
+    return f"{len(rows)} points in {arguments.output}"
+
+
+def shares(
+    queries: NDArray[np.float32], documents: NDArray[np.float32], own: NDArray[np.int64], inside: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return ``inside`` and ``own``.
+
+    Args:
+        queries: ``(Q, d)``.
+        documents: ``(N, d)``, all different.
+        own: ``(Q,)``, the place of each query's own document.
+        inside: ``(Q, N)``, which documents are in each query's cluster.
+    """
+    scores = queries @ documents.T / TEMPERATURE
+    found = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found /= found.sum(axis=1, keepdims=True)
+    right = found[np.arange(len(own)), own].copy()
+    found[np.arange(len(own)), own] = 0
+    return float(found[inside].sum() / found.sum()), float(right.mean())
+
+
+def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
+    kind: Kind = arguments.kind
+    pairs = read_set(file.stem, [file], arguments.vectors, None)
+    own, texts = pairs.training, texts_of(pairs, kind)
+    count, loss = steps(own, arguments.epochs), ARM.loss(own)
+    batches = islice(ARM.batches(own, arguments.epochs, 0), count)
+    look = _Look(own, texts)
+    curve = train(build(kind, 0, texts.tokens), kind, texts.pairs, batches, count, loss, look)
+    for step, (inside, right) in zip(curve.steps, curve.scores, strict=True):
+        named = {"set": file.stem, "kind": kind, "epochs": arguments.epochs, "step": step}
+        yield {**named, "inside": round(float(inside), 3), "own": round(float(right), 3)}
+
+
+class _Look:
+    """Measures a model; called as one that scores held-out queries."""
+
+    def __init__(self, training: Training, texts: Texts) -> None:
+        rows = np.arange(len(training))
+        self.asked = np.random.default_rng(0).permutation(rows)[:QUERIES]
+        self.queries = texts.pairs[0][self.asked]
+        self.documents, place = np.unique(texts.pairs[1], return_inverse=True)
+        self.own = place[self.asked]
+        assignment = clusters_of(training, rows, 0, round(HARD * BATCH)).assignment
+        self.inside = np.zeros((len(self.asked), len(self.documents)), np.bool_)
+        for number, row in enumerate(self.asked):
+            self.inside[number, place[assignment == assignment[row]]] = True
+
+    def __call__(self, model: nn.Module) -> NDArray[np.float32]:
+        found = shares(embed(model, self.queries), embed(model, self.documents), self.own, self.inside)
+        return np.array(found, np.float32)
+
+
+def _parse() -> argparse.Namespace:
+    parser = new_parser("experiments.rivals.confused", str(__doc__), EXAMPLE)
+    parser.add_argument("data", type=Path, nargs="+")
+    parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
+    parser.add_argument("--output", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    run("confused", main)
