@@ -7,9 +7,9 @@ step to ``OUTPUT/SET.npz``. Runs that are there already are not done again.
 """
 
 import argparse
-from pathlib import Path
 
-from batchwright.core.command import keep_quiet, new_parser, run
+from batchwright.core.command import keep_quiet, run
+from experiments.common.arguments import pairs_parser
 
 EXAMPLE = "python -m experiments.rivals pairs/medquad.parquet --arms random ours --output experiments/rivals/static"
 
@@ -33,16 +33,13 @@ def main() -> str:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser("experiments.rivals", str(__doc__), EXAMPLE)
-    parser.add_argument("data", type=Path, nargs="+")
+    parser = pairs_parser("experiments.rivals", str(__doc__), EXAMPLE)
     parser.add_argument("--together", metavar="NAME")
     parser.add_argument("--arms", nargs="+", metavar="ARM")
     parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=int, metavar="PAIRS")
-    parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
-    parser.add_argument("--output", type=Path, required=True)
     return parser.parse_args()
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from batchwright.core.command import keep_quiet, new_parser, run
+from batchwright.core.command import keep_quiet, run
 from batchwright.core.results import write_tsv
+from experiments.common.arguments import pairs_parser
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import Texts, texts_of
 from experiments.rivals.encoders import Kind, build
@@ -96,12 +97,9 @@ class _Look:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser("experiments.rivals.confused", str(__doc__), EXAMPLE)
-    parser.add_argument("data", type=Path, nargs="+")
+    parser = pairs_parser("experiments.rivals.confused", str(__doc__), EXAMPLE)
     parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
-    parser.add_argument("--output", type=Path, required=True)
     return parser.parse_args()
 
 

@@ -10,15 +10,15 @@ random batches with our loss.
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from batchwright.core.command import keep_quiet, new_parser, run
+from batchwright.core.command import keep_quiet, run
 from batchwright.core.results import write_tsv
+from experiments.common.arguments import pairs_parser
 from experiments.rivals.arms import ARMS, ours_arm
 from experiments.rivals.compare import texts_of
 from experiments.rivals.encoders import Kind, build
@@ -94,12 +94,9 @@ def _large(training: Training) -> Iterator[Batch]:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser("experiments.rivals.noise", str(__doc__), EXAMPLE)
-    parser.add_argument("data", type=Path, nargs="+")
+    parser = pairs_parser("experiments.rivals.noise", str(__doc__), EXAMPLE)
     parser.add_argument("--shares", type=float, nargs="+", default=[1.0, 0.5, 0.25, 0.125])
     parser.add_argument("--batches", type=int, default=40)
-    parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
-    parser.add_argument("--output", type=Path, required=True)
     return parser.parse_args()
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.core.command import keep_quiet, new_parser, run
+from batchwright.core.command import keep_quiet, run
 from batchwright.core.results import write_tsv
+from experiments.common.arguments import pairs_parser
 from experiments.rivals import BASELINE
 from experiments.rivals.compare import compare
 from experiments.rivals.pairs import PairSet, Training, read_set
@@ -68,12 +69,9 @@ def _compare(pairs: PairSet, batches: int, runs: Runs, seeds: int) -> Row:
 
 
 def _parse() -> argparse.Namespace:
-    parser = new_parser("experiments.rivals.sizes", str(__doc__), EXAMPLE)
-    parser.add_argument("data", type=Path, nargs="+")
+    parser = pairs_parser("experiments.rivals.sizes", str(__doc__), EXAMPLE)
     parser.add_argument("--batches", type=int, nargs="+", default=[12, 25, 50, 100])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
-    parser.add_argument("--output", type=Path, required=True)
     return parser.parse_args()
 
 
