@@ -41,10 +41,10 @@ def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
         size = len(batch.rows)
-        none, absent = queries.new_empty(size, 0, queries.shape[1]), torch.empty(size, 0, dtype=torch.bool)
+        masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
+        none, absent = queries.new_empty(size, 0, queries.shape[1]), masked[:, :0]
         groups = np.arange(size) if batch.groups is None else batch.groups
-        each = torch.from_numpy(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
-        masked = torch.from_numpy(mask(batch.rows))
+        each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
         found = each if stand_for == "domain" else None
         return compare(queries, documents, masked, none, absent, TEMPERATURE, stands_for=found).loss
 

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
+from trainers.common.job import training_device
 from trainers.common.passes.groups import split_by_length
 
 Kind = Literal["static", "transformer", "minilm"]
@@ -45,11 +46,11 @@ class Tokens:
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Token ids ``(n, L)`` of some texts, and their attention mask."""
-        bags, starts = self.bags(rows)
-        texts = list(torch.tensor_split(bags, starts[1:]))
-        ids = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=PADDING)
-        lengths = torch.tensor([len(text) for text in texts])
-        return ids, (torch.arange(ids.shape[1]) < lengths[:, None]).long()
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        columns = np.arange(lengths.max())
+        present = columns < lengths[:, None]
+        ids = np.where(present, self.ids.take(self.starts[rows][:, None] + columns, mode="clip"), PADDING)
+        return torch.from_numpy(ids), torch.from_numpy(present.astype(np.int64))
 
 
 class Static(nn.Module):
@@ -66,21 +67,31 @@ class Static(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A sentence-transformers model in bfloat16 autocast, several times as fast where the processor knows it."""
+    """A sentence-transformers model in bfloat16 autocast, several times as fast where the processor knows it.
+
+    It runs on the GPU, if there is one.
+    """
 
     def __init__(self, model: SentenceTransformer, tokens: Tokens) -> None:
         super().__init__()
-        self.model, self.tokens = model, tokens
+        self.device = training_device()
+        self.model, self.tokens = model.to(self.device), tokens
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Unit vectors of some texts, which are read in groups as in training."""
-        groups = split_by_length(self.tokens.starts[rows + 1] - self.tokens.starts[rows], len(rows))
+        """Unit vectors of some texts."""
+        groups = self._groups(rows)
         found = torch.cat([self._encode(rows[group]) for group in groups])
         return functional.normalize(found[torch.from_numpy(np.argsort(np.concatenate(groups)))], dim=-1)
 
+    def _groups(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Groups of similar length, as in training; a GPU takes no longer for all texts at once."""
+        if self.device == "cuda":
+            return [np.arange(len(rows))]
+        return split_by_length(self.tokens.starts[rows + 1] - self.tokens.starts[rows], len(rows))
+
     def _encode(self, rows: NDArray[np.int64]) -> Tensor:
-        ids, attention = self.tokens.padded(rows)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        ids, attention = (each.to(self.device) for each in self.tokens.padded(rows))
+        with torch.autocast(self.device, dtype=torch.bfloat16):
             found = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
         return cast(Tensor, found).float()
 
@@ -108,8 +119,9 @@ def tokenise(kind: Kind, texts: Sequence[str]) -> Tokens:
 
 def build(kind: Kind, seed: int, tokens: Tokens) -> nn.Module:
     """The start model, reading ``tokens``. A static one keeps the vectors of tokens that occur: the others never
-    change what it does."""
+    change what it does. ``seed`` also draws what is dropped in training."""
     model = start_model(kind, seed)
+    torch.manual_seed(seed)
     if kind != "static":
         return Transformer(model, tokens)
     used, ids = np.unique(tokens.ids, return_inverse=True)

@@ -39,7 +39,7 @@ def ranking_loss(_: Training) -> Loss:
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
         columns = list(torch.split(documents, len(batch.rows)))
-        return library.compute_loss_from_embeddings([queries, *columns], torch.empty(0))
+        return library.compute_loss_from_embeddings([queries, *columns], queries.new_empty(0))
 
     return loss
 
@@ -50,8 +50,9 @@ def guided_loss(training: Training) -> Loss:
     library = Guided(surrogate, surrogate, temperature=TEMPERATURE, mini_batch_size=BATCH)
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
-        guide = [torch.from_numpy(side(batch.rows)) for side in (training.vectors.queries, training.vectors.documents)]
-        return library.calculate_loss([[queries], [documents]], [[side] for side in guide])
+        sides = (training.vectors.queries, training.vectors.documents)
+        guide = [[queries.new_tensor(side(batch.rows))] for side in sides]
+        return library.calculate_loss([[queries], [documents]], guide)
 
     return loss
 

@@ -27,8 +27,8 @@ def all_documents_loss(training: Training) -> Loss:
         rows = batch.rows
         own, others = documents[: len(rows)], documents[len(rows) :]
         scores = torch.cat([(queries * own).sum(1, keepdim=True), queries @ others.T], dim=1) / TEMPERATURE
-        answers = torch.from_numpy(known_cells(training, rows, first))
+        answers = torch.from_numpy(known_cells(training, rows, first)).to(queries.device)
         scores[:, 1:] = scores[:, 1:].masked_fill(answers, -torch.inf)
-        return torch.nn.functional.cross_entropy(scores, torch.zeros(len(rows), dtype=torch.int64))
+        return torch.nn.functional.cross_entropy(scores, scores.new_zeros(len(rows), dtype=torch.int64))
 
     return loss

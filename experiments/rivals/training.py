@@ -91,7 +91,7 @@ def point_steps(steps: int, points: int) -> list[int]:
 def embed(model: nn.Module, rows: NDArray[np.int64], block: int = 512) -> NDArray[np.float32]:
     """Unit vectors of some texts."""
     model.eval()
-    found = [model(rows[start : start + block]).numpy() for start in range(0, len(rows), block)]
+    found = [model(rows[start : start + block]).cpu().numpy() for start in range(0, len(rows), block)]
     model.train()
     return np.concatenate(found)
 
