@@ -1,5 +1,6 @@
 """Generated shards, whose words are tokens, and BERTs with random weights that read them."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
-from benchmarks.gpu.form import Shape
+from benchmarks.gpu.form import Form, Shape
 from benchmarks.planted_batches import make_batch, write_batches
 
 WORDS = 20_000
@@ -68,6 +69,17 @@ def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str], dr
     SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
     ModelInfo(variant="biencoder", max_length=length).write(folder)
     return folder
+
+
+def base_start(folder: Path, form: Form, hidden: float, attention: float) -> Path:
+    """Give the model to time, which is written once and knows all words, these rates of dropout."""
+    start = folder / "base"
+    if not start.exists():
+        write_start(start, form.base, max(form.sizes)[0], [" ".join(f"w{word}" for word in range(WORDS))])
+    file = start / "config.json"
+    rates = {"hidden_dropout_prob": hidden, "attention_probs_dropout_prob": attention}
+    file.write_text(json.dumps(json.loads(file.read_text()) | rates))
+    return start
 
 
 def _pair(query: str, document: str) -> dict[str, object]:

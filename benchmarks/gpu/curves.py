@@ -16,8 +16,8 @@ from benchmarks.gpu.machine import peak_mib, reset_peak
 from benchmarks.gpu.table import Result
 
 OPTIONS = {
-    "biencoder": {},
     "cde": {"context_documents": 8, "context_dropout": 0},
+    "biencoder": {},
     "seed_encoder": {},
     "xtr": {"k": 256},
 }

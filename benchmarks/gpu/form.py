@@ -22,17 +22,16 @@ class Shape:
 class Form:
     """What is measured at which size.
 
-    ``matrix`` is the side of the square matrices. ``base`` is timed at all ``lengths`` and ``batches``, with
-    ``chunk_tokens`` tokens going through it at once, and CDE with so many ``context`` documents. ``mini`` trains for
-    ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR scores queries and documents of
-    ``token_lengths`` in batches of up to ``most``; a query's token retrieves ``k``. ``ways`` are parameters of training
-    that may make it faster.
+    ``matrix`` is the side of the square matrices. ``base`` is timed with texts of so many tokens in batches of so many
+    pairs (``sizes``, the shortest texts first), with ``chunk_tokens`` tokens going through it at once, and CDE with so
+    many ``context`` documents. ``mini`` trains for ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR
+    scores queries and documents of ``token_lengths`` in batches from ``least`` to ``most``; a query's token retrieves
+    ``k``. ``ways`` are parameters of training that may make it faster.
     """
 
     matrix: int
     base: Shape
-    lengths: tuple[int, ...]
-    batches: tuple[int, ...]
+    sizes: tuple[tuple[int, int], ...]
     chunk_tokens: int
     context: int
     repeats: int
@@ -42,6 +41,7 @@ class Form:
     cut: int
     token_lengths: tuple[int, int]
     k: int
+    least: int
     most: int
     ways: tuple[tuple[str, str | bool], ...]
 
@@ -49,25 +49,24 @@ class Form:
 FULL = Form(
     matrix=8192,
     base=Shape(layers=12, width=768, heads=12, inner=3072),
-    lengths=(128, 512),
-    batches=(1024, 4096),
+    sizes=((128, 1024), (512, 256)),
     chunk_tokens=2**15,
     context=512,
-    repeats=2,
+    repeats=1,
     mini=Shape(layers=6, width=384, heads=12, inner=1536),
-    steps=20,
+    steps=10,
     pairs=512,
     cut=64,
     token_lengths=(32, 128),
     k=1024,
-    most=2**15,
-    ways=(("mini_batch_size", "auto"), ("attention", "flash"), ("compile", True)),
+    least=256,
+    most=4096,
+    ways=(("compile", True), ("mini_batch_size", "auto"), ("attention", "flash")),
 )
 SMALL = Form(
     matrix=64,
     base=Shape(layers=2, width=32, heads=2, inner=64),
-    lengths=(8, 12),
-    batches=(8, 16),
+    sizes=((8, 8), (12, 16)),
     chunk_tokens=48,
     context=4,
     repeats=1,
@@ -77,6 +76,7 @@ SMALL = Form(
     cut=8,
     token_lengths=(4, 6),
     k=8,
+    least=8,
     most=16,
     ways=(("mini_batch_size", "auto"), ("attention", "flash")),
 )

@@ -14,7 +14,6 @@ from trainers.common.job import training_device
 from trainers.common.passes.randomness import seed_start
 
 LARGER = 4
-FIRST = 8
 
 
 def scores(form: Form) -> Iterator[Result]:
@@ -22,7 +21,7 @@ def scores(form: Form) -> Iterator[Result]:
     seed_start(SEED)  # kernels as in training
     largest = {}
     for way in ("dense", "streaming"):
-        size = FIRST
+        size = form.least
         while size <= form.most and (spent := _score(form, way, size)):
             setting = f"{way}, batch {size}"
             yield Result("xtr", setting, "seconds", spent.seconds)

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import torch
 
-from benchmarks.gpu.corpus import texts, write_shards, write_start
+from benchmarks.gpu.corpus import base_start, write_shards
 from benchmarks.gpu.form import Form
 from benchmarks.gpu.learning import Trainer, ours, plan, read, theirs
 from benchmarks.gpu.machine import Spent, measured
@@ -16,27 +15,28 @@ from benchmarks.gpu.table import Result
 from trainers.common.train_job import TrainJob
 
 SHARE, FASTER, DEARER = 0.5, 1.3, 1.6
+KINDS = {"dropout .1": (0.1, 0.1), "attention without dropout": (0.1, 0.0), "no dropout": (0.0, 0.0)}
+"""Rates of dropout, of layers and of attention weights."""
 PASSES = 4
 """A gradient cache encodes twice, and a backward pass costs two forward ones."""
 
 
 def steps(form: Form, folder: Path) -> Iterator[Result]:
-    """Measure a step in bfloat16 at each length and batch size, the small ones first."""
-    for length, size in product(form.lengths, form.batches):
+    """Measure a step in bfloat16 of each size and kind of dropout, and CDE's with the first kind."""
+    for length, size in form.sizes:
         shards = write_shards(folder / f"shards-{length}-{size}", 1, size, length)
-        start = write_start(folder / f"start-{length}-{size}", form.base, length, texts(shards))
-        yield from _compare(form, start, shards, length, size)
+        for kind, rates in KINDS.items():
+            job = plan("biencoder", base_start(folder, form, *rates), shards, max(form.chunk_tokens // length, 1))
+            yield from _compare(form, job, length, kind)
 
 
-def _compare(form: Form, start: Path, shards: Path, length: int, size: int) -> Iterator[Result]:
-    setting = f"length {length}, batch {size}"
-    chunk = max(form.chunk_tokens // length, 1)
-    job = plan("biencoder", start, shards, chunk)
+def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Result]:
+    size, setting = job.batch_size, f"length {length}, batch {job.batch_size}, {kind}"
     own = _time(job, ours(job, bf16=True), form)
     yield from _told("biencoder", setting, own, size)
     if own:
         work = PASSES * 2 * size * form.base.operations(length)
-        aim = f"at least {SHARE}" if length == max(form.lengths) else ""
+        aim = f"at least {SHARE}" if length == max(form.sizes)[0] else ""
         reached = work / own.seconds / rate(form.matrix, torch.bfloat16)
         yield Result("biencoder", setting, "share of the matrix rate", reached, aim)
     library = _time(job, theirs(job, bf16=True), form)
@@ -44,13 +44,19 @@ def _compare(form: Form, start: Path, shards: Path, length: int, size: int) -> I
     if own and library:
         faster = library.seconds / own.seconds
         yield Result("biencoder", setting, "times as fast as sentence-transformers", faster, f"at least {FASTER}")
-    contextual = plan("cde", start, shards, chunk, context_documents=form.context, context_dropout=0)
-    with_context = _time(contextual, ours(contextual, bf16=True), form)
-    yield from _told("cde", setting, with_context, size)
-    if own and with_context:
-        yield Result(
-            "cde", setting, "times the biencoder's step", with_context.seconds / own.seconds, f"at most {DEARER}"
-        )
+    if kind == next(iter(KINDS)):
+        yield from _contextual(form, job, setting, own)
+
+
+def _contextual(form: Form, job: TrainJob, setting: str, biencoder: Spent | None) -> Iterator[Result]:
+    chunk = job.common.mini_batch_size
+    assert chunk != "auto"
+    cde = plan("cde", job.start_model, job.shards, chunk, context_documents=form.context, context_dropout=0)
+    spent = _time(cde, ours(cde, bf16=True), form)
+    yield from _told("cde", setting, spent, job.batch_size)
+    if biencoder and spent:
+        dearer = spent.seconds / biencoder.seconds
+        yield Result("cde", setting, "times the biencoder's step", dearer, f"at most {DEARER}")
 
 
 def _time(job: TrainJob, trainer: Trainer, form: Form) -> Spent | None:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from benchmarks.gpu.corpus import texts, write_shards, write_start
+from benchmarks.gpu.corpus import base_start, write_shards
 from benchmarks.gpu.form import Form
 from benchmarks.gpu.learning import ours, plan, read
 from benchmarks.gpu.machine import Spent, measured
@@ -16,10 +16,10 @@ from trainers.common.train_job import TrainJob
 
 
 def ways(form: Form, folder: Path) -> Iterator[Result]:
-    """Measure steps in bfloat16, without dropout, of the longest texts in the smallest batch."""
-    length, size = max(form.lengths), min(form.batches)
+    """Measure steps in bfloat16, without dropout, of the shortest texts."""
+    length, size = form.sizes[0]
     shards = write_shards(folder / "shards-ways", 1, size, length)
-    start = write_start(folder / "start-ways", form.base, length, texts(shards), dropout=0)
+    start = base_start(folder, form, 0, 0)
     job = plan("biencoder", start, shards, max(form.chunk_tokens // length, 1))
     before = _time(job, form)
     for name, value in form.ways:
