@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import torch
 
@@ -12,6 +13,7 @@ from benchmarks.gpu.learning import Trainer, ours, plan, read, theirs
 from benchmarks.gpu.machine import Spent, measured
 from benchmarks.gpu.matrix import rate
 from benchmarks.gpu.table import Result
+from trainers.common.passes import row_dropout
 from trainers.common.train_job import TrainJob
 
 SHARE, FASTER, DEARER = 0.5, 1.3, 1.6
@@ -39,6 +41,8 @@ def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Resu
         aim = f"at least {SHARE}" if length == max(form.sizes)[0] else ""
         reached = work / own.seconds / rate(form.matrix, torch.bfloat16)
         yield Result("biencoder", setting, "share of the matrix rate", reached, aim)
+    if any(KINDS[kind]):
+        yield from _plain(form, job, setting, own)
     library = _time(job, theirs(job, bf16=True), form)
     yield from _told("sentence-transformers", setting, library, size)
     if own and library:
@@ -46,6 +50,14 @@ def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Resu
         yield Result("biencoder", setting, "times as fast as sentence-transformers", faster, f"at least {FASTER}")
     if kind == next(iter(KINDS)):
         yield from _contextual(form, job, setting, own)
+
+
+def _plain(form: Form, job: TrainJob, setting: str, fused: Spent | None) -> Iterator[Result]:
+    with mock.patch.object(row_dropout, "fused_drop", lambda: None):
+        spent = _time(job, ours(job, bf16=True), form)
+    yield from _told("biencoder, plain dropout", setting, spent, job.batch_size)
+    if fused and spent:
+        yield Result("biencoder", setting, "times as fast as with plain dropout", spent.seconds / fused.seconds)
 
 
 def _contextual(form: Form, job: TrainJob, setting: str, biencoder: Spent | None) -> Iterator[Result]:

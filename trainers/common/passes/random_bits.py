@@ -9,19 +9,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-_GAMMA = 0x9E3779B97F4A7C15 - 2**64
-_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
-_LAST = 31
+GAMMA = 0x9E3779B97F4A7C15 - 2**64
+ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
+LAST = 31
 
 
 def children(keys: Tensor, numbers: Tensor) -> Tensor:
     """Keys ``(..., n)`` int64 of the children with ``numbers`` ``(n,)`` int64 of each of ``keys`` ``(...)`` int64."""
-    return _mix(keys[..., None] + (numbers + 1) * _GAMMA)
+    return _mix(keys[..., None] + (numbers + 1) * GAMMA)
 
 
 def child(keys: Tensor, number: int) -> Tensor:
     """Key ``(...)`` int64 of the child with this ``number`` of each of ``keys`` ``(...)`` int64."""
-    step = (number + 1) * _GAMMA
+    step = (number + 1) * GAMMA
     return _mix(keys + ((step + 2**63) % 2**64 - 2**63))
 
 
@@ -40,9 +40,9 @@ def random_bits(keys: Tensor, shape: Sequence[int]) -> Tensor:
 def _mix(words: Tensor) -> Tensor:
     """SplitMix64's output function, in place."""
     shifted = torch.empty_like(words)
-    for shift, factor in _ROUNDS:
+    for shift, factor in ROUNDS:
         _fold(words, shift, shifted).mul_(factor)
-    return _fold(words, _LAST, shifted)
+    return _fold(words, LAST, shifted)
 
 
 def _fold(words: Tensor, shift: int, shifted: Tensor) -> Tensor:

@@ -1,7 +1,10 @@
 """Dropout that belongs to rows: what it drops from a text depends neither on its company nor on padding."""
 
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -39,14 +42,11 @@ class RowDropout(TorchFunctionMode):
         if not training or p == 0:
             return input
         dropped = min(round(p * 2**16), 2**16 - 1)
-        return input * self._bits(input).ge(dropped - 2**15) * (2**16 / (2**16 - dropped))
-
-    def _bits(self, input: Tensor) -> Tensor:
-        """16 random bits for each number of ``input``, as int16."""
-        own = len(input) == len(self._rows)
-        keys = child(self._rows if own else child(self._root, _SHARED)[None], self._applied)
+        own, number = len(input) == len(self._rows), self._applied
         self._applied += 1
-        return random_bits(keys, input.shape[1:] if own else input.shape).view(input.shape)
+        if own:
+            return drop(input, self._rows, number, dropped)
+        return drop(input[None], child(self._root, _SHARED)[None], number, dropped)[0]
 
     def _attention(
         self,
@@ -74,3 +74,32 @@ class RowDropout(TorchFunctionMode):
             scores = scores.masked_fill(~attn_mask, torch.finfo(scores.dtype).min) if hidden else scores + attn_mask
         weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(value.dtype)
         return self._dropout(weights, dropout_p) @ value
+
+
+def drop(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
+    """Drop ``dropped`` of 65536 of ``input`` ``(n, ...)``, as the ``number``-th dropout of rows with ``keys`` ``(n,)``.
+
+    On a GPU one kernel does it, if Triton and the C compiler that it needs are there.
+    """
+    fits = input.is_cuda and input.dim() <= 4 and input.element_size() <= 4 and input.numel() > 0
+    if fits and (fused := fused_drop()):
+        return fused(input, keys, number, dropped)
+    return drop_plainly(input, keys, number, dropped)
+
+
+def drop_plainly(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
+    """Do what ``drop`` does, one operation after the other."""
+    bits = random_bits(child(keys, number), input.shape[1:])
+    return input * bits.ge(dropped - 2**15) * (2**16 / (2**16 - dropped))
+
+
+@cache
+def fused_drop() -> Callable[[Tensor, Tensor, int, int], Tensor] | None:
+    """Return ``drop`` in one kernel, if that runs here."""
+    try:
+        fused = import_module("trainers.common.passes.fused_dropout")
+        fused.drop(torch.ones(1, 1, device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda"), 0, 1)
+    except Exception as error:  # Triton, its compiler and its driver raise errors of many kinds
+        print(f"warning: dropout takes longer, since Triton does not run: {error}", file=sys.stderr)
+        return None
+    return cast(Callable[[Tensor, Tensor, int, int], Tensor], fused.drop)
