@@ -15,9 +15,9 @@ OURS = ("ours", "ours, InfoNCE")
 def rivals_table(files: Sequence[Path]) -> Lines:
     """One row per way, those with the largest mean gain first; one column per set, and the mean gain over the sets.
 
-    A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and for twice the
-    steps come first. Last comes the share of the steps after which our batches reach where random ones end, and its
-    median.
+    A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and, if there are
+    any, for twice the steps come first. Last comes the share of the steps after which our batches reach where random
+    ones end, and its median.
     """
     rows = read_files(files)
     epochs = min(int(row["epochs"]) for row in rows)
@@ -32,7 +32,7 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     return [
         ["", *sets, "mean"],
         ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
-        ["random, twice the steps", *twice, _mean(twice)],
+        *([["random, twice the steps", *twice, _mean(twice)]] if random else []),
         *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=_order),
         ["ours reach random's end after (and median)", *shares, f"{median(reached.values()):.2f}"],
     ]

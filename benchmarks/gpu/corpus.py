@@ -43,8 +43,8 @@ def texts(shards: Path) -> Iterator[str]:
         yield from batch["document"].to_pylist()
 
 
-def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str], dropout: float = 0.1) -> Path:
-    """Write a model with random weights that knows the words of the texts ``read``, and return ``folder``."""
+def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str]) -> Path:
+    """Write a model with random weights that knows the words of the texts ``read`` and drops nothing."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.train_from_iterator(
@@ -57,8 +57,8 @@ def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str], dr
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         intermediate_size=shape.inner,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
     )
     bert = folder / "bert"
     BertModel(config).save_pretrained(bert)
@@ -72,7 +72,7 @@ def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str], dr
 
 
 def base_start(folder: Path, form: Form, hidden: float, attention: float) -> Path:
-    """Give the model to time, which is written once and knows all words, these rates of dropout."""
+    """Write the model to time, once and with all words; then set its rates of dropout."""
     start = folder / "base"
     if not start.exists():
         write_start(start, form.base, max(form.sizes)[0], [" ".join(f"w{word}" for word in range(WORDS))])

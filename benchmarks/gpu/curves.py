@@ -39,7 +39,7 @@ def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) ->
     Random weights have no dropout, so that both precisions draw nothing.
     """
     shards = shards or write_shards(folder / "shards", form.steps, form.pairs, form.cut)
-    start = start or write_start(folder / "start", form.mini, form.cut, texts(shards), dropout=0)
+    start = start or write_start(folder / "start", form.mini, form.cut, texts(shards))
     for variant in OPTIONS:
         found = {"float32": _train(form, variant, start, shards, bf16=False)}
         found["bfloat16"] = _train(form, variant, start, shards, bf16=True)

@@ -22,9 +22,9 @@ class Shape:
 class Form:
     """What is measured at which size.
 
-    ``matrix`` is the side of the square matrices. ``base`` is timed with texts of so many tokens in batches of so many
-    pairs (``sizes``, the shortest texts first), with ``chunk_tokens`` tokens going through it at once, and CDE with so
-    many ``context`` documents. ``mini`` trains for ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR
+    ``matrix`` is the side of the square matrices. ``base`` is timed at ``sizes``, the tokens of a text and the pairs of
+    a batch, the shortest texts first, with ``chunk_tokens`` tokens going through it at once, and CDE with so many
+    ``context`` documents. ``mini`` trains for ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR
     scores queries and documents of ``token_lengths`` in batches from ``least`` to ``most``; a query's token retrieves
     ``k``. ``ways`` are parameters of training that may make it faster.
     """
@@ -52,7 +52,7 @@ FULL = Form(
     sizes=((128, 1024), (512, 256)),
     chunk_tokens=2**15,
     context=512,
-    repeats=1,
+    repeats=3,
     mini=Shape(layers=6, width=384, heads=12, inner=1536),
     steps=10,
     pairs=512,

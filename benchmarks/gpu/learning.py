@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.sentence_model import load_model
 from batchwright.training.batches import BatchReader, TrainBatch
-from benchmarks.gpu.machine import precision
+from benchmarks.gpu.form import Form
+from benchmarks.gpu.machine import Spent, measured, precision
 from trainers.common.embed import preprocess
 from trainers.common.job import training_device
 from trainers.common.optimiser import build_optimiser
@@ -94,6 +96,11 @@ def theirs(job: TrainJob, *, bf16: bool) -> Trainer:
         return found
 
     return Trainer(model=model, prepare=prepare, step=_stepping(job, model, backward))
+
+
+def timed(job: TrainJob, trainer: Trainer, form: Form) -> Spent | None:
+    """Time steps on the job's first batch."""
+    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)
 
 
 def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]) -> Callable[[Any], float]:

@@ -1,5 +1,6 @@
 """Time, memory and precision on a GPU or, for tests, on the CPU."""
 
+import gc
 import platform
 import resource
 import statistics
@@ -46,7 +47,9 @@ def measured(step: Callable[[], object], repeats: int) -> Spent | None:
 
 def reset_peak() -> None:
     """Measure the peak of the GPU's memory from now on."""
+    gc.collect()  # models before this one are in cycles
     if training_device() == "cuda":
+        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
 

@@ -1,7 +1,6 @@
 """Steps of the biencoder and of CDE, beside sentence-transformers on the same batch."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -9,8 +8,8 @@ import torch
 
 from benchmarks.gpu.corpus import base_start, write_shards
 from benchmarks.gpu.form import Form
-from benchmarks.gpu.learning import Trainer, ours, plan, read, theirs
-from benchmarks.gpu.machine import Spent, measured
+from benchmarks.gpu.learning import ours, plan, theirs, timed
+from benchmarks.gpu.machine import Spent
 from benchmarks.gpu.matrix import rate
 from benchmarks.gpu.table import Result
 from trainers.common.passes import row_dropout
@@ -34,7 +33,7 @@ def steps(form: Form, folder: Path) -> Iterator[Result]:
 
 def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Result]:
     size, setting = job.batch_size, f"length {length}, batch {job.batch_size}, {kind}"
-    own = _time(job, ours(job, bf16=True), form)
+    own = timed(job, ours(job, bf16=True), form)
     yield from _told("biencoder", setting, own, size)
     if own:
         work = PASSES * 2 * size * form.base.operations(length)
@@ -43,7 +42,7 @@ def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Resu
         yield Result("biencoder", setting, "share of the matrix rate", reached, aim)
     if any(KINDS[kind]):
         yield from _plain(form, job, setting, own)
-    library = _time(job, theirs(job, bf16=True), form)
+    library = timed(job, theirs(job, bf16=True), form)
     yield from _told("sentence-transformers", setting, library, size)
     if own and library:
         faster = library.seconds / own.seconds
@@ -54,7 +53,7 @@ def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Resu
 
 def _plain(form: Form, job: TrainJob, setting: str, fused: Spent | None) -> Iterator[Result]:
     with mock.patch.object(row_dropout, "fused_drop", lambda: None):
-        spent = _time(job, ours(job, bf16=True), form)
+        spent = timed(job, ours(job, bf16=True), form)
     yield from _told("biencoder, plain dropout", setting, spent, job.batch_size)
     if fused and spent:
         yield Result("biencoder", setting, "times as fast as with plain dropout", spent.seconds / fused.seconds)
@@ -64,15 +63,11 @@ def _contextual(form: Form, job: TrainJob, setting: str, biencoder: Spent | None
     chunk = job.common.mini_batch_size
     assert chunk != "auto"
     cde = plan("cde", job.start_model, job.shards, chunk, context_documents=form.context, context_dropout=0)
-    spent = _time(cde, ours(cde, bf16=True), form)
+    spent = timed(cde, ours(cde, bf16=True), form)
     yield from _told("cde", setting, spent, job.batch_size)
     if biencoder and spent:
         dearer = spent.seconds / biencoder.seconds
         yield Result("cde", setting, "times the biencoder's step", dearer, f"at most {DEARER}")
-
-
-def _time(job: TrainJob, trainer: Trainer, form: Form) -> Spent | None:
-    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)
 
 
 def _told(part: str, setting: str, spent: Spent | None, size: int) -> Iterator[Result]:

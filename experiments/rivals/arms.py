@@ -14,7 +14,7 @@ from batchwright.training.losses import compare
 from experiments.rivals.library import TEMPERATURE, guided_loss, no_duplicates, ranking_loss
 from experiments.rivals.limit import all_documents, all_documents_loss
 from experiments.rivals.masks import RULES, Rule, document_counts
-from experiments.rivals.mining import mined
+from experiments.rivals.mining import minable, mined
 from experiments.rivals.orders import ORDERS
 from experiments.rivals.ours import HARD, as_one, grouped, reclustered
 from experiments.rivals.pairs import Training
@@ -100,6 +100,7 @@ ARMS: dict[str, Arm] = {
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
     "library, mined": Arm(batches=mined, loss=ranking_loss),
+    "library, minable pairs": Arm(batches=minable, loss=ranking_loss),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our
 loss, negatives stand for all documents of their domain; the others are InfoNCE."""

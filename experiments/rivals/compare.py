@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -44,6 +45,7 @@ def compare(pairs: PairSet, runs: Runs, arms: Sequence[str], kind: Kind, epochs:
         made = Made(ARMS[arm].batches(_watched(pairs.training, ARMS[arm], model, texts), epochs, seed))
         count = steps(pairs.training, epochs)
         loss = ARMS[arm].loss(pairs.training)
+        torch.manual_seed(seed)  # draws what is dropped
         curve = train(model, kind, texts.pairs, islice(made, count), count, loss, _scorer(texts, pairs.held_out))
         if len(made.batches) < count:
             raise InputError(f"arm {arm!r}: {len(made.batches)} batches of {count}; the set is too small for it")

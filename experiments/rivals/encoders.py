@@ -84,7 +84,7 @@ class Transformer(nn.Module):
         return functional.normalize(found[torch.from_numpy(np.argsort(np.concatenate(groups)))], dim=-1)
 
     def _groups(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Groups of similar length, as in training; a GPU takes no longer for all texts at once."""
+        """Groups of similar length, as in training; on a GPU, a small model waits for each group as long as for all."""
         if self.device == "cuda":
             return [np.arange(len(rows))]
         return split_by_length(self.tokens.starts[rows + 1] - self.tokens.starts[rows], len(rows))
@@ -119,9 +119,8 @@ def tokenise(kind: Kind, texts: Sequence[str]) -> Tokens:
 
 def build(kind: Kind, seed: int, tokens: Tokens) -> nn.Module:
     """The start model, reading ``tokens``. A static one keeps the vectors of tokens that occur: the others never
-    change what it does. ``seed`` also draws what is dropped in training."""
+    change what it does."""
     model = start_model(kind, seed)
-    torch.manual_seed(seed)
     if kind != "static":
         return Transformer(model, tokens)
     used, ids = np.unique(tokens.ids, return_inverse=True)

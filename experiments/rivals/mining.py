@@ -54,9 +54,15 @@ def mined(training: Training, _: int, seed: int) -> Iterator[Batch]:
             output_format="n-tuple",
             verbose=False,
         )
+    print(f"mine_hard_negatives leaves out {len(pairs) - len(found)} of {len(pairs)} pairs", flush=True)
     row_of = {pair: row for row, pair in enumerate(zip(training.queries, training.documents, strict=True))}
     row_of_document = {text: row for row, text in enumerate(training.documents)}
     rows = np.array([row_of[pair] for pair in zip(found["anchor"], found["positive"], strict=True)])
     negatives = np.array([row_of_document[text] for text in found["negative_1"]])
     for batch in sampled(found, seed):
         yield Batch(rows=rows[batch], negatives=negatives[batch])
+
+
+def minable(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+    """The same batches without the mined negatives: what leaving out the other pairs does."""
+    return (Batch(rows=batch.rows) for batch in mined(training, epochs, seed))

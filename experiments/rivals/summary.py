@@ -102,9 +102,11 @@ def gain(seeds: Scores, others: Scores | None) -> str:
 
 
 def _reached(runs: Runs, setting: Setting, arm: str, arms: dict[str, Scores]) -> float:
-    if BASELINE not in arms:
+    if not arms[arm].keys() & arms.get(BASELINE, {}).keys():
         return float("nan")
-    return share_to_reach(*_curve(runs, setting, arm, arms[arm]), _mean(arms[BASELINE]))
+    common = arms[arm].keys() & arms[BASELINE].keys()
+    own, random = ({seed: each[seed] for seed in sorted(common)} for each in (arms[arm], arms[BASELINE]))
+    return share_to_reach(*_curve(runs, setting, arm, own), _mean(random))
 
 
 def _curve(runs: Runs, setting: Setting, arm: str, seeds: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

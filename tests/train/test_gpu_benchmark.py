@@ -27,7 +27,7 @@ for name in ("ray", "faiss", "apache_beam", "dvc", "mlflow", "wandb"):
     sys.modules[name] = None
 runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
-IMPOSSIBLE = {"times as fast with attention: flash", "the same in one kernel", "seconds"}  # on a CPU
+IMPOSSIBLE = {"times as fast with attention: flash", "the same in one kernel"}  # on a CPU
 
 
 def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack
     for row in rows:
         assert row["card"].startswith("CPU ")
         if row["value"] == "impossible":
-            assert row["measure"] in IMPOSSIBLE
+            assert row["measure"] in IMPOSSIBLE or row["setting"].startswith("one kernel, ")
             continue
         if row["measure"] == "the same weights again":
             assert row["value"] == "true"
@@ -65,7 +65,7 @@ def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack
 def start(tmp_path: Path) -> tuple[Path, Path]:
     """Shards of two batches and a model without dropout."""
     shards = write_shards(tmp_path / "shards", 2, 8, 8)
-    return write_start(tmp_path / "start", SMALL.base, 8, texts(shards), dropout=0), shards
+    return write_start(tmp_path / "start", SMALL.base, 8, texts(shards)), shards
 
 
 def test_texts_fill_their_length(start: tuple[Path, Path]) -> None:

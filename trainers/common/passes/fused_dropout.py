@@ -13,7 +13,7 @@ _GAMMA = tl.constexpr(GAMMA % 2**64)
 _SHIFTS = tl.constexpr((*(shift for shift, _ in ROUNDS), LAST))
 _FACTORS = tl.constexpr(tuple(factor % 2**64 for _, factor in ROUNDS))
 _WORDS = 256
-"""A warp draws at most so many times four numbers, eight in each thread."""
+"""Most words, of four numbers each, that a warp draws: eight a thread."""
 
 
 def drop(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
@@ -32,7 +32,7 @@ class _Drop(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return _launch(gradients[0], *ctx.draw), None, None, None
+        return _Drop.apply(gradients[0], *ctx.draw), None, None, None
 
 
 def _launch(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
@@ -41,10 +41,11 @@ def _launch(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
     block = min(triton.next_power_of_2(words), _WORDS)
     input = input.contiguous()
     output = torch.empty_like(input)
-    _drop[input.numel() // last, -(-words // block)](
-        input, output, keys, number, *[1, 1, *outer][-2:], last, dropped - 2**15, 2**16 / (2**16 - dropped),
-        DEPTH=len(outer), WORDS=block, num_warps=1,
-    )  # fmt: skip
+    with torch.cuda.device_of(input):
+        _drop[input.numel() // last, -(-words // block)](
+            input, output, keys.contiguous(), number, *[1, 1, *outer][-2:], last,
+            dropped - 2**15, 2**16 / (2**16 - dropped), DEPTH=len(outer), WORDS=block, num_warps=1,
+        )  # fmt: skip
     return output
 
 

@@ -81,10 +81,15 @@ def drop(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
 
     On a GPU one kernel does it, if Triton and the C compiler that it needs are there.
     """
-    fits = input.is_cuda and input.dim() <= 4 and input.element_size() <= 4 and input.numel() > 0
-    if fits and (fused := fused_drop()):
+    if fits(input) and (fused := fused_drop()):
         return fused(input, keys, number, dropped)
     return drop_plainly(input, keys, number, dropped)
+
+
+def fits(input: Tensor) -> bool:
+    """Whether the kernel takes ``input``."""
+    known = input.is_floating_point() and input.element_size() <= 4
+    return input.is_cuda and known and 2 <= input.dim() <= 4 and input.numel() > 0
 
 
 def drop_plainly(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
@@ -98,7 +103,11 @@ def fused_drop() -> Callable[[Tensor, Tensor, int, int], Tensor] | None:
     """Return ``drop`` in one kernel, if that runs here."""
     try:
         fused = import_module("trainers.common.passes.fused_dropout")
-        fused.drop(torch.ones(1, 1, device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda"), 0, 1)
+        keys = torch.zeros(1, dtype=torch.int64, device="cuda")
+        for shape in ((1, 1), (1, 1, 1), (1, 1, 1, 1)):  # each has a kernel of its own
+            fused.drop(torch.ones(shape, device="cuda"), keys, 0, 1)
+    except torch.OutOfMemoryError:
+        raise  # fewer texts at once help, and then Triton is asked again
     except Exception as error:  # Triton, its compiler and its driver raise errors of many kinds
         print(f"warning: dropout takes longer, since Triton does not run: {error}", file=sys.stderr)
         return None
