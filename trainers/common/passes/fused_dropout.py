@@ -32,7 +32,7 @@ class _Drop(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return _Drop.apply(gradients[0], *ctx.draw), None, None, None
+        return drop(gradients[0], *ctx.draw), None, None, None
 
 
 def _launch(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
@@ -41,7 +41,7 @@ def _launch(input: Tensor, keys: Tensor, number: int, dropped: int) -> Tensor:
     block = min(triton.next_power_of_2(words), _WORDS)
     input = input.contiguous()
     output = torch.empty_like(input)
-    with torch.cuda.device_of(input):
+    with torch.cuda.device_of(input):  # type: ignore[no-untyped-call]
         _drop[input.numel() // last, -(-words // block)](
             input, output, keys.contiguous(), number, *[1, 1, *outer][-2:], last,
             dropped - 2**15, 2**16 / (2**16 - dropped), DEPTH=len(outer), WORDS=block, num_warps=1,
