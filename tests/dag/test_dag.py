@@ -42,7 +42,11 @@ NEEDLESS = {
         "batchwright/formats/query_scores.py",
         "batchwright/formats/runs.py",
     },
+    "pretrain": {
+        "trainers/common/passes/fused_dropout.py",  # imported on a GPU
+    },
     "train": {
+        "trainers/common/passes/fused_dropout.py",
         # Shared by variants, but not used by all of them.
         "trainers/common/embed.py",
         "trainers/common/sentence_learner.py",
