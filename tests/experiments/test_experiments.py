@@ -23,7 +23,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed, domain in enumerate(("birds", "fish")):
             pairs = topic_pairs(600, seed=seed)
             write_rows(domain, [(*pair, "test" if row % 10 == 0 else "train") for row, pair in enumerate(pairs)])
-        plant_vectors("minilm")
+        for name in ("minilm", "tfidf"):
+            plant_vectors(name)
     return made
 
 
