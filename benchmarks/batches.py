@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from batchwright.core.command import new_parser
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, pair_parts
 from batchwright.formats.provenance import Provenance

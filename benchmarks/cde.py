@@ -16,8 +16,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.command import new_parser
+from batchwright.core.files import write_tsv
 from batchwright.core.params import Base, load_params
-from batchwright.core.results import write_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from experiments.common.workspace import Row

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from batchwright.core.command import new_parser
 from batchwright.core.errors import InputError
-from batchwright.core.results import write_json
+from batchwright.core.files import write_json
 from batchwright.formats.clusters import Clusters
 from benchmarks.planted_batches import WIDTH, plant_batches
 from stages.report.page import render

@@ -22,7 +22,7 @@ import psutil
 import yaml
 
 from batchwright.core.command import new_parser
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from batchwright.core.runtime import cpus
 from benchmarks.planted_pairs import plant_pairs
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.command import new_parser
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from stages.pack.tour import short_tour, tour_length
 from stages.pack.tour.greedy import greedy_tour
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.command import command
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from stages.report.charts import colour
 from stages.report.svg import STYLE, standalone
 

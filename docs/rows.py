@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 
 Row = dict[str, str]
 Lines = list[list[str]]

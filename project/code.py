@@ -6,8 +6,8 @@ from typing import Any
 import yaml
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json
 from batchwright.core.fingerprint import files_fingerprint
-from batchwright.core.results import read_json
 from batchwright.home import PACKAGE, code_root
 
 FILE = Path("code.json")

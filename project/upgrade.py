@@ -5,8 +5,8 @@ from pathlib import Path
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json, write_json
 from batchwright.core.fingerprint import file_sha256
-from batchwright.core.results import read_json, write_json
 from batchwright.home import code_root
 from project.code import FILE, digests
 from project.pipeline import project_pipeline

@@ -288,7 +288,7 @@ def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) 
 
 
 def test_vectors_travel_as_the_name_of_their_file(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchwright.formats.arrays.SMALL", 0)
+    monkeypatch.setattr("batchwright.core.files.SMALL", 0)
     store = VectorStore.open(Path("data/vectors/planted"))
     vectors = store.of("bees/wild").of_pairs(pair_parts(PAIRS, "bees/wild", "train")).take(slice(5, 9))
     sent = pickle.dumps(vectors)

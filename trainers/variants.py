@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from batchwright.core.errors import InputError
-from batchwright.core.hints import hint
+from batchwright.core.messages import hint
 from trainers.common.backbones import prepare_backbones
 from trainers.common.params import VariantParams
 from trainers.common.passes.randomness import seed_start

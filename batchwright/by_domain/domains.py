@@ -18,7 +18,7 @@ from batchwright.by_domain.spread import Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint, versions
-from batchwright.core.message import safe
+from batchwright.core.messages import safe
 from batchwright.core.room import used
 from batchwright.core.runtime import scratch
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json, write_json
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.core.results import read_json, write_json
 from batchwright.core.runtime import scratch
 
 Values = dict[str, Any]

@@ -6,7 +6,7 @@ import os
 import sys
 
 from batchwright.core.errors import InputError
-from batchwright.core.hints import hint
+from batchwright.core.messages import hint
 from batchwright.home import code_root, use_pipeline
 
 ABOUT = "Runs a stage of the pipeline; dvc repro does so for all stages that something changed for."

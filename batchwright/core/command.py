@@ -14,7 +14,7 @@ from typing import Any
 from batchwright.core.atomic import remove_leftovers
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
 from batchwright.core.lock import alone
-from batchwright.core.message import safe, short
+from batchwright.core.messages import safe, short
 from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS

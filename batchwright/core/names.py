@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from batchwright.core.errors import InputError
-from batchwright.core.message import shown
+from batchwright.core.messages import shown
 from batchwright.core.params import read_params
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)

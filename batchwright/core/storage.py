@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from batchwright.core.atomic import atomic_dir
+from batchwright.core.atomic import CHECKSUMS, atomic_dir
 from batchwright.core.errors import InputError
-from batchwright.core.seal import FILE as CHECKSUMS
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from batchwright.core.errors import InputError
-from batchwright.core.json_lines import RepeatedKeyError, parse
-from batchwright.core.lines import Lines, Records
-from batchwright.core.message import shown
+from batchwright.core.messages import shown
+from batchwright.core.untrusted_text import Lines, Records, RepeatedKeyError, parse_json
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class BeirFolder:
         with self._open(file) as handle:
             for number, line in enumerate(handle, start=1):
                 try:
-                    record = parse(line)
+                    record = parse_json(line)
                     texts = [record[field] for field in fields if record.get(field) is not None]
                     key, text = _id(record["_id"]), _joined(texts)
                 except RepeatedKeyError as error:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import StringConstraints
 
+from batchwright.core.atomic import check, sha256
 from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
 from batchwright.core.paths import RAW, check_watched
-from batchwright.core.seal import check, sha256
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel

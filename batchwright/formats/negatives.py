@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.arrays import read_array
+from batchwright.core.files import read_array
 from batchwright.formats.pairs import file_stem
 
 EVERY_PAIR, NO_PAIR = np.float32(-2), np.float32(2)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from batchwright.core.files import read_json, write_json
 from batchwright.core.params import Params
-from batchwright.core.results import read_json, write_json
 
 _FILE = "provenance.json"
 

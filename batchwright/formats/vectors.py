@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_array, read_json, write_json
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
-from batchwright.core.keys import Words, find_keys, key_words, sort_keys
-from batchwright.core.results import read_json, write_json
-from batchwright.formats.arrays import read_array
+from batchwright.core.spill import Words, find_keys, key_words, sort_keys
 from batchwright.formats.pairs import PairsPart, file_stem
 from batchwright.formats.prefixes import SIDES, Prefixes, Side
 

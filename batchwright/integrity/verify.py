@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from batchwright.core import seal
+from batchwright.core import atomic
 from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.integrity.locked import forget, is_as_locked, locked_outputs
@@ -55,8 +55,8 @@ def _within(path: Path, artifact: Path) -> bool:
 
 
 def _faults(path: Path, md5: str | None) -> Iterator[Fault]:
-    if path.is_dir() and ((path / seal.FILE).exists() or md5 is None):
-        yield from (Fault(path, place, reason) for place, reason in seal.faults(path))
+    if path.is_dir() and ((path / atomic.CHECKSUMS).exists() or md5 is None):
+        yield from (Fault(path, place, reason) for place, reason in atomic.faults(path))
     elif md5 is None:
         yield Fault(path, path, "dvc.lock does not know it, and it has no checksum")
     elif not is_as_locked(path, md5):

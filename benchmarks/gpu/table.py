@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 
 
 @dataclass(frozen=True)

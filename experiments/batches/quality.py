@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.results import read_json, write_tsv
+from batchwright.core.files import read_json, write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, LEARNING_RATES, ndcg, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace, summary

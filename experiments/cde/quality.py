@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from batchwright.retrievers.cde.folder import save_contextual
 from batchwright.retrievers.common.info import ModelInfo
 from experiments.cde.contexts import NONE, ask

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.command import run
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace

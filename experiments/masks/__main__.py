@@ -19,7 +19,7 @@ def main() -> str:
     """Measure all rules on all sets."""
     arguments = _parse()
     keep_quiet()
-    from batchwright.core.results import write_tsv
+    from batchwright.core.files import write_tsv
     from experiments.masks.cells import Surrogate
     from experiments.masks.measure import Row, measure
     from experiments.masks.read import find_sets

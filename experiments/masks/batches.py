@@ -18,7 +18,7 @@ def main() -> str:
     """Write a row of figures per set and rule."""
     arguments = _parse()
     keep_quiet()
-    from batchwright.core.results import write_tsv
+    from batchwright.core.files import write_tsv
     from experiments.masks.measure import Row
     from experiments.masks.packed import FILTERS, batches_of, describe
     from experiments.masks.read import find_sets

@@ -12,7 +12,7 @@ or partly (.77).
 from pathlib import Path
 from typing import NamedTuple
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 
 TABLE = Path(__file__).with_name("verdicts.tsv")
 HARDEST = "hardest unmasked"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from batchwright.core.command import keep_quiet, run
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from experiments.common.arguments import pairs_parser
 from experiments.rivals.arms import ARMS, ours_arm
 from experiments.rivals.compare import texts_of

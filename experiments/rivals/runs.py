@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.atomic import atomic_file
-from batchwright.core.results import read_tsv, write_tsv
+from batchwright.core.files import read_tsv, write_tsv
 from experiments.rivals.training import Curve
 
 Row = dict[str, str | int | float]

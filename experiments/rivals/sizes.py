@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from batchwright.core.command import keep_quiet, run
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from experiments.common.arguments import pairs_parser
 from experiments.rivals import BASELINE
 from experiments.rivals.compare import compare

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.command import command
 from batchwright.core.errors import InputError
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from experiments.rivals import BASELINE
 from experiments.rivals.reach import share_to_reach
 from experiments.rivals.runs import Row, Run, Runs

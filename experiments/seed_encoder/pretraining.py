@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.workspace import Row
 from experiments.seed_encoder.kinds import COMPARED, GRID, Setting

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from batchwright.core.files import read_json, read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.results import read_json, read_tsv, write_json
 from experiments.common.small_models import BASE
 from experiments.common.workspace import Workspace
 from experiments.seed_encoder.kinds import Setting

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from experiments.common.arguments import training_parser
 from experiments.common.workspace import Row
 from experiments.xtr.trainings import ALL, WAYS, Setting, Trainings

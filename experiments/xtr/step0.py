@@ -16,7 +16,7 @@ from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
 from batchwright.core.command import new_parser
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.xtr.model import Task

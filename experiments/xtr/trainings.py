@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
-from batchwright.core.results import read_json, write_json
+from batchwright.core.files import read_json, write_json
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
 from batchwright.retrievers.xtr.impute import collect

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
-from batchwright.core.untrusted import chunks
+from batchwright.core.untrusted_arrow import chunks
 from pipelines.files import MOST_TIMES, most_bytes
 
 _ROWS, _BYTES = 512, 256 << 20

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from batchwright.core.keys import key_words
+from batchwright.core.spill import key_words
 from pipelines.embed.texts import in_key_order
 
 MEAN_TEXTS = 512

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.core.lines import check_row
+from batchwright.core.untrusted_text import check_row
 from pipelines.embed.ahead import ahead
 from pipelines.embed.at_once import check_size, rows_at_once
 from pipelines.files import readable

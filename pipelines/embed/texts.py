@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.keys import keys_of, unique_order
-from batchwright.core.spill import arrays_of, slices, spilled_rows, spilled_texts, texts_in
+from batchwright.core.spill import arrays_of, keys_of, slices, spilled_rows, spilled_texts, texts_in, unique_order
 
 
 def in_key_order(texts: Iterable[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:

@@ -11,10 +11,9 @@ from pathlib import Path
 from batchwright.by_domain import forget_others
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
-from batchwright.core.paths import PAIRS
+from batchwright.core.paths import PAIRS, watching
 from batchwright.core.room import check_disk, check_memory
 from batchwright.core.runtime import scratch, workers
-from batchwright.core.unchanged import watching
 from pipelines.beam.errors import guarded, raise_errors
 from pipelines.beam.spread import spread
 from pipelines.ingest.params import IngestParams

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
-from batchwright.core.untrusted import open_parquet, values_of
+from batchwright.core.untrusted_arrow import open_parquet, values_of
 from pipelines.files import find_files, readable
 from pipelines.ingest.sources.arrow import open_ipc
 from pipelines.ingest.sources.csv_shape import delimiter_of, first_records

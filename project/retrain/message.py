@@ -6,7 +6,7 @@ import sys
 import urllib.request
 from typing import Literal, NamedTuple
 
-from batchwright.core.results import write_json
+from batchwright.core.files import write_json
 from batchwright.core.runtime import scratch
 
 CODES = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json
 from batchwright.core.lock import alone
 from batchwright.core.params import load_params
-from batchwright.core.results import read_json
 from batchwright.formats.runs import Runs
 from project.retrain.describe import describe
 from project.retrain.gate import Verdict, judge

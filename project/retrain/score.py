@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from batchwright.core.files import read_json
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES
-from batchwright.core.results import read_json
 from batchwright.core.runtime import scratch
 from batchwright.formats.query_scores import MEASURES, read_query_scores
 from project.retrain.gate import ByQuery, Scored

@@ -7,10 +7,10 @@ import numpy as np
 
 from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_json
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
-from batchwright.core.results import write_json
 from batchwright.formats.clusters import NONE, Clusters
 from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
 from batchwright.formats.pairs import domains, pair_parts, pairs_file

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS, SCORES
-from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import ByQuery, read_query_scores
 from batchwright.formats.runs import Run, Runs
 from stages.compare import pictures

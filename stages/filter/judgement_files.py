@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
-from batchwright.core.json_lines import parse
-from batchwright.core.lines import Lines, Records
-from batchwright.core.untrusted import open_parquet, values_of
+from batchwright.core.untrusted_arrow import open_parquet, values_of
+from batchwright.core.untrusted_text import Lines, Records, parse_json
 
 TEXTS = ("query", "document")
 VALUES = ("label", "score")
@@ -71,7 +70,7 @@ def _json_lines(file: Path) -> Iterator[Row]:
             if not line.strip():
                 continue
             try:
-                row = parse(line)
+                row = parse_json(line)
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{file}: row {number}: not valid JSON ({error}); correct this line") from None
             if not isinstance(row, dict):

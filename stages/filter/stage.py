@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
+from batchwright.core.files import write_json
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched
-from batchwright.core.results import write_json
-from batchwright.core.unchanged import watching
+from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched, watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, domains, pair_parts, pairs_file
 from batchwright.formats.prefixes import SIDES

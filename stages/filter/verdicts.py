@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import fingerprint, text_keys
-from batchwright.core.keys import find_keys, key_words, sort_keys
 from batchwright.core.normal_form import normal_form
+from batchwright.core.spill import find_keys, key_words, sort_keys
 from batchwright.formats.pairs import domains, scan_texts
 from batchwright.formats.prefixes import SIDES
 from stages.filter.judgements import Judgements

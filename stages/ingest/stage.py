@@ -8,10 +8,9 @@ from pathlib import Path
 from batchwright.by_domain import Done, Map, Metrics, do_domains
 from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_json
 from batchwright.core.params import load_params
-from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched
-from batchwright.core.results import write_json
-from batchwright.core.unchanged import watching
+from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched, watching
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain.kept import keep, kept
 from batchwright.core.atomic import atomic_dir, atomic_file
+from batchwright.core.files import write_json
 from batchwright.core.fingerprint import code_fingerprint, files_fingerprint, fingerprint
 from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
-from batchwright.core.results import write_json
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.dataset_card import write_card

@@ -10,13 +10,12 @@ from typing import Any
 from batchwright.by_domain import Done, do_domains, pairs_of
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_json, write_tsv
 from batchwright.core.fingerprint import versions
-from batchwright.core.hints import hint
-from batchwright.core.message import safe
+from batchwright.core.messages import hint, safe
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
-from batchwright.core.results import write_json, write_tsv
 from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest

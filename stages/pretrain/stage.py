@@ -2,13 +2,12 @@
 
 import shutil
 
+from batchwright.core.files import read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import PAIRS, RAW, RESULTS, START_MODELS, check_watched
-from batchwright.core.results import read_tsv, write_json
+from batchwright.core.paths import PAIRS, RAW, RESULTS, START_MODELS, check_watched, watching
 from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
-from batchwright.core.unchanged import watching
 from batchwright.formats.models import check_model_watched
 from pipelines.ingest.sources import AnySource
 from pipelines.texts import read_texts

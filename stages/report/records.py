@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json, read_tsv
+from batchwright.core.files import read_json, read_tsv
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.results import write_json, write_tsv
+from batchwright.core.files import write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
 from stages.scoring.collection import Collection
 from stages.scoring.examples import examples

@@ -5,9 +5,9 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.files import write_tsv
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS
-from batchwright.core.results import write_tsv
 from batchwright.core.room import check_memory
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.retriever import COPIES, SAMPLE, index_size

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from batchwright.core.files import read_tsv, write_json
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SHARDS
-from batchwright.core.results import read_tsv, write_json
 from batchwright.formats.runs import Run
 from batchwright.formats.shards import Manifest
 from stages.scoring.collection import held_out

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.folder import load_contextual

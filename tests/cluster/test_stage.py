@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.files import read_json
 from batchwright.formats.clusters import NONE, Clusters, read_draws
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.provenance import Provenance

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
+from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
 from batchwright.formats.runs import Run, Runs
 from stages.compare import pictures

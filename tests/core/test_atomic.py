@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.atomic import atomic_dir, atomic_file, remove_leftovers
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.atomic import CHECKSUMS, atomic_dir, atomic_file, remove_leftovers
 from tests.helpers import project_environment
 
 

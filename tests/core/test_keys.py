@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchwright.core.fingerprint import text_keys
-from batchwright.core.keys import find_keys, first_in, key_words, keys_of, sort_keys
+from batchwright.core.spill import find_keys, first_in, key_words, keys_of, sort_keys
 
 # Few different bytes, so that many keys share their high word, and some are equal.
 KEYS = st.lists(st.lists(st.sampled_from([0, 1, 255]), min_size=3, max_size=3).map(bytes), max_size=25)

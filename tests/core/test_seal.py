@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.atomic import atomic_dir
+from batchwright.core.atomic import CHECKSUMS, atomic_dir, check, faults
 from batchwright.core.errors import InputError
-from batchwright.core.seal import FILE, check, faults
 
 
 @pytest.fixture
@@ -26,7 +25,9 @@ def flip(file: Path, bit: int) -> None:
 
 
 def test_checksums_are_those_that_sha256sum_checks(artifact: Path) -> None:
-    done = subprocess.run(["sha256sum", "--check", "--quiet", FILE], cwd=artifact, capture_output=True, check=False)
+    done = subprocess.run(
+        ["sha256sum", "--check", "--quiet", CHECKSUMS], cwd=artifact, capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, b"")
     assert list(faults(artifact)) == []
     check(artifact / "deep/a.npy")
@@ -42,17 +43,17 @@ def test_a_flipped_bit_is_noticed_when_the_file_is_opened_and_by_a_search(artifa
 
 
 def test_a_flipped_bit_in_the_checksums_is_noticed(artifact: Path) -> None:
-    for bit in range(0, 8 * (artifact / FILE).stat().st_size, 7):
-        flip(artifact / FILE, bit)
+    for bit in range(0, 8 * (artifact / CHECKSUMS).stat().st_size, 7):
+        flip(artifact / CHECKSUMS, bit)
         assert list(faults(artifact)), bit
-        flip(artifact / FILE, bit)
+        flip(artifact / CHECKSUMS, bit)
     assert list(faults(artifact)) == []
 
 
 def test_checksums_of_an_artifact_within_another_are_one_of_its_files(tmp_path: Path) -> None:
     with atomic_dir(tmp_path / "outer") as folder, atomic_dir(folder / "inner") as inner:
         (inner / "a").write_text("a")
-    sums = tmp_path / "outer/inner" / FILE
+    sums = tmp_path / "outer/inner" / CHECKSUMS
     assert list(faults(tmp_path / "outer")) == []
     flip(sums, 13)
     assert [place for place, _ in faults(tmp_path / "outer")] == [sums]
@@ -85,5 +86,5 @@ def test_what_was_never_sealed_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     check(tmp_path / "file")
     assert [reason for _, reason in faults(tmp_path)] == [
-        f"has no {FILE}; it was made by an older version, or not by Batchwright"
+        f"has no {CHECKSUMS}; it was made by an older version, or not by Batchwright"
     ]

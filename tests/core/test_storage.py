@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from batchwright.core.atomic import faults
 from batchwright.core.errors import InputError
-from batchwright.core.seal import faults
 from batchwright.core.storage import Storage
 
 

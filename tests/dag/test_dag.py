@@ -25,16 +25,14 @@ NEEDLESS = {
     "any": {
         # Listing core as one folder is worth a rare needless rerun.
         "batchwright/core/bar.py",
-        "batchwright/core/json_lines.py",
-        "batchwright/core/keys.py",
-        "batchwright/core/lines.py",
+        "batchwright/core/untrusted_text.py",
+        "batchwright/core/spill.py",
         "batchwright/core/neighbours.py",
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",
-        "batchwright/core/spill.py",
         "batchwright/core/storage.py",
-        "batchwright/core/unchanged.py",
-        "batchwright/core/untrusted.py",
+        "batchwright/core/paths.py",
+        "batchwright/core/untrusted_arrow.py",
     },
     "mine": {
         "batchwright/formats/beir.py",

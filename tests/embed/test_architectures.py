@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.models import locate_model, model_hash
 from batchwright.formats.prefixes import Side
 from batchwright.formats.vectors import VectorStore

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.vectors import VectorStore
 from pipelines.embed import at_once
 from pipelines.embed.file import embed

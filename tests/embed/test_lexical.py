@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.vectors import VectorStore
 from pipelines.embed.lexical import embed, fit

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.core import lines
+from batchwright.core import untrusted_text
 from batchwright.core.errors import InputError
 from pipelines import files
 from pipelines.embed import at_once
@@ -81,7 +81,7 @@ def test_a_file_may_not_become_endless(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_text_has_the_limit_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(untrusted_text, "MOST_CHARACTERS", 100)
     texts = ["x" * 100] * 600
     assert sum(batches(write(tmp_path / "a.parquet", texts))) == 600
     file = write(tmp_path / "a.parquet", [*texts, "x" * 101])

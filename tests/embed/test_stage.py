@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json
 from batchwright.core.fingerprint import text_keys
-from batchwright.core.results import read_json
-from batchwright.core.seal import FILE as CHECKSUMS
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.vectors import VectorStore
 from pipelines.embed import handler

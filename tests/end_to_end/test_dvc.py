@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from batchwright.core.results import write_json, write_tsv
+from batchwright.core.files import write_json, write_tsv
 from stages.compare import pictures
 from stages.compare.headline import headline
 from tests.end_to_end.docs import DVC_PAGE, profiles_named, steps

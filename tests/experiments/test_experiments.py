@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from tests.helpers import plant_vectors, run_python, topic_pairs, write_rows
 
 pytestmark = pytest.mark.slow

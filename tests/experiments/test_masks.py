@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from batchwright.core.files import read_tsv
 from batchwright.core.fingerprint import content_id
-from batchwright.core.results import read_tsv
 from batchwright.formats.vectors import PairVectors
 from experiments.masks import cells as cells_module
 from experiments.masks.cells import Cells, Surrogate

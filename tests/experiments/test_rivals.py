@@ -14,7 +14,7 @@ import torch
 from ir_measures import nDCG
 from numpy.typing import NDArray
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.rival_tables import rivals_table
 from experiments.rivals import confused, noise

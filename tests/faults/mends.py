@@ -37,7 +37,7 @@ MUTANTS = [
     ),
     Mutant(
         "a source changes while it is read",
-        "batchwright/core/unchanged.py",
+        "batchwright/core/paths.py",
         "if before.get(file) != after.get(file)",
         "if False",
         "ingest/test_watched.py",
@@ -58,23 +58,23 @@ MUTANTS = [
     ),
     Mutant(
         "a damaged artifact is read",
-        "batchwright/core/seal.py",
+        "batchwright/core/atomic.py",
         " sha256(file) != expected",
         "False",
         "core/test_seal.py",
     ),
     Mutant(
         "verify does not see damage",
-        "batchwright/core/seal.py",
+        "batchwright/core/atomic.py",
         "elif file_sha256(folder / name) != sums[name]",
         "elif False",
         "integrity/test_verify.py",
     ),
     Mutant(
         "damage to the checksums of an artifact within another goes unseen",
-        "batchwright/core/seal.py",
-        "file.is_file() and file != folder / FILE",
-        "file.is_file() and file.name != FILE",
+        "batchwright/core/atomic.py",
+        "file.is_file() and file != folder / CHECKSUMS",
+        "file.is_file() and file.name != CHECKSUMS",
         "core/test_seal.py",
     ),
     Mutant(
@@ -184,7 +184,7 @@ MUTANTS = [
     ),
     Mutant(
         "offsets and views that point outside are followed",
-        "batchwright/core/untrusted.py",
+        "batchwright/core/untrusted_arrow.py",
         "        column = column.view(raw)\n    column.validate(full=True)\n",
         "        column = column.view(raw)\n",
         "ingest/test_saved_folders.py",
@@ -198,14 +198,14 @@ MUTANTS = [
     ),
     Mutant(
         "a line or a row has no end",
-        "batchwright/core/lines.py",
+        "batchwright/core/untrusted_text.py",
         "if size > MOST_CHARACTERS",
         "if False",
         "ingest/test_limits.py",
     ),
     Mutant(
         "a row of Parquet or Arrow has no end",
-        "batchwright/core/untrusted.py",
+        "batchwright/core/untrusted_arrow.py",
         "int(sizes.max())",
         "0",
         "ingest/test_long_rows.py",
@@ -219,7 +219,7 @@ MUTANTS = [
     ),
     Mutant(
         "damaged metadata of Parquet end the process",
-        "batchwright/core/untrusted.py",
+        "batchwright/core/untrusted_arrow.py",
         "for _ in islice(table.iter_batches(1, row_groups=[group], columns=list(columns)), 1):",
         "for _ in range(1):",
         "faults/test_faults.py::test_damaged_metadata_of_given_vectors_end_no_process",
@@ -233,7 +233,7 @@ MUTANTS = [
     ),
     Mutant(
         "a repeated text of Parquet becomes gigabytes",
-        "batchwright/core/untrusted.py",
+        "batchwright/core/untrusted_arrow.py",
         "if size > most",
         "if False",
         "ingest/test_limits.py",
@@ -254,7 +254,7 @@ MUTANTS = [
     ),
     Mutant(
         "dates before the year 1 end in a traceback",
-        "batchwright/core/untrusted.py",
+        "batchwright/core/untrusted_arrow.py",
         "return pa.types.is_temporal(kind) or not",
         "return not",
         "filter/test_judgements.py",
@@ -296,14 +296,14 @@ MUTANTS = [
     ),
     Mutant(
         "data control the terminal",
-        "batchwright/core/message.py",
+        "batchwright/core/messages.py",
         'c if c.isprintable() or c == "\\n" else',
         "c if c else",
         "core/test_message.py",
     ),
     Mutant(
         "errors are longer than a screen",
-        "batchwright/core/message.py",
+        "batchwright/core/messages.py",
         "if len(text) <= MOST",
         "if True",
         "core/test_message.py",
@@ -415,7 +415,7 @@ MUTANTS = [
     ),
     Mutant(
         "of a key that is there twice the last value counts",
-        "batchwright/core/json_lines.py",
+        "batchwright/core/untrusted_text.py",
         "if len(found) < len(pairs)",
         "if False",
         "formats/test_beir.py",

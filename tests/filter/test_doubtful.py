@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.negatives import DOUBTFUL, Negatives
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.provenance import Provenance

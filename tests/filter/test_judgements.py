@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchwright.core import untrusted
+from batchwright.core import untrusted_arrow
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.files import read_json
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.positives import KnownPositives, judged
@@ -69,7 +69,7 @@ def test_a_repeated_text_of_parquet_is_not_spread_out_without_limit(
     file = tmp_path / "j.parquet"
     pq.write_table(pa.table({"query": ["x" * 1000] * 3000, "document": ["d"] * 3000, "label": [1] * 3000}), file)
     assert len(read_judgements([file], None)) == 3000
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(untrusted_arrow, "MOST_BYTES", 1_000_000)
     with pytest.raises(
         InputError, match=r"j.parquet: row 1 and .* hold 3,000,000 bytes .*; write the file with smaller row groups"
     ):

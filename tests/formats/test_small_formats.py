@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.core.fingerprint import content_id, files_fingerprint, fingerprint, text_keys
-from batchwright.core.results import read_json, read_tsv, write_json, write_tsv
 from batchwright.core.runtime import beam_options, ray_address, scratch, storage, train_gpus, train_workers, workers
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from batchwright.formats.pairs import domains, read_pairs, read_rejects
 from stages.ingest.stage import main
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.core import lines, untrusted
+from batchwright.core import untrusted_arrow, untrusted_text
 from batchwright.core.errors import InputError
 from pipelines import files
 from tests.faults.sources import source
@@ -19,11 +19,11 @@ SMALLER = r"bytes of text and lists, more than [\d,]+; write the file with small
 
 
 def values_of(column: pa.Array) -> list[object]:
-    return untrusted.values_of("a", pa.record_batch({"a": column}), 1)[0]
+    return untrusted_arrow.values_of("a", pa.record_batch({"a": column}), 1)[0]
 
 
 def test_a_line_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(untrusted_text, "MOST_CHARACTERS", 100)
     file = tmp_path / "a.jsonl"
     file.write_text('{"query": "q", "document": "d", "negatives": [], "topic": "t"}\n' + "x" * 101 + "\n")
     with pytest.raises(InputError, match=r"a.jsonl: line 2: the row is longer than 100 characters"):
@@ -31,7 +31,7 @@ def test_a_line_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_row_of_several_lines_has_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(untrusted_text, "MOST_CHARACTERS", 100)
     file = tmp_path / "a.csv"
     file.write_text("query,document,topic\nq,d,t\n" + '"' + "line\n" * 30 + '",d,t\n')
     with pytest.raises(InputError, match=r"a.csv: line 3: the row is longer than 100 characters"):
@@ -87,7 +87,7 @@ def test_a_repeated_text_is_not_spread_out_without_limit(tmp_path: Path, monkeyp
     file = tmp_path / "a.parquet"
     pq.write_table(table, file)
     source("parquet", columns={})(file)
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(untrusted_arrow, "MOST_BYTES", 1_000_000)
     with pytest.raises(InputError, match=f"a.parquet: row 1 and those after it: 3000 rows hold 3,000,000 {SMALLER}"):
         source("parquet", columns={})(file)
 
@@ -96,7 +96,7 @@ def test_a_repeated_text_is_not_spread_out_without_limit(tmp_path: Path, monkeyp
 def test_texts_of_parquet_stay_in_dictionaries(tmp_path: Path, kind: pa.DataType) -> None:
     text = ["x" * 1000] if pa.types.is_list(kind) else "x" * 1000
     pq.write_table(pa.table({"a.b": pa.array([text] * 3000, kind)}), tmp_path / "a.parquet")
-    with untrusted.open_parquet(tmp_path / "a.parquet", ["a.b"]) as table:
+    with untrusted_arrow.open_parquet(tmp_path / "a.parquet", ["a.b"]) as table:
         batch = next(table.iter_batches())
     assert batch.nbytes < 100_000
     assert values_of(batch.column(0)) == [text] * 3000
@@ -132,13 +132,13 @@ def test_what_is_there_once_is_not_spread_out_without_limit(
     with pa.ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)
     source("arrow", columns={})(file)
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(untrusted_arrow, "MOST_BYTES", 1 << 20)
     with pytest.raises(InputError, match=rf"a.arrow: row 1 and those after it: \d+ rows hold [\d,]+ {SMALLER}"):
         source("arrow", columns={})(file)
 
 
 def test_a_file_may_hold_what_it_has_bytes_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 100)
+    monkeypatch.setattr(untrusted_arrow, "MOST_BYTES", 100)
     for kind in (pa.string(), pa.string_view(), pa.list_(pa.string())):
         values = [["", "a text"], []] * 100 if pa.types.is_list(kind) else ["", "a text that is not inlined"] * 100
         assert values_of(pa.array(values, kind)) == values
@@ -161,4 +161,4 @@ def test_types_that_pyarrow_cannot_show_are_refused() -> None:
             raise KeyError(21)
 
     with pytest.raises(InputError, match=r"a\.arrow: a column has a type that PyArrow does not know; write it as text"):
-        untrusted.values_of("a.arrow", Months(), 1)
+        untrusted_arrow.values_of("a.arrow", Months(), 1)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.core import lines, untrusted
+from batchwright.core import untrusted_arrow, untrusted_text
 from batchwright.core.errors import InputError
 from project.add.peek import peek
 from stages.filter.judgements import read_judgements
@@ -22,7 +22,7 @@ PLAIN = {"columns": {}}
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 101 characters are too long."""
-    monkeypatch.setattr(lines, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(untrusted_text, "MOST_CHARACTERS", 100)
 
 
 def table(long: int, kind: pa.DataType | None = None) -> pa.Table:
@@ -107,7 +107,7 @@ def test_what_rows_hold_together_can_be_written_as_the_error_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Smaller row groups or record batches are read, though their texts are those of the one that is refused."""
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(untrusted_arrow, "MOST_BYTES", 10_000)
     texts = pa.array(["x" * 50] * 1000).dictionary_encode()
     whole = pa.table({"query": texts, "document": ["d"] * 1000, "topic": ["t"] * 1000, "label": [1] * 1000})
 

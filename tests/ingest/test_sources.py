@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from pipelines.ingest.sources.parquet import ParquetSource
 from tests.ingest.running import Outcome, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from batchwright.__main__ import main
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.formats.negatives import INCONSISTENT
 from batchwright.formats.pairs import REJECTS_SCHEMA, read_pairs, write_table
 from stages.cluster import stage as cluster

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons, write_shard

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from batchwright.core.results import read_json, read_tsv
+from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.shards import ShardSet
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge

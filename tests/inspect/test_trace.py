@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import ShardSet, read_reasons
 from tests.inspect.conftest import HELD_OUT, REJECTED, Ask

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet, unpack_mask
 from tests.inspect.conftest import Ask
 

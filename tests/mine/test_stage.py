@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json
 from batchwright.core.fingerprint import content_id
-from batchwright.core.results import read_json
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import InMemory, read_pairs
 from batchwright.formats.shards import ShardSet

@@ -12,7 +12,7 @@ from torch.nn import Identity
 from transformers import BertConfig, BertForSequenceClassification
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json, read_tsv
+from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import NO_PAIR, Negatives
 from batchwright.formats.pairs import read_pairs

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchwright.core.results import read_json, read_tsv
+from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import PAIRS_SCHEMA, read_pairs
 from batchwright.formats.positives import KnownPositives, judged

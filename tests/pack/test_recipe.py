@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from batchwright.core.files import read_json
 from batchwright.core.paths import PAIRS
-from batchwright.core.results import read_json
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import Manifest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from benchmarks import scale
 
 

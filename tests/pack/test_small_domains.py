@@ -11,8 +11,8 @@ import pytest
 
 from batchwright.__main__ import main
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json
 from batchwright.core.paths import CLUSTERS
-from batchwright.core.results import read_json
 from batchwright.formats.clusters import read_draws
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from batchwright.by_domain import domains
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
-from batchwright.core.seal import FILE as CHECKSUMS
+from batchwright.core.files import read_json
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import ShardSet
 from stages.pack import batches

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.models.bert.modeling_bert import BertIntermediate
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from tests.helpers import tree, write_pairs
 from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
 from trainers.common import step_loop

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json
+from batchwright.core.files import read_json
 from stages.pretrain import stage
 from stages.pretrain.stage import main
 from tests.helpers import run_stage, topic_pairs, write_pairs

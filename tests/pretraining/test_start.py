@@ -13,7 +13,7 @@ from torch.nn import functional
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.models import locate_model
 from tests.pretraining.toys import pretrain_job
 from tests.train.toys import write_toy_model

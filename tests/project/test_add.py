@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from batchwright.__main__ import main
-from batchwright.core import untrusted
+from batchwright.core import untrusted_arrow
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.csv_shape import likely_delimiter
 from project.add.columns import guess_columns
@@ -220,6 +220,6 @@ def test_a_csv_file_without_rows_is_refused(project: Path, capsys: pytest.Captur
 
 def test_a_text_that_parquet_repeats_is_not_spread_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"query": ["x" * 10_000] * 200, "document": ["d"] * 200}), tmp_path / "a.parquet")
-    monkeypatch.setattr(untrusted, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(untrusted_arrow, "MOST_BYTES", 1_000_000)
     with pytest.raises(InputError, match=r"a.parquet: row 1 and those after it: 200 rows hold 2,000,000 bytes"):
         peek({"kind": "parquet", "path": str(tmp_path / "a.parquet")})

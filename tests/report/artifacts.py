@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from batchwright.core.results import read_json, write_json, write_tsv
+from batchwright.core.files import read_json, write_json, write_tsv
 from batchwright.formats.clusters import Clusters
 from benchmarks.planted_batches import WIDTH, plant_batches
 

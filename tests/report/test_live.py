@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.results import append_tsv, read_tsv, write_json
+from batchwright.core.files import append_tsv, read_tsv, write_json
 from tests.report.artifacts import write_artifacts, write_dev_curve
 from tests.report.reader import section_of
 

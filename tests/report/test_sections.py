@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from stages.report import charts
 from stages.report.browser.texts import Texts
 from stages.report.sections import batches as sections

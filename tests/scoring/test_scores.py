@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_json, read_tsv
+from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.query_scores import read_query_scores
 from stages.scoring.collection import Collection, Text
 from stages.scoring.examples import LENGTH, QUERIES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.encode import TokenVectors

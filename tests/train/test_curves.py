@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from stages.scoring.collection import Collection, Text
 from stages.scoring.measures import score_queries
 from stages.scoring.retrieval import model_system

@@ -11,7 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch.utils.flop_counter import FlopCounterMode
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import machine, scores
 from benchmarks.gpu.corpus import texts, write_shards, write_start

@@ -16,7 +16,7 @@ import ray
 from ray._raylet import AuthenticationMode, get_authentication_mode
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from tests.helpers import project_environment, run_python, wait_for
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop

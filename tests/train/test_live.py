@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import append_tsv, read_tsv, write_tsv
+from batchwright.core.files import append_tsv, read_tsv, write_tsv
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop, trackers
 from trainers.common.recorder import recording

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from tests.train.test_live import inputs, job, scratch
 from trainers.variants import train
 

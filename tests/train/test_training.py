@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core import room
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
 from trainers.common import run, step_loop
 from trainers.common.sentence_learner import SentenceLearner

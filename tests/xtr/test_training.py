@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import ModernBertConfig, ModernBertModel
 
 from batchwright.core.errors import InputError
-from batchwright.core.results import read_tsv
+from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.encode import encode_tokens

@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from batchwright.core.seal import faults
+from batchwright.core.atomic import faults
 from batchwright.core.storage import Storage
 
 Row = dict[str, float | int]

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import rank
 from trainers.common.measured import columns, measured

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from batchwright.core.results import append_tsv
+from batchwright.core.files import append_tsv
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import rank
 from trainers.common.job import Job

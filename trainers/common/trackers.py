@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from batchwright.core import runtime
 from batchwright.core.errors import InputError
-from batchwright.core.hints import hint
+from batchwright.core.messages import hint
 from trainers.common.job import Job
 
 PROJECT = "batchwright"

@@ -14,8 +14,7 @@ from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
-from batchwright.core.keys import keys_of, unique_order
-from batchwright.core.spill import blocks_of
+from batchwright.core.spill import blocks_of, keys_of, unique_order
 from batchwright.formats.pairs import domains, scan_texts
 from batchwright.formats.prefixes import SIDES
 from trainers.pretraining.tokens import Special, write_stream

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.atomic import atomic_dir
+from batchwright.core.atomic import atomic_dir, faults
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.runtime import scratch
-from batchwright.core.seal import faults
 from batchwright.formats.models import loading, locate_model, model_hash
 from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.common.trackers import chosen_tracker

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from batchwright.core.atomic import atomic_dir
-from batchwright.core.results import write_tsv
+from batchwright.core.files import write_tsv
 from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.distributed import own_rows, rank, sum_ranks
 from trainers.common.measured import columns, measured

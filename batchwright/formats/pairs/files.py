@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from batchwright.core.atomic import atomic_file
+from batchwright.core.atomic import atomic_file, check
 from batchwright.core.errors import InputError
-from batchwright.core.seal import check
 
 Split = Literal["train", "dev", "test"]
 

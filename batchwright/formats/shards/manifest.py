@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_json, write_json
 from batchwright.core.params import Params
-from batchwright.core.results import read_json, write_json
 
 FILE = "manifest.json"
 

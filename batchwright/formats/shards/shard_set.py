@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.core.atomic import atomic_file
+from batchwright.core.atomic import atomic_file, check
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
-from batchwright.core.seal import check
 from batchwright.core.storage import Storage, is_remote
 from batchwright.formats.shards.first_format import completed
 from batchwright.formats.shards.manifest import Manifest, Shard

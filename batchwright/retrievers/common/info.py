@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_json
 from batchwright.core.params import Params
-from batchwright.core.results import write_json
 from batchwright.formats.models import loading
 from batchwright.formats.prefixes import Prefixes
 

@@ -8,8 +8,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.seal import FILE as CHECKSUMS
-from batchwright.core.seal import check
+from batchwright.core.atomic import CHECKSUMS, check
 from batchwright.retrievers.common.info import ModelInfo
 
 SAMPLE, COPIES = 256, 3

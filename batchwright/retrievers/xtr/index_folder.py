@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_json
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.params import Params
-from batchwright.core.results import write_json
 
 Kind = Literal["exact", "compressed"]
 """``exact`` keeps every vector. ``compressed`` keeps a byte for every four dimensions (OPQ, product quantisation), in

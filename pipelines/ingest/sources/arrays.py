@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from batchwright.core.untrusted import values_of
+from batchwright.core.untrusted_arrow import values_of
 from pipelines.ingest.sources.base import Row
 from pipelines.ingest.sources.columns import TableSource
 

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import model_validator
 
 from batchwright.core.errors import InputError
-from batchwright.core.hints import nearest
+from batchwright.core.messages import nearest
 from batchwright.core.params import Params
 from pipelines.files import find_files
 from pipelines.ingest.sources.base import Part, Row, Source

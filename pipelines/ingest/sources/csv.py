@@ -7,7 +7,7 @@ from typing import Any, Literal, TextIO
 from pydantic import Field
 
 from batchwright.core.errors import InputError
-from batchwright.core.lines import Records
+from batchwright.core.untrusted_text import Records
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.csv_shape import delimiter_of, dialect, quote_of

@@ -5,7 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from batchwright.core.lines import Records
+from batchwright.core.untrusted_text import Records
 from pipelines.ingest.sources.files import open_text
 
 _LINES = 1000

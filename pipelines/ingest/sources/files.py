@@ -9,7 +9,7 @@ from typing import Any, TextIO, TypeVar
 import pyarrow as pa
 
 from batchwright.core.errors import InputError
-from batchwright.core.lines import Lines
+from batchwright.core.untrusted_text import Lines
 from pipelines.files import MOST_TIMES, most_bytes, readable
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Literal, TextIO
 
-from batchwright.core.json_lines import RepeatedKeyError, parse
+from batchwright.core.untrusted_text import RepeatedKeyError, parse_json
 from pipelines.ingest.sources.base import Part, Row, faulty
 from pipelines.ingest.sources.columns import FileSource
 from pipelines.ingest.sources.files import not_empty, open_text
@@ -40,7 +40,7 @@ def read_objects(file: str, text: TextIO) -> Iterator[Line]:
         if not line.strip():
             continue
         try:
-            values = parse(line)
+            values = parse_json(line)
         except (ValueError, RecursionError) as error:
             fault = str(error) if isinstance(error, RepeatedKeyError) else "not valid JSON"
             yield number, faulty(file, number, line.rstrip("\r\n"), fault)

@@ -6,7 +6,7 @@ from typing import Literal
 import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
-from batchwright.core.untrusted import chunks, open_parquet
+from batchwright.core.untrusted_arrow import chunks, open_parquet
 from pipelines.files import most_bytes, readable
 from pipelines.ingest.sources.arrays import batch_rows
 from pipelines.ingest.sources.base import Part, Row

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from batchwright.core.errors import InputError
-from batchwright.core.hints import hint
+from batchwright.core.messages import hint
 
 Group = Mapping[str, Mapping[str, Any]] | Sequence[str]
 """What a stage may loop over: entries by name (``foreach``), or names (``matrix``)."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import read_tsv
 from batchwright.core.paths import EXPERIMENTS
-from batchwright.core.results import read_tsv
 from stages.report.section import Section, show_long_table
 from stages.report.table import NONE, Table, share
 

@@ -1,4 +1,7 @@
-"""Messages as a terminal may show them."""
+"""Messages as a terminal may show them: safe, short, and with a suggestion for an unknown name."""
+
+import difflib
+from collections.abc import Iterable
 
 from batchwright.core.runtime import scratch_root
 
@@ -40,3 +43,16 @@ def shown(text: str, most: int = 60) -> str:
     """Return a text in quotation marks, on one line, cut to ``most`` characters."""
     line = safe(text[:most].replace("\n", "\\n"))
     return f"'{line}{'…' if len(text) > most else ''}'"
+
+
+def nearest(unknown: str, known: Iterable[str]) -> str | None:
+    """The known name closest to ``unknown``, or None if none is close."""
+    return next(iter(difflib.get_close_matches(unknown, list(known), n=1, cutoff=0.5)), None)
+
+
+def hint(unknown: str, known: Iterable[str]) -> str:
+    """The end of an error message: the closest known name, otherwise all known names; empty if there are none."""
+    names = list(known)
+    if close := nearest(unknown, names):
+        return f"; did you mean '{close}'?"
+    return f"; known: {', '.join(names)}" if names else ""

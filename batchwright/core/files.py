@@ -1,4 +1,4 @@
-"""Results as JSON metrics and TSV curves, in a canonical form: equal content is equal bytes."""
+"""Small files: JSON and TSV in a canonical form, so that equal content is equal bytes, and checked NumPy arrays."""
 
 import csv
 import json
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from batchwright.core.atomic import atomic_file
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from batchwright.core.atomic import atomic_file, check
 from batchwright.core.errors import InputError
-from batchwright.core.seal import check
 
 
 def write_json(file: Path, values: Mapping[str, Any], *, durable: bool = True, indent: int | None = 2) -> None:
@@ -77,3 +79,34 @@ def _writer(handle: IO[str], columns: Sequence[str]) -> "csv.DictWriter[str]":
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
+
+
+SMALL = 1 << 20
+
+
+def read_array(
+    file: Path, dtype: DTypeLike, shape: tuple[int | None, ...], made_by: str, *, mapped: bool = False
+) -> NDArray[Any]:
+    """Read ``file``; with ``mapped``, memory-map it instead, which keeps it open, if it has more than ``SMALL`` bytes.
+
+    ``None`` in ``shape`` matches any length; ``made_by`` is the stage that writes the file.
+
+    Raises:
+        InputError: the file is missing or damaged, or has another dtype or shape.
+    """
+    check(file)
+    try:
+        array: NDArray[Any] = np.load(file, mmap_mode="r" if mapped and file.stat().st_size > SMALL else None)
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{file}: damaged ({error}); run the stage '{made_by}' again") from None
+    fits = len(array.shape) == len(shape) and all(
+        wanted in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        raise InputError(
+            f"{file}: expected {np.dtype(dtype)} of shape {shape}, found {array.dtype} of shape {array.shape}; "
+            f"run the stage '{made_by}' again"
+        )
+    return array

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.core.lines import check_row
+from batchwright.core.untrusted_text import check_row
 
 MOST_BYTES = 1 << 30
 """What the values of a column may take of the memory, unless the file itself holds as many bytes."""

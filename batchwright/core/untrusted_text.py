@@ -1,7 +1,8 @@
-"""Lines of text files from outside, and rows of separated values made of them, none of which is endless."""
+"""Text from outside: lines, rows of separated values and JSON, none of them endless or ambiguous."""
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
@@ -69,3 +70,28 @@ class Records:
             check_row(self._file, self.first, length)
             self.raw.append(line)
             yield line
+
+
+class RepeatedKeyError(ValueError):
+    """A key is there twice."""
+
+
+def parse_json(text: str) -> Any:
+    """Parse one JSON value. Python itself would take the last of two values for a key, without a word.
+
+    Raises:
+        RepeatedKeyError: a key is there twice.
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    return _DECODER.decode(text)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKeyError("a key is there twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
