@@ -1,1 +1,1 @@
-"""Which batches make better models."""
+"""Methods to make batches, compared by the hardness of their batches and by their cost."""

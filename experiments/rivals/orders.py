@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.methods import faiss_balanced, gcbs, reference, reference_shuffled
+from experiments.batches.methods import faiss_balanced, gcbs, reference, reference_shuffled
 from experiments.rivals.ours import after_random, ours, over_all
 from experiments.rivals.published import b3, merrick, once
 from experiments.rivals.streams import Order

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.methods import Batching
+from experiments.batches.methods import Batching
 from experiments.rivals.b3 import communities
 from experiments.rivals.merrick import sources
 from experiments.rivals.pairs import Training

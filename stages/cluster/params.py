@@ -12,10 +12,10 @@ class ClusterParams(Params):
 
     vectors: str
     """The entry of ``embed.models`` whose vectors are clustered."""
-    method: Literal["balanced", "sum", "joint", "swapped", "mirrored"] = "balanced"
-    """``balanced`` is Batchwright's own method; the others are baselines, see docs/batches.md."""
+    method: Literal["balanced"] = "balanced"
+    """How pairs are grouped: ``balanced`` makes clusters of equal size."""
     cluster_size: int = Field(gt=0)
-    """Pairs per cluster: exact with ``balanced``, apart from a few left-over pairs; an average with other methods."""
+    """Pairs per cluster: exact with ``balanced``, apart from a few left-over pairs."""
     iterations: int = Field(gt=0)
     """Maximum number of K-Means iterations."""
     resident_pairs: int = Field(default=100_000, gt=0)

@@ -39,15 +39,6 @@ def experiment(folder: Path) -> Experiment:
     return run
 
 
-def test_quality_of_batches(experiment: Experiment) -> None:
-    rows = experiment(
-        "batches.quality", "--domains", "birds", "--settings", "random", "random, then contextual",
-        "--kind", "static", "--seeds", "1", "--epochs", "2", table="quality.tsv",
-    )  # fmt: skip
-    assert [row["setting"] for row in rows] == ["random", "random, then contextual"]
-    assert all(0 <= float(row[f"ndcg@10 {where}"]) <= 1 for row in rows for where in ("home", "elsewhere"))
-
-
 def test_training_elsewhere(experiment: Experiment) -> None:
     rows = experiment(
         "handover", "--domains", "birds", "--vectors", "minilm", "--seeds", "2", "--epochs", "2", table="handover.tsv"

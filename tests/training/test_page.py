@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.formats.shards import ShardSet
 from batchwright.training.losses import compare
 from batchwright.training.shard_batches import ShardBatches
-from tests.docs.test_pages import ROOT
+from docs.tables import ROOT
 from tests.training.toys import write_shards, write_static_model
 
 PAGE = ROOT / "docs/other-trainers.md"

@@ -1,7 +1,5 @@
 """Clustering methods. To add one, write a module here with a function of type ``Method`` and list it in ``METHODS``."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -10,9 +8,6 @@ from numpy.typing import NDArray
 from batchwright.by_domain import Map
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import balanced
-from stages.cluster.methods.lloyd import joint_points, k_means, sum_points
-from stages.cluster.methods.mirrored import mirrored
-from stages.cluster.methods.swapped import swapped
 from stages.cluster.params import ClusterParams
 
 
@@ -28,15 +23,4 @@ class Method(Protocol):
         """Cluster the pairs."""
 
 
-def _undivided(cluster: Callable[[PairVectors, ClusterParams, int], NDArray[np.int32]]) -> Method:
-    """A method whose work has no parts."""
-    return lambda vectors, params, seed, _=map: cluster(vectors, params, seed)
-
-
-METHODS: dict[str, Method] = {
-    "balanced": balanced,
-    "sum": _undivided(partial(k_means, sum_points)),
-    "joint": _undivided(partial(k_means, joint_points)),
-    "swapped": _undivided(swapped),
-    "mirrored": _undivided(mirrored),
-}
+METHODS: dict[str, Method] = {"balanced": balanced}

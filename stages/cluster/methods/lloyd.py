@@ -1,17 +1,11 @@
 """K-Means with FAISS in bounded memory, on GPUs if FAISS finds any."""
 
-import math
-from collections.abc import Callable
-
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.neighbours import knn, on_gpu
-from batchwright.formats.vectors import PairVectors, Rows, blocks
-from stages.cluster.params import ClusterParams
-
-Points = Callable[[PairVectors, Rows], NDArray[np.float32]]
+from batchwright.core.neighbours import on_gpu
+from batchwright.formats.vectors import PairVectors, Rows
 
 EARLY_STOP = 1e-3
 
@@ -33,24 +27,6 @@ def joint_points(vectors: PairVectors, pairs: Rows) -> NDArray[np.float32]:
     for own, side in zip(rows, np.split(points, 2, axis=1), strict=True):
         side[:] = vectors.vectors[own]  # converts from float16 straight into place, without a copy in between
     return points
-
-
-def k_means(points: Points, vectors: PairVectors, params: ClusterParams, seed: int) -> NDArray[np.int32]:
-    """Cluster all pairs by K-Means on ``points``, with ``ceil(N / cluster_size)`` centroids.
-
-    Centroids are trained on all pairs, or on ``resident_pairs`` random ones if there are more. By default, FAISS would
-    silently sample 256 points per centroid.
-
-    Returns:
-        The cluster of each pair, ``(N,)``.
-    """
-    k = math.ceil(len(vectors) / params.cluster_size)
-    if k <= 1:
-        return np.zeros(len(vectors), dtype=np.int32)
-    training = points(vectors, sample(len(vectors), max(params.resident_pairs, k), seed))
-    centroids = train(training, k, iterations=params.iterations, seed=seed)
-    found = [knn(points(vectors, block), centroids, 1)[1][:, 0] for block in blocks(len(vectors))]
-    return np.concatenate(found).astype(np.int32)
 
 
 def train(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) -> NDArray[np.float32]:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from batchwright.core.neighbours import on_gpu
 from batchwright.formats.clusters import Clusters
-from batchwright.formats.vectors import PairVectors
+from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.methods import METHODS
 from stages.cluster.methods.balance import cells, exchange
-from stages.cluster.methods.lloyd import sum_points, train
+from stages.cluster.methods.lloyd import joint_points, sample, sum_points, train
 from stages.cluster.params import ClusterParams
 from stages.cluster.side_sums import side_centroids
 from stages.pack.policies import contextual
@@ -24,6 +25,9 @@ from stages.pack.tour.greedy import greedy_tour
 SEED = 17
 ITERATIONS = 5
 NEIGHBOURS = 64
+MOST_TRAINING_PAIRS = 100_000
+"""Pairs that the reference's K-Means is trained on; FAISS takes 256 of them per centroid."""
+REFERENCE_ITERATIONS, REFERENCE_RUNS = 100, 3
 
 Batches = NDArray[np.int64]
 Batching = Callable[[PairVectors, int], tuple[Batches, NDArray[np.int64]]]
@@ -38,15 +42,35 @@ def random(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]
 def reference(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
     """Batches like the reference implementation's: mirrored K-Means, the clusters concatenated along a greedy tour
     over their document centroids and cut into batches."""
-    assignment = METHODS["mirrored"](vectors, _params("mirrored", batch), SEED)
+    assignment = mirrored_k_means(vectors, batch, SEED)
     return _along_tour(vectors, assignment, batch)
 
 
 def reference_shuffled(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
     """``reference``, but its clusters are concatenated in random order (the paper's control for the tour)."""
-    assignment = METHODS["mirrored"](vectors, _params("mirrored", batch), SEED)
+    assignment = mirrored_k_means(vectors, batch, SEED)
     sizes = np.bincount(assignment)
     return _in_order(assignment, np.random.default_rng(SEED).permutation(len(sizes)), batch), sizes[sizes > 0]
+
+
+def mirrored_k_means(vectors: PairVectors, cluster_size: int, seed: int) -> NDArray[np.int32]:
+    """Return the cluster of each pair, ``(N,)``, by the reference implementation of Contextual Document Embeddings.
+
+    Spherical K-Means is trained on both [q | d] and [d | q], and each pair is assigned by its [q | d].
+    """
+    k = math.ceil(len(vectors) / cluster_size)
+    if k <= 1:
+        return np.zeros(len(vectors), dtype=np.int32)
+    points = joint_points(vectors, sample(len(vectors), max(MOST_TRAINING_PAIRS, k), seed))
+    queries, documents = np.split(points, 2, axis=1)
+    both = np.concatenate([points, np.concatenate([documents, queries], axis=1)])
+    faiss.normalize_L2(both)
+    kmeans = faiss.Kmeans(
+        both.shape[1], k, niter=REFERENCE_ITERATIONS, nredo=REFERENCE_RUNS, spherical=True, seed=seed, gpu=on_gpu()
+    )
+    kmeans.train(both)
+    nearest = [kmeans.index.search(joint_points(vectors, block), 1)[1][:, 0] for block in blocks(len(vectors))]
+    return np.concatenate(nearest).astype(np.int32)
 
 
 def faiss_balanced(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
