@@ -1,15 +1,12 @@
 """Copy or make a start model in ``models/start``, so that a changed model retrains the runs that start from it."""
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
-from batchwright.core.room import check_disk, check_memory
-from batchwright.formats.models import check_model_watched, check_whole, locate_model, model_hash, weights_size
+from batchwright.formats.models import check_model_watched, check_whole, locate_model, model_hash
 from batchwright.retrievers.common.info import ModelInfo, variant_of
 from stages.fetch.params import StartModel
 
@@ -23,8 +20,6 @@ def main(name: str) -> str:
     check_model_watched(params.name)
     source = locate_model(params.name, params)
     weights = model_hash(source)
-    if not params.static_width:
-        _check_room(params.name, source)
     with atomic_dir(START_MODELS / name) as folder:
         if params.static_width:
             _make_static(source, params, seed, folder)
@@ -37,21 +32,6 @@ def main(name: str) -> str:
         if info.variant == "biencoder":
             _check(params.name, folder, info)
     return f"'{name}' from {params.name}, {weights}"
-
-
-def _check_room(name: str, source: Path) -> None:
-    """Check disk for the copy, and memory for loading it twice: to see whether it can be, and what it lacks."""
-    what = f"copying model '{name}'"
-    check_disk({START_MODELS: sum(file.stat().st_size for file in _copied(source))}, what)
-    check_memory(2 * weights_size(source), what)
-
-
-def _copied(source: Path) -> Iterator[Path]:
-    """Yield the files of a model that are copied."""
-    for folder, folders, files in os.walk(source, followlinks=True):
-        left_out = _NOT_NEEDED(folder, [*folders, *files])
-        folders[:] = [name for name in folders if name not in left_out]
-        yield from (Path(folder, name) for name in files if name not in left_out)
 
 
 def _check(name: str, folder: Path, info: ModelInfo) -> None:

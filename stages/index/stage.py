@@ -10,10 +10,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.core.params import load_params
 from batchwright.core.paths import DATA, MODELS, PAIRS
-from batchwright.core.room import check_disk, check_memory
 from batchwright.formats.pairs import domains, read_pairs
 from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.retriever import COPIES, SAMPLE, index_size
 from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.retriever import TokenRetriever
@@ -29,7 +27,6 @@ def main(name: str) -> str:
     params = load_params(f"index.{name}", IndexParams)
     retriever = open_retriever(params.run)
     documents = read_documents(PAIRS)
-    _check_room(retriever, documents)
     vectors = _encode(retriever, documents)
     index = TokenIndex.build(vectors.vectors, vectors.lengths, retriever.model_hash, params.kind)
     with atomic_dir(OUTPUT / name) as folder:
@@ -40,14 +37,6 @@ def main(name: str) -> str:
 
 def _encode(retriever: TokenRetriever, documents: pa.Table) -> TokenVectors:
     return retriever.encode_documents(documents["document"].to_pylist(), documents["domain"].to_pylist())
-
-
-def _check_room(retriever: TokenRetriever, documents: pa.Table) -> None:
-    """Check disk for the vectors of all tokens, and memory for all copies of them."""
-    some = documents.slice(0, SAMPLE)  # a fair sample: they are ordered by a hash
-    size = index_size(retriever, some["document"].to_pylist(), some["domain"].to_pylist(), len(documents))
-    check_memory(COPIES * size, f"indexing {len(documents):,} documents")
-    check_disk({OUTPUT: size}, f"indexing {len(documents):,} documents")
 
 
 def open_retriever(run: str) -> TokenRetriever:

@@ -27,7 +27,6 @@ from batchwright.retrievers import Retriever, load_retriever
 from stages.mine.choose import choose_hardest
 from stages.mine.params import Mining
 from stages.mine.rewrite import Mined, rewrite_shards
-from stages.mine.room import check_mining
 
 BATCHES = SHARDS / "contextual"
 OUTPUT = RESULTS / "mine"
@@ -41,7 +40,6 @@ def main(name: str) -> str:
     miner = model_hash(Path(params.model))
     store = VectorStore.open(VECTORS / Provenance.read(NEGATIVES, made_by="filter").vectors)
     content = files_fingerprint([PAIRS, NEGATIVES]), code_fingerprint(Path(__file__).parent)
-    check_mining(retriever, shards, params)
     parts = scratch("mine", fingerprint(params.model_dump(), miner, store.weights, content))
     negatives: dict[str, Mined] = {}
     for domain in domains(PAIRS):

@@ -6,7 +6,6 @@ from batchwright.core.files import read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RAW, RESULTS, START_MODELS, check_watched, watching
-from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import check_model_watched
 from pipelines.ingest.sources import AnySource
@@ -38,7 +37,6 @@ def main(name: str) -> str:
         check_model_watched(params.encoder.model)
     work = scratch("texts", fingerprint(name))
     try:
-        check_disk({work: sum(map(_size, params.texts))}, "the texts besides those of pairs")
         check_unchanged = watching(lambda: [file for source in params.texts for file in source.files()])
         added, without = write_texts(work / "texts.parquet", read_texts(params.texts))
         check_unchanged()
@@ -60,7 +58,3 @@ def main(name: str) -> str:
     losses = [f"{label} {first[key]:.3f} -> {last[key]:.3f}" for key, label in _LABELS.items() if key in last]
     more = f"{added:,} texts besides those of pairs, {without:,} rows without one; " if params.texts else ""
     return f"{name}: {more}{job.params.steps:,} steps; on held-out text " + ", ".join(losses)
-
-
-def _size(source: AnySource) -> float:
-    return sum(map(source.size_of, {file for part in source.parts() for file in source.read_for(part)}))

@@ -11,7 +11,6 @@ from stages.scoring.collection import Collection, has_split, held_out
 from stages.scoring.params import EvaluateParams, RerankParams
 from stages.scoring.rerank import truncate
 from stages.scoring.retrieval import BM25, System, model_system, word_system
-from stages.scoring.room import check_models, check_texts, check_words
 
 HELD_OUT = "held_out"
 
@@ -20,14 +19,12 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
     """Read the held-out pairs, if there are any, then the BEIR folders.
 
     Raises:
-        InputError: there is nothing to evaluate on, a folder is named twice or lies outside ``raw/beir``, or there is
-            not enough memory.
+        InputError: there is nothing to evaluate on, a folder is named twice, or it lies outside ``raw/beir``.
     """
     check_watched(params.beir, RAW / "beir")
-    check_texts(pairs, params)
     found = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
     if params.rerank:
-        first = _first(params.rerank, found)
+        first = _first(params.rerank)
         found = [truncate(collection, first) for collection in found]
     return found if found and not has_split(pairs, "test") else [held_out(pairs, params.held_out), *found]
 
@@ -41,9 +38,7 @@ def names(folders: Sequence[str]) -> list[str]:
     return [path.name if own[path.name] == 1 else str(path) for path in paths]
 
 
-def _first(params: RerankParams, collections: Sequence[Collection]) -> System:
+def _first(params: RerankParams) -> System:
     if params.first == BM25:
-        check_words(collections)
         return word_system(params.documents)
-    check_models([Path(params.first)], collections)
     return model_system(Path(params.first), params.documents)

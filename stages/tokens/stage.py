@@ -8,12 +8,10 @@ from numpy.typing import NDArray
 from batchwright.core.files import write_tsv
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS
-from batchwright.core.room import check_memory
 from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.retriever import COPIES, SAMPLE, index_size
 from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.impute import Imputation, collect
-from batchwright.retrievers.xtr.index import TokenIndex, retrieve_size
+from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.rank import rank
 from batchwright.retrievers.xtr.retriever import TokenRetriever
 from stages.scoring.collection import Collection, held_out
@@ -41,7 +39,6 @@ def main(run: str) -> str:
     folder = MODELS / run
     retriever = TokenRetriever(folder, ModelInfo.read(folder))
     asked, searched = collection.queries, collection.documents
-    _check_memory(retriever, collection)
     documents = retriever.encode_documents([each.text for each in searched], [each.domain for each in searched])
     queries = retriever.encode_queries([each.text for each in asked], [each.domain for each in asked])
     index = TokenIndex.build(documents.vectors, documents.lengths, retriever.model_hash)
@@ -54,17 +51,6 @@ def main(run: str) -> str:
     return f"{run}, nDCG@10 by tokens retrieved: " + ", ".join(
         f"{count:,} {row['ndcg@10']:.3f} ({row['imputed']:.0%} imputed)" for count, row in last.items()
     )
-
-
-def _check_memory(retriever: TokenRetriever, collection: Collection) -> None:
-    """Check memory for the vectors of all tokens, and for those that are retrieved at a time."""
-    some = collection.documents[:SAMPLE]  # a fair sample: they are ordered by a hash
-    texts, domains = [each.text for each in some], [each.domain for each in some]
-    size = index_size(retriever, texts, domains, len(collection.documents))
-    tokens = size / (4 * (retriever.model.get_embedding_dimension() or 1))
-    retrieved = min(RETRIEVED[-1], tokens / SHARE)
-    needed = COPIES * size + retrieve_size(len(collection.queries) * retriever.info.max_length, retrieved)
-    check_memory(needed, f"retrieving tokens of {len(collection.documents):,} documents")
 
 
 def _measure(index: TokenIndex, queries: TokenVectors, collection: Collection) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from batchwright.core import room
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
@@ -58,10 +57,3 @@ def test_mistakes_are_named(project: Path) -> None:
     describe(project / "models/xtr", variant="biencoder").rename(project / "models/plain")
     with pytest.raises(InputError, match="run 'plain' is of the variant biencoder; only models of the variant xtr"):
         main("other")
-
-
-def test_memory_is_checked_before_all_is_encoded(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_memory", lambda: 1000)
-    with pytest.raises(InputError, match=r"indexing 12 documents needs about 0.0 GB of memory"):
-        main("own")
-    assert not (project / "data/indexes").exists()

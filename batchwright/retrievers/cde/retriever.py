@@ -14,7 +14,7 @@ from batchwright.retrievers.cde.folder import load_contextual
 from batchwright.retrievers.common.encode import encode
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.retriever import Ranking
-from batchwright.retrievers.common.search import search, search_size
+from batchwright.retrievers.common.search import search
 
 Contexts = Mapping[str | None, Context]
 """The context of each domain, drawn from its documents; that of None is drawn from all documents."""
@@ -57,15 +57,6 @@ class ContextualIndex:
     retriever: ContextualRetriever
     contexts: Contexts
     vectors: NDArray[np.float32]
-
-    @property
-    def nbytes(self) -> int:
-        """See ``batchwright.retrievers.Index``."""
-        return self.vectors.nbytes
-
-    def search_size(self, queries: int, documents: int, k: int) -> float:
-        """See ``batchwright.retrievers.Index``."""
-        return search_size(queries, documents, k)
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.retrievers.common.encode import encode
 from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.retriever import Ranking
-from batchwright.retrievers.common.search import search, search_size
+from batchwright.retrievers.common.search import search
 from batchwright.retrievers.common.sentence_model import load_model
 
 
@@ -37,15 +37,6 @@ class VectorIndex:
 
     retriever: DenseRetriever
     vectors: NDArray[np.float32]
-
-    @property
-    def nbytes(self) -> int:
-        """See ``batchwright.retrievers.Index``."""
-        return self.vectors.nbytes
-
-    def search_size(self, queries: int, documents: int, k: int) -> float:
-        """See ``batchwright.retrievers.Index``."""
-        return search_size(queries, documents, k)
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""

@@ -11,22 +11,12 @@ from numpy.typing import NDArray
 from batchwright.core.atomic import CHECKSUMS, check
 from batchwright.retrievers.common.info import ModelInfo
 
-SAMPLE, COPIES = 256, 3
-"""How many documents tell what all take; how often vectors are in memory: in blocks, joined, and in the index."""
-
 Ranking = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Document numbers, best first, and their scores, ``(Q, k)`` each; equal scores are ordered by number."""
 
 
 class Index(Protocol):
     """Documents that can be searched."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the documents' vectors."""
-
-    def search_size(self, queries: int, documents: int, k: int) -> float:
-        """Estimate the bytes that a search takes if there are so many ``documents``."""
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """Find the best ``min(k, N)`` documents for each query; ``domains`` gives the domain of each query."""
@@ -39,24 +29,6 @@ class Retriever(Protocol):
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> Index:
         """Encode documents and number them from 0; ``domains`` gives the domain of each document."""
-
-
-def index_size(retriever: Retriever, some: Sequence[str], domains: Sequence[str], count: int) -> float:
-    """Estimate the bytes of the vectors of ``count`` documents by a fair sample, ``some``, which is encoded for it.
-
-    To make an index takes up to ``COPIES`` as many.
-    """
-    return retriever.index(some, domains).nbytes / len(some) * count if len(some) else 0.0
-
-
-def searched_size(
-    retriever: Retriever, some: Sequence[str], domains: Sequence[str], *, documents: int, queries: int, k: int
-) -> float:
-    """Estimate the memory in bytes that it takes to index ``documents`` like ``some`` and to search them."""
-    if not len(some):
-        return 0.0
-    index = retriever.index(some, domains)
-    return COPIES * index.nbytes / len(some) * documents + index.search_size(queries, documents, k)
 
 
 def load_retriever(folder: Path | str, info: ModelInfo | None = None) -> Retriever:

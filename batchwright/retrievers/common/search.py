@@ -7,8 +7,6 @@ from batchwright.core.bar import bar
 
 _QUERIES = 1024
 _DOCUMENTS = 16384
-_A_SCORE = 36
-"""Bytes that a score takes with its index, when the best ones are chosen."""
 
 
 def search(
@@ -25,11 +23,6 @@ def search(
         rows = slice(start, start + _QUERIES)
         indices[rows], scores[rows] = _search_block(queries[rows], documents, k)
     return indices, scores
-
-
-def search_size(queries: int, documents: int, k: int) -> float:
-    """Estimate the bytes that ``search`` takes besides its arguments and what it returns."""
-    return float(_A_SCORE * min(queries, _QUERIES) * min(documents, k + _DOCUMENTS))
 
 
 def _search_block(

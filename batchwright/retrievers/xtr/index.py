@@ -14,8 +14,6 @@ from batchwright.retrievers.xtr.index_folder import VECTORS, Kind, Saved, check_
 from batchwright.retrievers.xtr.vectors import compressed, exact, read_vectors, write_vectors
 
 _AT_ONCE = 2**23
-_A_TOKEN = 26
-"""Bytes of a retrieved token: its similarity and number, as they are found and as they are returned."""
 
 
 class TokenIndex:
@@ -186,11 +184,6 @@ class TokenIndex:
         kept = len(self.owners) - int(np.isin(self.owners, self.deleted).sum())
         if self._vectors.ntotal != kept:
             raise InputError(f"{folder}: {self._vectors.ntotal} vectors but {kept} owners; build the index again")
-
-
-def retrieve_size(tokens: float, k: float) -> float:
-    """Estimate the bytes that ``TokenIndex.retrieve`` takes for queries of so many ``tokens``."""
-    return _A_TOKEN * min(tokens * k, _AT_ONCE)
 
 
 def _finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

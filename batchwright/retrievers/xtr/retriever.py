@@ -8,7 +8,7 @@ from batchwright.retrievers.common.info import ModelInfo
 from batchwright.retrievers.common.retriever import Ranking
 from batchwright.retrievers.xtr.encode import TokenVectors, encode_blocks, encode_tokens
 from batchwright.retrievers.xtr.impute import Imputation
-from batchwright.retrievers.xtr.index import TokenIndex, retrieve_size
+from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import load_token_model
 from batchwright.retrievers.xtr.rank import TOKENS, search_tokens
 
@@ -48,15 +48,6 @@ class TokenSearch:
 
     def __init__(self, retriever: TokenRetriever, tokens: TokenIndex) -> None:
         self.retriever, self.tokens = retriever, tokens
-
-    @property
-    def nbytes(self) -> int:
-        """See ``batchwright.retrievers.Index``; those of an exact index."""
-        return 4 * len(self.tokens) * (self.retriever.model.get_embedding_dimension() or 0)
-
-    def search_size(self, queries: int, documents: int, k: int) -> float:  # noqa: ARG002 (it retrieves tokens)
-        """See ``batchwright.retrievers.Index``."""
-        return retrieve_size(queries * self.retriever.info.max_length, TOKENS)
 
     def add(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "TokenSearch":
         """Add documents, numbered on from the last one, and return self."""
