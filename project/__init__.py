@@ -1,1 +1,5 @@
-"""A project of one's own: the commands that make it, bring it up to date, and add sources to it."""
+"""The command ``batchwright``: it looks into batches, hands them on, and keeps projects of one's own.
+
+This package stands above the library, the pipelines, the stages and the trainers: it imports them, and none of them
+imports it.
+"""

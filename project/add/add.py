@@ -17,26 +17,41 @@ from pipelines.ingest.sources.csv_shape import delimiter_of, likely_delimiter
 from project.add.columns import guess_columns
 from project.add.kinds import Entry, guess_kind, not_read
 from project.add.lengths import cut_shares
-from project.add.look import Look, look
+from project.add.look import Look, look_at
 from project.add.peek import peek
 from project.add.watched import bring_in
 
 WIDTH = 100
 
 
-def main(path: Path, named: Entry, columns: Entry, *, only_look: bool) -> str:
-    """Return what there is to see; ``named`` and ``columns`` overrule guesses, and ``only_look`` changes nothing.
+def add(
+    path: Path,
+    *,
+    query: str | None,
+    document: str | None,
+    negatives: list[str] | None,
+    domain: str | None,
+    domain_column: str | None,
+    look: bool,
+) -> str:
+    """Return what there is to see; columns and domains that are given overrule guesses, and ``look`` changes nothing.
 
     Raises:
         InputError: the file cannot be read, or it is not clear what its columns are.
     """
+    if domain and domain_column:
+        raise InputError("--domain and --domain-column exclude each other; leave out one of the two")
+    named = {key: value for key, value in (("domain", domain), ("domain_column", domain_column)) if value}
+    columns = {
+        key: value for key, value in (("query", query), ("document", document), ("negatives", negatives)) if value
+    }
     params = _read()
     entry = _entry(path, named, columns)
-    found = look(_source(entry))
+    found = look_at(_source(entry))
     if not found.pairs:
         raise InputError(f"{path}: no row is a pair; the first reason: {next(iter(found.rejected), 'it is empty')}")
     shown = _show(found, entry, params) + _others(not_read(path, entry))
-    if only_look:
+    if look:
         return f"{shown}\n\nNothing was written."
     entry |= guess_kind(bring_in(path))
     if entry in (params["ingest"]["sources"] or []):

@@ -26,7 +26,7 @@ class Look:
         return len(self.pairs) - len({(pair.query, pair.document) for pair in self.pairs})
 
 
-def look(source: AnySource) -> Look:
+def look_at(source: AnySource) -> Look:
     """Read the first ``SAMPLE`` rows.
 
     Raises:

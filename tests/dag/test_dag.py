@@ -187,37 +187,3 @@ def test_declared_params_are_exactly_those_that_a_stage_loads(name):
 @pytest.mark.parametrize("name", STAGES)
 def test_every_stage_has_a_description(name):
     assert STAGES[name]["desc"]
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_packages_do_not_import_each_other(package):
-    """Stages may start a pipeline or a trainer; nothing else imports sideways."""
-    for file in (ROOT / package).rglob("*.py"):
-        allowed = {"batchwright", package}
-        if package == "stages" and file.name == "stage.py":
-            allowed = set(PACKAGES)
-        text = file.read_text()
-        found = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE)) & set(PACKAGES)
-        assert found <= allowed, file
-
-
-def test_only_commands_start_the_pipeline_or_a_project() -> None:
-    for package in (*PACKAGES, "benchmarks", "experiments"):
-        for file in (ROOT / package).rglob("*.py"):
-            found = re.findall(
-                r"^\s*(?:from|import) project\b|import_module\(\"project", file.read_text(), re.MULTILINE
-            )
-            assert not found or file.parts[-2] == "commands", file
-    for file in (ROOT / "project").rglob("*.py"):
-        found = re.findall(r"^\s*(?:from|import) (stages\.\w+|trainers)", file.read_text(), re.MULTILINE)
-        assert set(found) <= {"stages.scoring"}, file  # what the gate of retraining judges by
-
-
-def test_stage_folders_do_not_import_each_other():
-    """A stage may import only the parameters of another."""
-    shared = {"scoring"}
-    for file in (ROOT / "stages").rglob("*.py"):
-        own = file.relative_to(ROOT / "stages").parts[0]
-        imported = set(re.findall(r"^from stages\.(\w+(?:\.\w+)?)", file.read_text(), re.MULTILINE))
-        foreign = {name for name in imported if name.split(".")[0] not in {own, *shared}}
-        assert not {name for name in foreign if not name.endswith(".params")}, file

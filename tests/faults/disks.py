@@ -54,7 +54,7 @@ def run_once(
     disk.mkdir()
     used = 4 * sum(-(-file.stat().st_size // 4096) for file in project.rglob("*") if file.is_file())
     written = sum(file.stat().st_size for file in (project / "data").rglob("*") if file.is_file()) // 1024
-    command = shlex.join([sys.executable, "-m", "batchwright", "stage", *stage.split()])
+    command = shlex.join([sys.executable, "-m", "project", "stage", *stage.split()])
     script = SCRIPT.format(
         size=used + int(share * written), disk=disk, project=project, out=out, stage=command, output=STAGES[stage]
     )

@@ -34,7 +34,7 @@ def main(stages: Sequence[str] = tuple(STAGES)) -> Counter[str]:
         settings = environment(code)
         reproduce(project, settings)
         (project / ".scratch").mkdir(exist_ok=True)
-        command = shlex.join([sys.executable, "-m", "batchwright", "stage"])
+        command = shlex.join([sys.executable, "-m", "project", "stage"])
         runs = "\n".join(f"{command} {stage} || echo 'does not go on: {stage}' >> {name}/failed" for stage in stages)
         script = SCRIPT.format(project=project, out=name, runs=runs)
         done = subprocess.run(

@@ -67,7 +67,7 @@ def kill(project: Path, stage: str, after: float, settings: dict[str, str], coun
 
 def start(project: Path, stage: str, settings: dict[str, str]) -> "subprocess.Popen[bytes]":
     """Start a stage, whose messages go to ``log``."""
-    command = [sys.executable, "-m", "batchwright", "stage", *stage.split()]
+    command = [sys.executable, "-m", "project", "stage", *stage.split()]
     with log(project).open("wb") as said:
         return subprocess.Popen(command, cwd=project, env=settings, start_new_session=True, stdout=said, stderr=said)
 

@@ -102,7 +102,7 @@ def change(file: Path, before: str, after: str) -> str:
 
 def new_project(folder: Path, code: Path, pairs: int = 1500, params: dict[str, Any] = PARAMS) -> Path:
     """Make a project of ``code`` with two domains and a tiny start model."""
-    command = [sys.executable, "-m", "batchwright", "init", folder]
+    command = [sys.executable, "-m", "project", "init", folder]
     subprocess.run(command, cwd=code, env=environment(code), check=True, capture_output=True)
     sources = []
     for domain in ("shop", "help"):

@@ -69,6 +69,6 @@ def test_what_cannot_be_exported_is_refused(shards: Path, tmp_path: Path) -> Non
 
 
 def test_the_command(shards: Path, tmp_path: Path) -> None:
-    done = run_python("-m", "batchwright", "export", "shards", "pairs.jsonl", "--negatives", "2", cwd=tmp_path)
+    done = run_python("-m", "project", "export", "shards", "pairs.jsonl", "--negatives", "2", cwd=tmp_path)
     assert done.stdout == "16 pairs with 2 hard negatives in pairs.jsonl\n"
-    assert run_python("-m", "batchwright", "export", "nothing", "pairs.jsonl", cwd=tmp_path).returncode == 1
+    assert run_python("-m", "project", "export", "nothing", "pairs.jsonl", cwd=tmp_path).returncode == 1

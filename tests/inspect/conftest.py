@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from batchwright.__main__ import main
 from batchwright.core.atomic import CHECKSUMS
 from batchwright.formats.negatives import INCONSISTENT
 from batchwright.formats.pairs import REJECTS_SCHEMA, read_pairs, write_table
+from project.__main__ import main
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
 from stages.pack import stage as pack

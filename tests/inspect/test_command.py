@@ -30,7 +30,7 @@ def test_the_page_shows_every_way_to_ask() -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["show"], ["diff"]])
 def test_help_shows_examples_and_runs_nothing(arguments: list[str], tmp_path: Path) -> None:
-    done = run_python("-m", "batchwright", *arguments, "--help", cwd=tmp_path)
+    done = run_python("-m", "project", *arguments, "--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: batchwright")
     assert re.search(r"examples:\n +batchwright \w", done.stdout)
@@ -50,7 +50,7 @@ def test_the_installed_script_runs_the_same_function() -> None:
 @pytest.mark.parametrize("arguments", ["'show', '0', '--row', '1'", "'show', 'list file'", "'show'"])
 def test_it_needs_no_more_than_the_library_and_never_loads_pandas(project: Path, arguments: str) -> None:
     script = (
-        f"import sys; from batchwright.__main__ import main; main([{arguments}]);"
+        f"import sys; from project.__main__ import main; main([{arguments}]);"
         "heavy = {'pandas', 'torch', 'faiss', 'scipy', 'tqdm', 'pyarrow.dataset'} & set(sys.modules);"
         "print(heavy or 'light')"
     )
@@ -60,7 +60,7 @@ def test_it_needs_no_more_than_the_library_and_never_loads_pandas(project: Path,
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(project: Path) -> None:
-    line = f"{sys.executable} -m batchwright show --full 0 | head -1"
+    line = f"{sys.executable} -m project show --full 0 | head -1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line], cwd=project, env=project_environment(), capture_output=True, text=True
     )

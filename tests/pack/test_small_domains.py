@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from batchwright.__main__ import main
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.core.paths import CLUSTERS
 from batchwright.formats.clusters import read_draws
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons
+from project.__main__ import main
 from stages.pack import recipe
 from stages.report.browser.read import read_browser
 from tests.helpers import planted_vectors, project_environment, run_stage, topic_pairs, write_params

@@ -117,7 +117,7 @@ class Nightly:
 
     def retrain(self, outcome: str) -> str:
         """Retrain, check how that ends, and return what is told."""
-        done = self.run("python -m batchwright retrain", check=False)
+        done = self.run("python -m project retrain", check=False)
         codes = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
         assert done.returncode == codes[outcome], done.stdout + done.stderr
         assert "Traceback" not in done.stderr

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from batchwright.__main__ import main
 from batchwright.core import untrusted_arrow
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.csv_shape import likely_delimiter
+from project.__main__ import main
 from project.add.columns import guess_columns
 from project.add.peek import peek
 from tests.helpers import REPO

@@ -59,7 +59,7 @@ def test_a_changed_source_is_noticed_wherever_it_lies(project: Path, installed: 
 
 
 def test_other_code_is_told_until_the_project_is_brought_up_to_date(project: Path, installed: Path) -> None:
-    code = next(installed.parent.glob("lib/*/site-packages/batchwright/_pipeline/stages/cluster/params.py"))
+    code = next(installed.parent.glob("lib/*/site-packages/stages/cluster/params.py"))
     before, params = code.read_text(), (project / "params.yaml").read_text()
     code.write_text(before + "\n# newer\n")
     try:

@@ -85,23 +85,23 @@ def test_a_domain_that_vanishes_is_rejected(project: Nightly) -> None:
 def test_one_command_rolls_back_and_the_same_is_not_promoted_again(project: Nightly) -> None:
     project.write("fish")
     project.retrain("promoted")
-    assert project.run("python -m batchwright rollback").stdout == "promoted-1 is deployed again\n"
+    assert project.run("python -m project rollback").stdout == "promoted-1 is deployed again\n"
     refs = project.refs()
     assert refs["deployed"] == refs["promoted-1"] and refs["main"] == refs["promoted-2"]
     assert "fish" not in published(project)[0]
     project.retrain("nothing new")
-    failed = project.run("python -m batchwright rollback", check=False)
+    failed = project.run("python -m project rollback", check=False)
     assert (failed.returncode, failed.stderr) == (
         1,
         "batchwright rollback: error: nothing was promoted before what is deployed now\n",
     )
-    project.run("python -m batchwright promote promoted-2")
+    project.run("python -m project promote promoted-2")
     assert project.refs()["deployed"] == refs["promoted-2"]
 
 
 def test_what_was_never_made_is_not_deployed(project: Nightly) -> None:
     project.run("git rm --quiet dvc.lock; git commit --quiet -m reset")
-    failed = project.run("python -m batchwright promote", check=False)
+    failed = project.run("python -m project promote", check=False)
     assert (failed.returncode, failed.stderr) == (
         1,
         "batchwright promote: error: dvc.lock: no such file, so there is nothing to deploy; run dvc repro "
@@ -131,7 +131,7 @@ def test_after_a_crash_the_next_night_goes_on(project: Nightly, crash: str) -> N
     project.write("fish")
     program, command = CRASHES[crash]
     project.before(program, command, "kill -9 $PPID && exit 1")
-    killed = project.run("python -m batchwright retrain", check=False)
+    killed = project.run("python -m project retrain", check=False)
     assert killed.returncode == -9 or killed.returncode == 137, killed.stdout + killed.stderr
     project.run("rm -r bin")
     project.retrain("nothing new" if crash == "after the push" else "promoted")
@@ -165,7 +165,7 @@ def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
     project.write("fish")
     project.before("dvc", "repro", "sleep 8")
     first = subprocess.Popen(
-        [sys.executable, "-m", "batchwright", "retrain"],
+        [sys.executable, "-m", "project", "retrain"],
         cwd=project.folder,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -174,7 +174,7 @@ def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
     assert first.stdout
     while "taking in" not in first.stdout.readline():
         assert first.poll() is None
-    second = project.run("python -m batchwright retrain", check=False)
+    second = project.run("python -m project retrain", check=False)
     assert second.returncode == 1 and "wait until it ends" in second.stderr
     assert first.wait(60) == 0
     assert project.refs()["deployed"] == project.refs()["promoted-2"]
@@ -183,7 +183,7 @@ def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
 def test_terminating_it_ends_the_stage_as_well(project: Nightly) -> None:
     project.write("fish")
     project.before("dvc", "repro", 'sh -c "echo \\$\\$ > pid; sleep 60"')
-    process = subprocess.Popen([sys.executable, "-m", "batchwright", "retrain"], cwd=project.folder, env=environment())
+    process = subprocess.Popen([sys.executable, "-m", "project", "retrain"], cwd=project.folder, env=environment())
     while not (project.folder / "pid").exists():
         time.sleep(0.1)
     process.terminate()
@@ -238,7 +238,7 @@ def test_a_person_may_review_first(project: Nightly) -> None:
     assert "over what is deployed" in project.run("git log -1 --format=%B origin/candidate").stdout
     project.retrain("nothing new")
     project.run("git reset --quiet --hard origin/candidate")
-    assert project.run("python -m batchwright promote").stdout.endswith("promoted-2 is deployed\n")
+    assert project.run("python -m project promote").stdout.endswith("promoted-2 is deployed\n")
     assert project.refs()["deployed"] == refs["candidate"]
     project.retrain("nothing new")
 
@@ -302,7 +302,7 @@ def hook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 def test_a_webhook_is_told(project: Nightly, hook: tuple[str, list[dict[str, Any]]]) -> None:
     url, received = hook
-    project.run(f"BATCHWRIGHT_WEBHOOK={url} python -m batchwright retrain", check=False)
+    project.run(f"BATCHWRIGHT_WEBHOOK={url} python -m project retrain", check=False)
     assert [message["outcome"] for message in received] == ["nothing new"]
-    done = project.run("BATCHWRIGHT_WEBHOOK=http://127.0.0.1:9/ python -m batchwright retrain", check=False)
+    done = project.run("BATCHWRIGHT_WEBHOOK=http://127.0.0.1:9/ python -m project retrain", check=False)
     assert done.returncode == 3 and "the message could not be sent" in done.stderr

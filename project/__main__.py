@@ -1,0 +1,219 @@
+"""The command ``batchwright``, or ``python -m project``: a table of commands, from which parser and help are made."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from batchwright.core.command import described, failing
+from batchwright.inspect.measures import ORDERS
+from batchwright.integrity.verify import verify
+from project.batches import diff, export, show
+from project.own import init, upgrade
+from project.pipeline import run_stage
+
+
+class Command(NamedTuple):
+    """A command: its function gets the arguments by name, and returns what to print."""
+
+    about: str
+    examples: tuple[str, ...]
+    function: Callable[..., str]
+    arguments: Mapping[str, Mapping[str, Any]] = {}
+    """What ``add_argument`` gets, by name."""
+
+
+def _add(**arguments: Any) -> str:
+    from project.add.add import add  # needs what reads the sources of pairs
+
+    return add(**arguments)
+
+
+def _retrain() -> str:
+    from project.retrain.retrain import main  # needs DVC, as the two below
+
+    outcome = main()
+    text = f"retrain: {outcome.kind}: {outcome.text}"
+    if outcome.code:
+        print(text)
+        sys.exit(outcome.code)
+    return text
+
+
+def _promote(name: str | None) -> str:
+    from project.retrain.promote import promote
+
+    return promote(name)
+
+
+def _roll_back() -> str:
+    from project.retrain.promote import roll_back
+
+    return roll_back()
+
+
+SHARDS = "a folder of shards, or its name in data/shards"
+JSON = {"action": "store_true", "help": "print JSON"}
+
+COMMANDS = {
+    "init": Command(
+        "Makes a project of your own: a git repository with the pipeline, your parameters, data and results.",
+        ("batchwright init my-project",),
+        init,
+        {"folder": {"type": Path, "help": "a new folder"}},
+    ),
+    "add": Command(
+        "Looks at a file or a folder of pairs, shows five of them, and writes it into params.yaml as a source.",
+        (
+            "batchwright add faq.csv",
+            "batchwright add answers/ --query title --document body --domain support",
+            "batchwright add big.parquet --look      # changes nothing",
+        ),
+        _add,
+        {
+            "path": {
+                "type": Path,
+                "help": "Parquet, Arrow, JSON Lines, CSV or TSV, or a folder of them, or of BEIR's",
+            },
+            "--query": {"metavar": "COLUMN", "help": "the column of queries, if its name does not say so"},
+            "--document": {"metavar": "COLUMN", "help": "the column of documents that answer them"},
+            "--negatives": {"metavar": "COLUMN", "nargs": "+", "help": "columns of hard negatives"},
+            "--domain": {"metavar": "NAME", "help": "the domain of all pairs; by default, the file's name"},
+            "--domain-column": {"metavar": "COLUMN", "help": "or the column that names each pair's domain"},
+            "--look": {"action": "store_true", "help": "only look"},
+        },
+    ),
+    "show": Command(
+        "Shows batches: their texts, what is masked and why, the hardest negatives left, and what became of a query.",
+        (
+            "batchwright show                        # all batches at a glance",
+            "batchwright show 12                     # batch 12",
+            "batchwright show 12 --row 5             # its row 5, with every masked document",
+            "batchwright show sort a list            # what became of the queries with these words",
+            "batchwright show 0140e601               # or of the pair whose id begins so",
+            "batchwright show --worst masked         # batches with the most masked negatives",
+            "batchwright show 12 --shards random     # of data/shards/random, or of any folder of shards",
+        ),
+        show,
+        {
+            "what": {"nargs": "*", "help": "the number of a batch, words of a query, or the beginning of a pair's id"},
+            "--row": {"type": int, "metavar": "N", "help": "show one row of the batch"},
+            "--worst": {"choices": list(ORDERS), "help": "list the worst batches"},
+            "--shards": {
+                "default": "contextual",
+                "metavar": "FOLDER",
+                "help": f"{SHARDS}; default: contextual",
+            },
+            "--full": {"action": "store_true", "help": "show whole texts and lists"},
+            "--json": JSON,
+        },
+    ),
+    "diff": Command(
+        "Compares two shard sets: parameters, pairs, who meets whom, and hardness and masks by domain.",
+        (
+            "batchwright diff random contextual      # of data/shards",
+            "batchwright diff ../before/data/shards/contextual data/shards/contextual",
+        ),
+        diff,
+        {"a": {"metavar": "A", "help": SHARDS}, "b": {"metavar": "B", "help": "another one"}, "--json": JSON},
+    ),
+    "export": Command(
+        "Writes each pair of some shards once, with hard negatives: "
+        "columns anchor, positive, negative_1, negative_2, ...",
+        (
+            "batchwright export data/shards/contextual pairs.parquet",
+            "batchwright export data/shards/mined-1 pairs.jsonl --negatives 4",
+        ),
+        export,
+        {
+            "shards": {"help": SHARDS},
+            "output": {"type": Path, "help": "a .parquet or .jsonl file"},
+            "--negatives": {
+                "type": int,
+                "metavar": "N",
+                "help": "leave out pairs with fewer hard negatives, cut the rest to N; default: the most of any pair",
+            },
+        },
+    ),
+    "verify": Command(
+        "Compares artifacts with the checksums that were written when they were made, and names what is damaged.",
+        ("batchwright verify", "batchwright verify data/shards/contextual", "batchwright verify --mend"),
+        verify,
+        {
+            "artifact": {
+                "type": Path,
+                "nargs": "?",
+                "help": "a folder or file; all outputs of the stages by default",
+            },
+            "--mend": {"action": "store_true", "help": "remove what is damaged, so that dvc repro makes it again"},
+        },
+    ),
+    "retrain": Command(
+        "Trains again on what came since, and publishes the models if they are not worse than the deployed ones.",
+        ("batchwright retrain     # exit code 0: promoted, 1: failed, 3: nothing new, 4: rejected",),
+        _retrain,
+    ),
+    "promote": Command(
+        "Deploys the current commit, or an earlier promotion: moves the branch that production follows.",
+        ("batchwright promote", "batchwright promote promoted-3"),
+        _promote,
+        {"name": {"nargs": "?", "help": "an earlier promotion, a tag such as promoted-3"}},
+    ),
+    "rollback": Command(
+        "Deploys the promotion before the present one. The next retraining does not promote the same again.",
+        ("batchwright rollback",),
+        _roll_back,
+    ),
+    "stage": Command(
+        "Runs a stage of the pipeline; dvc repro does so for all stages that something changed for.",
+        ("batchwright stage ingest", "batchwright stage train biencoder"),
+        run_stage,
+        {
+            "name": {"help": "a stage of dvc.yaml"},
+            "arguments": {"nargs": argparse.REMAINDER, "help": "what the stage takes: a policy, a run, ..."},
+        },
+    ),
+    "upgrade": Command(
+        "Brings a project up to date with the installed Batchwright, and says which stages that changes.",
+        ("pip install --upgrade 'batchwright[pipeline] @ git+URL' && batchwright upgrade",),
+        upgrade,
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command that ``arguments`` name, by default those of the command line."""
+    parser = _parser()
+    values = vars(parser.parse_args(arguments))
+    name = values.pop("command")
+    if name is None:
+        parser.print_help()
+        return
+    with failing(f"batchwright {name}"):
+        _print(COMMANDS[name].function(**values))
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = "Makes training batches that are hard and honest, looks into them, and hands them on."
+    examples = [command.examples[0] for command in COMMANDS.values()]
+    parser = argparse.ArgumentParser(prog="batchwright", **described(about, *examples))
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        subparser = parsers.add_parser(name, help=command.about, **described(command.about, *command.examples))
+        for argument, options in command.arguments.items():
+            subparser.add_argument(argument, **options)
+    return parser
+
+
+def _print(text: str) -> None:
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader, such as head, has seen enough; Python would complain when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""A project of one's own: made by ``batchwright init``, brought up to date by ``batchwright upgrade``.
+
+It has parameters, data and results, but no code: ``dvc.yaml`` runs the stages that are installed.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+from batchwright.core.files import read_json, write_json
+from batchwright.core.fingerprint import file_sha256
+from project.pipeline import DIGESTS, PIPELINE, code_digests, project_pipeline, root_file
+
+TEMPLATE = Path(__file__).with_name("template")
+_COPIED_ONCE = (".gitignore", ".dvcignore", ".dvc/config")
+_RENEWED = (".dvc/hydra.yaml", ".dvc/plots", "profiles/current.yaml", "requirements.lock")
+
+
+def init(folder: Path) -> str:
+    """Make a project in ``folder``, a git repository with DVC; return what to do next.
+
+    Raises:
+        InputError: the folder holds something else.
+    """
+    if folder.exists() and any(entry.name != ".git" for entry in folder.iterdir()):
+        raise InputError(f"{folder}: is not empty; name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / ".git").exists():
+        _run("git", "init", "--quiet", "--initial-branch", "main", cwd=folder)
+    _run("dvc", "init", "--quiet", cwd=folder)
+    for name in _COPIED_ONCE:
+        _copy(root_file(name), folder / name)
+    for notes in root_file("raw").glob("*/README.md"):
+        _copy(notes, folder / "raw" / notes.parent.name / notes.name)
+    shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True)
+    _write_pipeline(folder)
+    _run("git", "add", ".", cwd=folder)
+    return f"{folder} is ready. Next:\n  cd {folder}\n  batchwright add FILE    your pairs\n  dvc repro"
+
+
+def upgrade(folder: Path = Path()) -> str:
+    """Renew what a project has from Batchwright; return which stages will run again.
+
+    Raises:
+        InputError: there is no project here, or its dvc.yaml was changed by hand.
+    """
+    if not (folder / DIGESTS).exists():
+        raise InputError(f"{folder / DIGESTS}: no such file; run this in a project that batchwright init made")
+    before = read_json(folder / DIGESTS, made_by="")
+    if file_sha256(folder / PIPELINE) != before[PIPELINE]:
+        raise InputError(
+            f"{PIPELINE}: was changed by hand; put stages of your own into a folder with its own {PIPELINE}, "
+            f"and undo the change: git checkout {PIPELINE}"
+        )
+    _write_pipeline(folder)
+    after = read_json(folder / DIGESTS, made_by="")
+    changed = [name for name in after if name != PIPELINE and after[name] != before.get(name)]
+    if not changed:
+        return "up to date; no stage has changed"
+    return f"these stages have changed, and run again with dvc repro: {', '.join(changed)}; commit the files first"
+
+
+def _write_pipeline(folder: Path) -> None:
+    """Write what a project has from the installed Batchwright, and nothing of its own."""
+    for name in _RENEWED:
+        _copy(root_file(name), folder / name)
+    with atomic_file(folder / PIPELINE) as temporary:
+        temporary.write_text(project_pipeline(root_file(PIPELINE).read_text(encoding="utf-8")), encoding="utf-8")
+    write_json(folder / DIGESTS, {**code_digests(), PIPELINE: file_sha256(folder / PIPELINE)})
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file or a folder to ``target``, replacing what is there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    else:
+        shutil.copyfile(source, target)
+
+
+def _run(*command: str, cwd: Path) -> None:
+    try:
+        subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise InputError(f"{command[0]} is not installed; a project needs git, and pip install dvc") from None
+    except subprocess.CalledProcessError as error:
+        raise InputError(f"{' '.join(command)} failed in {cwd}: {error.stderr.strip().splitlines()[-1]}") from None
