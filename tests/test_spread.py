@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from batchwright import by_domain
 from batchwright.by_domain import domains
-from batchwright.by_domain.kept_map import KeptMap
+from batchwright.by_domain import spread as processes
+from batchwright.by_domain.kept import KeptMap
 from batchwright.by_domain.spread import on_this_machine
 from batchwright.core.errors import InputError
 from batchwright.core.paths import PAIRS
@@ -111,7 +111,7 @@ def test_little_work_starts_no_process(corpus: Path, monkeypatch: pytest.MonkeyP
         raise AssertionError
 
     monkeypatch.setattr(domains, "LARGE", 1000)
-    monkeypatch.setattr(by_domain.spread, "_forked", refuse)
+    monkeypatch.setattr(processes, "_forked", refuse)
     run_stages()
 
 
@@ -120,16 +120,18 @@ def test_processes_use_one_core_each(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
 import faiss  # has its own BLAS and OpenMP
-from threadpoolctl import threadpool_info
-from batchwright.by_domain import do_domains, on_this_machine
+from threadpoolctl import threadpool_info, threadpool_limits
+from batchwright.by_domain.domains import do_domains
+from batchwright.by_domain.spread import on_this_machine
 def look(name, *_):
     Path(f"{name}.cores").write_text(str({pool["num_threads"] for pool in threadpool_info()}))
     return {}
 look("before")
 on_this_machine(look, range(4), desc="look", unit="look", processes=2)
-one = {"memory_of": lambda _: 0, "size_of": lambda _: 10**9, "processes": 2}
-do_domains("look", Path(), look, {"ants": 1}, **one, one_core=True)
-do_domains("look", Path(), look, {"bees": 1}, **one)
+large = {"pairs": {"ants": 10**9, "bees": 10**9}, "processes": 2}
+with threadpool_limits(1):
+    do_domains("look", Path(), look, {"ants": 1}, **large)
+do_domains("look", Path(), look, {"bees": 1}, **large)
 """
     ended = run_python("-c", code, cwd=tmp_path, OMP_NUM_THREADS="3", OPENBLAS_NUM_THREADS="3")
     assert ended.returncode == 0, ended.stderr
@@ -165,7 +167,7 @@ def test_processes_end_with_the_one_that_started_them(number: int, status: int, 
     code = """
 import os, time
 from pathlib import Path
-from batchwright.by_domain import on_this_machine
+from batchwright.by_domain.spread import on_this_machine
 from batchwright.core.command import failing
 def sleep(_):
     Path(f"{os.getpid()}.pid").touch()
@@ -214,7 +216,7 @@ def test_a_portable_runner_makes_the_same_bytes(corpus: Path, tmp_path: Path, mo
 def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run_stages()
     forget()
-    after = "batchwright.by_domain.kept_map._do"
+    after = "batchwright.by_domain.kept._do_part"
     with start_slowed("cluster", after=after, seconds=1, cwd=corpus, large=100, BATCHWRIGHT_WORKERS="1") as process:
         while len(list(Path(".scratch").rglob("parts/3/?"))) < 3:  # after vectors and cells
             assert process.poll() is None, "the stage ended before it could be killed"
@@ -243,7 +245,7 @@ def test_a_killed_run_goes_on_without_beam_or_with_it(
     forget()
     real = cluster.side_centroids
 
-    def die_in_a_large_domain(vectors: PairVectors, assignment: NDArray[np.int32], do_parts: by_domain.Map) -> object:
+    def die_in_a_large_domain(vectors: PairVectors, assignment: NDArray[np.int32], do_parts: processes.Map) -> object:
         if len(vectors) >= domains.LARGE:
             raise KeyboardInterrupt
         return real(vectors, assignment, do_parts)
@@ -284,7 +286,7 @@ def test_results_that_another_machine_kept_elsewhere_are_missed(tmp_path: Path) 
     with pytest.raises(InputError, match="all processes must share this folder"):
         list(KeptMap(tmp_path / "parts", nowhere, "doubled")(abs, [1]))
     with pytest.raises(InputError, match="all processes must share the folder BATCHWRIGHT_SCRATCH"):
-        domains.do_domains("look", tmp_path, lambda *_: {}, {"ants": 1}, nowhere, lambda _: 0.0, lambda _: 0)
+        domains.do_domains("look", tmp_path, lambda *_: {}, {"ants": 1}, nowhere)
 
 
 def test_vectors_travel_as_the_name_of_their_file(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,25 +1,19 @@
-"""Work that is done domain by domain, and what it leaves behind."""
+"""A stage's work, done domain by domain, and again only for domains whose inputs have changed."""
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
-from batchwright.by_domain.kept import forget_others, keep, kept, read_ledger
-from batchwright.by_domain.kept_map import KeptMap, Map
-from batchwright.by_domain.memory import check_domains, of_pairs, pairs_of, texts_of
-from batchwright.by_domain.spread import Spread, on_this_machine
+from batchwright.by_domain.kept import KeptMap, forget_others, keep, kept, read_ledger
+from batchwright.by_domain.spread import Map, Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint, versions
 from batchwright.core.messages import safe
-from batchwright.core.room import used
 from batchwright.core.runtime import scratch
 
 _LIBRARIES = ("numpy", "pyarrow", "scipy", "faiss-cpu", "faiss-gpu-cuvs")
@@ -51,76 +45,57 @@ def do_domains(
     work: Work,
     inputs: Mapping[str, object],
     spread: Spread = on_this_machine,
-    memory_of: Callable[[str], float] = of_pairs,
-    size_of: Callable[[str], int] = pairs_of,
+    *,
+    pairs: Mapping[str, int] | None = None,
     processes: int = 1,
-    one_core: bool = False,
-    spilled_of: Callable[[str], float] = texts_of,
-    check_room: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Done]:
     """Run ``work`` for every domain in ``inputs``, unless this or an earlier run has already done so.
 
     ``inputs[domain]`` identifies all that the domain's files depend on, but for the code, which lies in ``package``,
     and the libraries of all stages. Finished work is kept in the scratch folder of ``stage``, such as ``pack/random``;
-    that of earlier runs is removed once all domains are done. ``spread`` takes domains, and the parts of those of
-    ``LARGE`` size, to processes. ``memory_of(domain)`` is how many bytes its work takes, ``size_of(domain)`` how many
-    pairs it has. On this machine, ``processes`` domains or parts are done at a time, each on one core, unless there is
-    little to do. ``one_core`` also limits this process to one: the last bits of a product depend on the number of
-    cores. ``spilled_of(domain)`` is how many bytes lie in the scratch folder while its work is done.
-    ``check_room(made)`` checks the disk for all domains, whose earlier work, finished or not, takes ``made`` bytes.
+    that of earlier runs is removed once all domains are done.
 
-    Raises:
-        InputError: there is not enough memory or disk for the largest domain that is to be done.
+    ``spread`` takes domains to processes, and the parts of those that have ``LARGE`` numbers of ``pairs``. On this
+    machine, ``processes`` domains or parts are done at a time, each on one core, unless there is little to do.
     """
     code = code_fingerprint(package), sys.version_info[:3], versions(*_LIBRARIES)
     folders = {domain: scratch(stage, fingerprint(domain, inputs[domain], code)) for domain in sorted(inputs)}
-    check_room(sum(map(used, folders.values())))
-    found = {
-        domain: kept(parts / _LEDGER, [parts / _FILES])
-        for domain, parts in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
+    earlier = {
+        domain: kept(folder / _LEDGER, [folder / _FILES])
+        for domain, folder in bar(folders.items(), desc=f"{stage}, kept", unit="domain")
     }
-    waiting = [domain for domain, metrics in found.items() if metrics is None]
-    sizes = {domain: size_of(domain) for domain in waiting}
-    large = [domain for domain in waiting if sizes[domain] >= LARGE]
-    if sum(sizes.values()) < LARGE:
+    waiting = {domain: (pairs or {}).get(domain, 0) for domain, metrics in earlier.items() if metrics is None}
+    if sum(waiting.values()) < LARGE:
         processes = 1
-    for together in ([domain for domain in waiting if domain not in large], *([domain] for domain in large)):
-        check_domains(together, memory_of, processes, spilled_of)
-    # OpenMP's limit holds for one thread, here this one; BLAS's for all.
-    with threadpool_limits(1) if one_core else nullcontext():
-        missing = {domain: folders[domain] for domain in waiting}
-        _do_all(work, missing, large, partial(spread, processes=processes), stage)
-    for parts in folders.values():
-        shutil.rmtree(parts / _PARTS, ignore_errors=True)
-    forget_others(stage, {parts.name for parts in folders.values()})
-    return {
-        domain: Done(files=parts / _FILES, metrics=_metrics(parts, found[domain]), new=found[domain] is None)
-        for domain, parts in folders.items()
-    }
-
-
-def _do_all(work: Work, folders: Mapping[str, Path], large: Sequence[str], spread: Spread, stage: str) -> None:
-    whole = [(domain, folder.resolve()) for domain, folder in folders.items() if domain not in large]
+    spread = partial(spread, processes=processes)
+    whole = [(domain, folders[domain].resolve()) for domain, count in waiting.items() if count < LARGE]
     spread(partial(_do_whole, work), whole, desc=stage, unit="domain")
-    for domain in large:
-        _do(work, domain, folders[domain], KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {safe(domain)}"))
+    for domain in (domain for domain, count in waiting.items() if count >= LARGE):
+        parts = KeptMap(folders[domain] / _PARTS, spread, f"{stage}, {safe(domain)}")
+        _do(work, domain, folders[domain], parts)
+    for folder in folders.values():
+        shutil.rmtree(folder / _PARTS, ignore_errors=True)
+    forget_others(stage, {folder.name for folder in folders.values()})
+    return {
+        domain: Done(
+            files=folder / _FILES,
+            metrics=read_ledger(folder / _LEDGER) if (metrics := earlier[domain]) is None else metrics,
+            new=domain in waiting,
+        )
+        for domain, folder in folders.items()
+    }
 
 
 def _do_whole(work: Work, item: tuple[str, Path]) -> None:
     _do(work, *item, map)
 
 
-def _do(work: Work, domain: str, parts: Path, do_parts: Map) -> None:
-    files = parts / _FILES
+def _do(work: Work, domain: str, folder: Path, do_parts: Map) -> None:
+    files = folder / _FILES
     files.mkdir(exist_ok=True)
-    for left in files.rglob(".*"):  # temporary files of a killed run
-        left.unlink()
-    keep(parts / _LEDGER, [files], work(domain, files, do_parts))
-
-
-def _metrics(parts: Path, found: Metrics | None) -> Metrics:
-    """Return what a domain's work returned, from its ledger if that was written just now."""
-    return read_ledger(parts / _LEDGER) if found is None else found
+    for temporary in files.rglob(".*"):  # of a killed run
+        temporary.unlink()
+    keep(folder / _LEDGER, [files], work(domain, files, do_parts))
 
 
 def publish_domains(done: Mapping[str, Done], write_rest: Callable[[Path], None], output: Path) -> None:
@@ -132,5 +107,5 @@ def publish_domains(done: Mapping[str, Done], write_rest: Callable[[Path], None]
 
 def copy_files(done: Mapping[str, Done], folder: Path) -> None:
     """Copy the files of all domains into ``folder``."""
-    for each in done.values():
-        shutil.copytree(each.files, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    for domain in done.values():
+        shutil.copytree(domain.files, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)

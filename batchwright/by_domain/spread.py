@@ -1,10 +1,10 @@
-"""How independent work is spread: the interface of what a pipeline does, and processes of this machine."""
+"""How independent work is spread: what a pipeline or a ``map`` must do, and processes of this machine."""
 
 import ctypes
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol, TypeVar
@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
+from batchwright.core.runtime import beam_is_asked
 
 Item = TypeVar("Item")
 
@@ -30,6 +31,21 @@ class Spread(Protocol):
 
         On this machine, so many ``processes`` do them, each on one core; a single one is this process.
         """
+
+
+class Map(Protocol):
+    """The built-in ``map``, or what does the same in several processes: functions, items and results can be pickled."""
+
+    def __call__(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
+        """Return the results in the order of the items."""
+
+
+def unless_beam(do_parts: Map) -> Map:
+    """Return ``do_parts``, or with Beam ``map``: its processes would take longer to begin than to do light work.
+
+    So functions that are given to what is returned need not be picklable; items and results must be.
+    """
+    return map if beam_is_asked() else do_parts
 
 
 def on_this_machine(
@@ -55,8 +71,8 @@ def _forked(work: Callable[[Item], None], items: Sequence[Item], desc: str, unit
     pool = ProcessPoolExecutor(min(processes, len(items)), context, initializer=_begin, initargs=(work,))
     try:
         ended = as_completed([pool.submit(_do, item) for item in items])
-        for each in bar(ended, desc=desc, unit=unit, total=len(items)):
-            each.result()
+        for result in bar(ended, desc=desc, unit=unit, total=len(items)):
+            result.result()
     except BrokenProcessPool:
         raise InputError(
             f"{desc}: a process was killed, perhaps because memory was short; "

@@ -42,11 +42,6 @@ def check_disk(needed: Mapping[Path, float], what: str) -> None:
             _refuse(what, sums[disk], free, f"disk in {there}")
 
 
-def used(folder: Path) -> int:
-    """Bytes of the files below a folder, which need not be there."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
 def free_memory() -> float | None:
     """Bytes of memory that are free on this machine, or in its control group (version 2) if that may have less."""
     try:

@@ -1,7 +1,6 @@
 """Execution settings, all environment variables: how and where a stage runs, never what it produces."""
 
 import os
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,12 +93,6 @@ def preflight() -> bool:
 def beam_is_asked() -> bool:
     """Whether ``BEAM_OPTIONS`` says how work is spread."""
     return bool(os.environ.get("BEAM_OPTIONS"))
-
-
-def beam_processes() -> int:
-    """Processes on this machine that ``BEAM_OPTIONS`` spreads work over, as far as it says."""
-    found = re.search(r"--direct_num_workers[= ](\d+)", os.environ.get("BEAM_OPTIONS", ""))
-    return (int(found[1]) or os.cpu_count() or 1) if found else 1
 
 
 def beam_options() -> list[str]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import on_this_machine
+from batchwright.by_domain.spread import on_this_machine
 from batchwright.core.runtime import beam_is_asked, scratch
 from pipelines.beam.errors import guarded, raise_errors
 

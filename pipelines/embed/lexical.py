@@ -25,7 +25,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import Map, Metrics, copy_files, do_domains
+from batchwright.by_domain.domains import Metrics, copy_files, do_domains
+from batchwright.by_domain.spread import Map
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint

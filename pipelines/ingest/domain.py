@@ -1,7 +1,7 @@
 """Makes the pairs of one domain from its candidates in all parts, a range of ids at a time."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ PAIRS_FILE = "pairs.parquet"
 _REJECTS_FILE = "rejects.arrow"
 _PLACED = REJECTED.append(pa.field("part", pa.int32()))
 _RANGE_PAIRS, _RANGE_BYTES = 65_536, 128 << 20
-_BASE, _A_ROW = 500e6, 100
 _IDS = 16**32  # an id is as many hex digits
 
 Batches = list[tuple[int, pa.RecordBatch]]  # place of the part, some of its candidates, sorted by id
@@ -54,11 +53,6 @@ def write_domain(
             pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     return _counts(pa.concat_tables(kept), len(parts))
-
-
-def memory_of(rows: Iterable[int]) -> float:
-    """Bytes that the work on a domain takes, whose parts have so many rows."""
-    return _BASE + _A_ROW * sum(rows)
 
 
 def read_rejects(folder: Path) -> pa.Table:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
-from batchwright.by_domain import forget_others
+from batchwright.by_domain.kept import forget_others
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
 from batchwright.core.paths import PAIRS, watching

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batchwright.by_domain import keep, kept
+from batchwright.by_domain.kept import keep, kept
 from batchwright.core.atomic import atomic_file
 from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
 from pipelines.ingest.sources.base import Part, Row, Source

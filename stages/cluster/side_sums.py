@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.core.spill import spilled
 from batchwright.formats.clusters import NONE
 from batchwright.formats.vectors import PairVectors, blocks

@@ -1,11 +1,12 @@
 """Cluster the training pairs of each domain by their vectors."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
+from batchwright.by_domain.domains import Metrics, do_domains, publish_domains
+from batchwright.by_domain.spread import Map, unless_beam
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.fingerprint import files_fingerprint
@@ -13,14 +14,13 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters
 from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
-from batchwright.formats.pairs import domains, pair_parts, pairs_file
+from batchwright.formats.pairs import count_pairs, domains, pair_parts, pairs_file
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster.methods import METHODS
 from stages.cluster.methods.balance.cells import at_once
 from stages.cluster.params import ClusterParams
-from stages.cluster.room import check_clustering, spilled
 from stages.cluster.side_sums import side_centroids
 
 OUTPUT = RESULTS / "cluster.json"
@@ -50,17 +50,17 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    done = do_domains(
-        "cluster",
-        Path(__file__).parent,
-        work,
-        needed,
-        spread,
-        processes=at_once(params),
-        one_core=True,
-        spilled_of=partial(spilled, store, params),
-        check_room=partial(check_clustering, store, params),
-    )
+    # The last bits of a product depend on the number of cores. OpenMP's limit holds for one thread, here this one.
+    with threadpool_limits(1):
+        done = do_domains(
+            "cluster",
+            Path(__file__).parent,
+            work,
+            needed,
+            spread,
+            pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
+            processes=at_once(params),
+        )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)
     metrics = {domain: of.metrics for domain, of in done.items()}

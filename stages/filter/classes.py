@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.core.spill import SpilledRows, SpilledTexts, cut_small, first_in, slices, sort_keys, spilled_texts
 from stages.filter.near import near_classes
 from stages.filter.sketches import KEY, SKETCH, forms_and_keys, sketch

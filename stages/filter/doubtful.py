@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.rules import ROUNDING
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.vectors import PairVectors, blocks

@@ -1,19 +1,19 @@
 """Compute each domain's scores, thresholds, duplicate classes, judged cells and hard negatives."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map, Metrics, do_domains, publish_domains, unless_beam
+from batchwright.by_domain.domains import Metrics, do_domains, publish_domains
+from batchwright.by_domain.spread import Map, unless_beam
 from batchwright.core.files import write_json
 from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched, watching
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pairs import Texts, domains, pair_parts, pairs_file
+from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.provenance import Provenance
 from batchwright.formats.vectors import PairVectors, VectorStore
@@ -24,7 +24,6 @@ from stages.filter.doubtful import doubtful
 from stages.filter.judgements import read_judgements
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
-from stages.filter.room import check_filtering, spilled
 from stages.filter.rules import thresholds
 from stages.filter.verdicts import NOTHING, Matched, match_all, verdicts
 
@@ -65,9 +64,8 @@ def main() -> str:
         work,
         needed,
         spread,
+        pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
         processes=processes(),
-        spilled_of=partial(spilled, params),
-        check_room=partial(check_filtering, params, len(judgements)),
     )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)

@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from batchwright.by_domain import Done, Map, Metrics, do_domains
+from batchwright.by_domain.domains import Done, Metrics, do_domains
+from batchwright.by_domain.spread import Map
 from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
@@ -15,7 +16,7 @@ from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, take_account
-from pipelines.ingest.domain import PAIRS_FILE, memory_of, write_domain
+from pipelines.ingest.domain import PAIRS_FILE, write_domain
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
@@ -63,15 +64,7 @@ def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequen
         domain: [params.held_out, params.dev, [part.pieces[domain]["digest"] for part in own]]
         for domain, own in of.items()
     }
-    memory = {domain: memory_of(part.pieces[domain]["rows"] for part in own) for domain, own in of.items()}
-    return do_domains(
-        "ingest/domains", Path(ingest.__file__).parent, work, needed, spread, memory.__getitem__, _undivided
-    )
-
-
-def _undivided(_: str) -> int:
-    """A domain's pairs for ``do_domains``: there are no parts to spread, however many there are."""
-    return 0
+    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, needed, spread)
 
 
 def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:

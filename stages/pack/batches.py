@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from batchwright.by_domain import Map, Metrics, unless_beam
+from batchwright.by_domain.domains import Metrics
+from batchwright.by_domain.spread import Map, unless_beam
 from batchwright.core.fingerprint import file_sha256
 from batchwright.formats.shards import write_shard
 from batchwright.inspect.meetings import met_before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.formats.clusters import Clusters
 from stages.pack.domain import Domain
 from stages.pack.inputs import Inputs

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batchwright.by_domain import Done, do_domains, pairs_of
+from batchwright.by_domain.domains import Done, do_domains
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json, write_tsv
@@ -17,6 +17,7 @@ from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.formats.dataset_card import write_card
+from batchwright.formats.pairs import count_pairs
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
 from pipelines.beam.spread import spread
@@ -26,7 +27,6 @@ from stages.pack.judge import LIBRARIES
 from stages.pack.params import PackParams
 from stages.pack.plan import training_order
 from stages.pack.policies import POLICIES
-from stages.pack.room import check_packing, memory_of
 from stages.pack.sizes import described, packed_together, small_domains
 from stages.pack.summary import Row, mean_measures, summarise_domains, summarise_epochs, totals
 from stages.pack.write import write_shards
@@ -93,18 +93,16 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         name: [settings, weights[name], *((domain, inputs.fingerprint(domain)) for domain in domains)]
         for name, domains in inputs.together.items()
     }
-    together, at_a_time = inputs.together, 1 if inputs.judge else processes()
-    stage = f"pack/{policy}"
     return do_domains(
-        stage,
+        f"pack/{policy}",
         Path(__file__).parent,
         partial(make_batches, inputs, policy, weighted, seed),
         needed,
         spread,
-        memory_of=lambda name: memory_of(together[name], params, weights[name], at_a_time),
-        size_of=lambda name: pairs_of(*together[name]),
-        processes=at_a_time,
-        check_room=partial(check_packing, stage, params),
+        pairs={
+            name: sum(count_pairs(PAIRS, domain) for domain in domains) for name, domains in inputs.together.items()
+        },
+        processes=1 if inputs.judge else processes(),
     )
 
 

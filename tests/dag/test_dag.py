@@ -31,10 +31,10 @@ NEEDLESS = {
         "batchwright/core/normal_form.py",
         "batchwright/core/room.py",
         "batchwright/core/storage.py",
-        "batchwright/core/paths.py",
         "batchwright/core/untrusted_arrow.py",
     },
     "mine": {
+        "batchwright/by_domain/domains.py",
         "batchwright/formats/beir.py",
         "batchwright/formats/clusters.py",
         "batchwright/formats/query_scores.py",

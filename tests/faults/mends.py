@@ -108,15 +108,15 @@ MUTANTS = [
     Mutant(
         "finished work of a domain is used although it is damaged",
         "batchwright/by_domain/kept.py",
-        'if found["checked"] == _fingerprint(files, values)',
+        'if content["checked"] == _fingerprint(files, values)',
         "if True",
         "test_by_domain.py",
     ),
     Mutant(
         "a finished part of a large domain is used although it is damaged",
-        "batchwright/by_domain/kept_map.py",
-        "return found[_DIGEST:] if found[:_DIGEST] == hashlib.sha256(found[_DIGEST:]).digest() else None",
-        "return found[_DIGEST:]",
+        "batchwright/by_domain/kept.py",
+        "return value if digest == hashlib.sha256(value).digest() else None",
+        "return value",
         "test_spread.py::test_a_map_keeps_its_results",
     ),
     Mutant(
@@ -422,7 +422,7 @@ MUTANTS = [
     ),
     Mutant(
         "a damaged part of a domain is done again without a word",
-        "batchwright/by_domain/kept_map.py",
+        "batchwright/by_domain/kept.py",
         "                if results[-1].exists():\n",
         "                if False:\n",
         "test_spread.py::test_a_map_keeps_its_results",
@@ -436,7 +436,7 @@ MUTANTS = [
     ),
     Mutant(
         "parts kept without Beam are taken for those with it",
-        "batchwright/by_domain/kept_map.py",
+        "batchwright/by_domain/kept.py",
         'folder / "beam" if beam_is_asked() else folder',
         "folder",
         "test_spread.py::test_a_killed_run_goes_on_without_beam_or_with_it",
@@ -447,13 +447,6 @@ MUTANTS = [
         ", versions(*_LIBRARIES)",
         "",
         "test_by_domain.py::test_other_libraries_do_all_domains_again",
-    ),
-    Mutant(
-        "work of other parameters counts as room on the disk",
-        "batchwright/by_domain/domains.py",
-        "sum(map(used, folders.values()))",
-        "used(scratch(stage))",
-        "test_by_domain.py::test_only_files_of_the_same_parameters_have_found_room",
     ),
     Mutant(
         "shards of other pairs get the negatives of a neighbour",

@@ -146,7 +146,7 @@ def test_a_killed_run_resumes_and_gives_the_same_bytes(
     run_pack("contextual")
     write_params(corpus)
 
-    after = "batchwright.by_domain.kept_map._do"
+    after = "batchwright.by_domain.kept._do_part"
     with start_slowed("pack", "contextual", after=after, seconds=0.5, cwd=corpus, large=60) as process:
         while len(parts := sorted(Path(".scratch").rglob("parts/2/?"))) < 3:  # after vectors
             assert process.poll() is None, "the stage ended before it could be killed"

@@ -109,6 +109,16 @@ def count_row_groups(folder: Path, domain: str) -> int:
         return int(table.num_row_groups)
 
 
+def count_pairs(folder: Path, domain: str) -> int:
+    """Return how many pairs of all splits a domain has.
+
+    Raises:
+        InputError: the file is missing, damaged or has other columns.
+    """
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+        return int(table.metadata.num_rows)
+
+
 class Size(NamedTuple):
     """How many ``pairs`` of all splits a domain has, their uncompressed ``bytes``, and those of the largest row group.
 

@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import balanced
 from stages.cluster.params import ClusterParams

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map, unless_beam
+from batchwright.by_domain.spread import Map, unless_beam
 from batchwright.core.neighbours import knn
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods.balance import cells

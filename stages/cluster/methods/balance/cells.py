@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.by_domain import Map
+from batchwright.by_domain.spread import Map
 from batchwright.core.neighbours import knn, processes
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
