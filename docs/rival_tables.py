@@ -13,7 +13,7 @@ OURS = ("ours", "ours, InfoNCE")
 
 
 def rivals_table(files: Sequence[Path]) -> Lines:
-    """One row per way, those with the largest mean gain first; one column per set, and the mean gain over the sets.
+    """One row per way that was tried on all sets, the largest mean gain first; one column per set, and the mean.
 
     A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and, if there are
     any, for twice the steps come first. Last comes the share of the steps after which our batches reach where random
@@ -24,26 +24,18 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     sets = list(dict.fromkeys(row["set"] for row in rows))
     cells = {(row["arm"], row["set"]): row for row in rows if int(row["epochs"]) == epochs}
     random = {row["set"]: row for row in rows if row["arm"] == BASELINE and int(row["epochs"]) == 2 * epochs}
-    ways = {arm: [_gain(cells.get((arm, name))) for name in sets] for arm, _ in cells if arm != BASELINE}
+    arms = [arm for arm in dict.fromkeys(arm for arm, _ in cells) if all((arm, name) in cells for name in sets)]
+    ways = {arm: [cells[arm, name]["gain"] for name in sets] for arm in arms if arm != BASELINE}
     twice = [_longer(random.get(name), cells[BASELINE, name]) for name in sets]
     ours = next(arm for arm in OURS if arm in ways)
-    reached = {name: float(cells[ours, name]["reached"]) for name in sets if (ours, name) in cells}
-    shares = [f"{reached[name]:.2f}" if name in reached else NONE for name in sets]
+    reached = [float(cells[ours, name]["reached"]) for name in sets]
     return [
         ["", *sets, "mean"],
         ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
         *([["random, twice the steps", *twice, _mean(twice)]] if random else []),
-        *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=_order),
-        ["ours reach random's end after (and median)", *shares, f"{median(reached.values()):.2f}"],
+        *sorted(([arm, *gains, _mean(gains)] for arm, gains in ways.items()), key=lambda row: -float(row[-1])),
+        ["ours reach random's end after (and median)", *(f"{part:.2f}" for part in [*reached, median(reached)])],
     ]
-
-
-def _order(line: Sequence[str]) -> float:
-    return 1.0 if line[-1] == NONE else -float(line[-1])
-
-
-def _gain(row: Row | None) -> str:
-    return row["gain"] if row else NONE
 
 
 def _longer(longer: Row | None, row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/report.md: ``python -m docs.screenshots``, after ``dvc repro``; needs Chromium.
+"""Takes the pictures of docs/results.md: ``python -m docs.screenshots``, after ``dvc repro``; needs Chromium.
 
 The first page and an opened batch, on a desktop and on a phone, in light and in dark.
 """
@@ -61,6 +61,6 @@ def take(chromium: str, page: str, view: View, output: Path) -> None:
 if __name__ == "__main__":
     command(
         "docs.screenshots",
-        "Takes the pictures of docs/report.md from report/index.html, in Chromium.",
+        "Takes the pictures of docs/results.md from report/index.html, in Chromium.",
         "python -m docs.screenshots",
     )

@@ -1,4 +1,7 @@
-"""``python -m docs.tables``: fills the tables of all pages, each below its ``<!-- KIND: FILE... -->``."""
+"""``python -m docs.tables``: fills the tables of all pages, each below its ``<!-- KIND: FILE... -->``.
+
+``<!-- KIND: FILE...; COLUMN; COLUMN -->`` shows some columns only.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -34,16 +37,23 @@ def main() -> str:
 
 def fill(text: str) -> str:
     """``text`` with every marked table rebuilt from its files, or left out if a file is missing."""
-    return _TABLE.sub(lambda found: f"{found[0].splitlines()[0]}\n{_table(found[1], found[2].split())}", text)
+    return _TABLE.sub(lambda found: f"{found[0].splitlines()[0]}\n{_table(found[1], found[2])}", text)
 
 
-def _table(kind: str, names: Sequence[str]) -> str:
-    files = [ROOT / name for name in names]
+def _table(kind: str, shown: str) -> str:
+    names, *columns = map(str.strip, shown.split(";"))
+    files = [ROOT / name for name in names.split()]
     if not all(file.is_file() for file in files):
         return ""
-    header, *rows = KINDS[kind](files)
+    header, *rows = _select(KINDS[kind](files), columns)
     lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _select(lines: Lines, columns: Sequence[str]) -> Lines:
+    """The columns that are named, or all."""
+    places = [lines[0].index(column) for column in columns or lines[0]]
+    return [[line[place] for place in places] for line in lines]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from batchwright.core.params import load_params
 from batchwright.formats.vectors import VectorStore
 from pipelines.embed.params import EmbedParams, EncoderParams
 from tests.embed.conftest import RunEmbed
-from tests.helpers import REPO, write_params, write_rows
+from tests.end_to_end.docs import Section
+from tests.helpers import write_params, write_rows
 from tests.tiny_models import word_pieces
 
 MODEL = {"name": "./m", "max_length": 16, "batch_size": 8}
@@ -48,7 +49,7 @@ def test_a_wrong_entry_is_explained(workspace: Path, entry: Any, message: str) -
 
 
 def test_the_entries_shown_in_the_documentation_are_accepted(workspace: Path) -> None:
-    shown = (REPO / "docs/vectors.md").read_text().split("```yaml\n")[1].split("```")[0]
+    shown = Section("docs/your-data.md", "Vectors").text.split("```yaml\n")[1].split("```")[0]
     Path("params.yaml").write_text(shown)
     assert [entry.kind for entry in load_params("embed", EmbedParams).models.values()] == ["model", "tfidf", "file"]
 

@@ -1,4 +1,4 @@
-"""What docs/reproduce.md shows works, in its order: in a clone of this repository."""
+"""What docs/results.md says of reproducing works, in its order: in a clone of this repository."""
 
 import os
 import subprocess
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.docs import REPRODUCE_PAGE, steps
+from tests.end_to_end.docs import REPRODUCE, steps
 from tests.end_to_end.project import ROOT
 
-FETCH, AGAIN = steps(REPRODUCE_PAGE)
+FETCH, AGAIN = steps(REPRODUCE)
 ENVIRONMENT = ROOT / ".venv"
 
 

@@ -62,7 +62,7 @@ class Runs:
         return True
 
     def _mend_lock(self) -> None:
-        """Remove DVC's list of locks if DVC was killed while it wrote it, as docs/troubleshooting.md says."""
+        """Remove DVC's list of locks if DVC was killed while it wrote it, as docs/reliability.md says."""
         file = self.project / ".dvc/tmp/rwlock"
         if file.exists() and not file.read_bytes():
             self.counts["locks of DVC's own removed"] += 1

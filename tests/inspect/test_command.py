@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.docs import LOOK
 from tests.helpers import REPO, project_environment, run_python
 from tests.inspect.conftest import Ask
 
-PAGE = (REPO / "docs" / "inspect.md").read_text()
+PAGE = LOOK.text
 DOCUMENTED = re.findall(r"^batchwright .*", PAGE, re.MULTILINE)
 
 

@@ -11,11 +11,12 @@ import pytest
 import yaml
 
 from project.pipeline import project_pipeline
-from tests.end_to_end.docs import REBUILD_PAGE, steps
+from tests.end_to_end import docs
 from tests.helpers import REPO
 from tests.project.installed import run
 
-FIRST, LOOK, MORE, QUEUE, UPGRADE = steps(REBUILD_PAGE)
+[FIRST], [LOOK], [MORE], [UPGRADE] = map(docs.steps, (docs.FIRST, docs.CHANGE, docs.MORE, docs.UPGRADE))
+QUEUE = [line for line in docs.steps(docs.TRY)[0] if "queue" in line]
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,12 @@ def project(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("sh", "-ec", "\n".join(FIRST), cwd=folder, installed=installed)
     assert done.returncode == 0, done.stderr
     return folder / "mine"
+
+
+def test_the_readme_shows_the_same_commands() -> None:
+    [shown] = docs.steps(docs.README_WALK)
+    assert [line.replace("../mine", "mine") for line in shown[:2]] == FIRST[:2]
+    assert FIRST[2].startswith(shown[2])
 
 
 def test_three_commands_lead_to_the_first_batch(project: Path, installed: Path) -> None:
@@ -66,7 +73,7 @@ def test_other_code_is_told_until_the_project_is_brought_up_to_date(project: Pat
         stale = run("batchwright", "stage", "cluster", cwd=project, installed=installed)
         assert stale.returncode == 1
         assert stale.stderr.endswith("is not the one that this project was made for; run: batchwright upgrade\n")
-        done = run("batchwright", "upgrade", cwd=project, installed=installed)
+        done = run(*UPGRADE[0].split(), cwd=project, installed=installed)
         assert done.stdout.startswith(
             "these stages have changed, and run again with dvc repro: cluster, report; commit"
         )
@@ -142,7 +149,7 @@ def test_the_rest_of_the_page_leads_on(project: Path, installed: Path) -> None:
             break
         assert "Failed" not in shown, shown
         time.sleep(1)
-    sizes = {row.get("pack.batch_size") for row in csv.DictReader(shell("dvc exp show --csv").splitlines())}
+    sizes = {row.get("cluster.cluster_size") for row in csv.DictReader(shell("dvc exp show --csv").splitlines())}
     assert {"16", "32"} <= sizes
 
 

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tests.end_to_end.docs import RETRAIN_PAGE, ROOT, steps
+from tests.end_to_end.docs import NIGHTLY, ROLL_BACK, ROOT, steps
 from tests.project.installed import run
 from tests.project.nightly import Nightly
 
-WALK, USE = steps(RETRAIN_PAGE)
+[WALK], [USE] = steps(NIGHTLY), steps(ROLL_BACK)
 THINGS = ["archive", "branch", "folder", "image", "key", "log", "package", "port", "process", "table", "user", "file"]
 ACTIONS = ["open", "close", "copy", "rename", "delete", "list", "sort", "print", "count", "compress", "move", "merge"]
 SMALL = {

@@ -128,7 +128,7 @@ def test_a_machine_that_does_not_see_the_folder_says_so(
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
     monkeypatch.setattr(fit, "RESTARTS", 0)
-    with pytest.raises(InputError, match=r"does not see /nowhere; .*, see docs/cluster\.md"):
+    with pytest.raises(InputError, match=r"does not see /nowhere; .*, see docs/scale\.md"):
         launch(replace(job(tmp_path), scratch=Path("/nowhere")), train)
 
 

@@ -23,7 +23,7 @@ class Optimisation(Params):
     """Gradients are clipped to this norm."""
     precision: Precision = "float32"
     """What the model computes in: ``float32``; ``tfloat32``, float32 whose products GPUs round, which is faster there;
-    or ``bfloat16``, which is about twice as fast on many processors and GPUs (docs/execution.md). Weights,
+    or ``bfloat16``, which is about twice as fast on many processors and GPUs (docs/scale.md). Weights,
     similarities, losses and sums of gradients are float32 in each."""
 
 
@@ -47,7 +47,7 @@ class Common(Optimisation):
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
     mini_batch_size: MiniBatchSize
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same.
-    ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/execution.md)."""
+    ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/scale.md)."""
 
     attention: Literal["auto", "flash"] = "auto"
     """``flash`` lets transformers attend with FlashAttention-2, which leaves out padding; it needs a GPU, the package

@@ -121,7 +121,7 @@ def _train_on_worker(config: dict[str, Any]) -> None:
     if not config["job"].scratch.is_dir():
         raise FileNotFoundError(
             f"machine {platform.node()} does not see {config['job'].scratch}; all machines must share the scratch and "
-            "the project's folder, see docs/cluster.md"
+            "the project's folder, see docs/scale.md"
         )
     try:
         _train(config)

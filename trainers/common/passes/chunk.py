@@ -13,7 +13,7 @@ from batchwright.formats.runs import MiniBatchSize
 
 T = TypeVar("T")
 CPU_TOKENS = 4096
-"""How many tokens go through a model at once on a CPU, unless parameters say how many texts (docs/execution.md)."""
+"""How many tokens go through a model at once on a CPU, unless parameters say how many texts (docs/scale.md)."""
 
 
 class Chunk:

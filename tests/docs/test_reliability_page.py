@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md explains messages that there are."""
+"""docs/reliability.md explains messages that there are."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import REPO
 
-ROWS = re.findall(r"^\| `([^`]+)`([^|]*)\|", (REPO / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+ROWS = re.findall(r"^\| `([^`]+)`([^|]*)\|", (REPO / "docs/reliability.md").read_text(), re.MULTILINE)
 OWN = [message.strip() for message, of in ROWS if "of DVC" not in of and not message.startswith("command not found")]
 FOLDERS = ("batchwright", "pipelines", "project", "stages", "trainers")
 

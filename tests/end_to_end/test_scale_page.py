@@ -1,4 +1,4 @@
-"""docs/cluster.md, command by command: a Ray cluster that asks for a token, and buckets, all on this machine."""
+"""Clusters and buckets of docs/scale.md, command by command, on this machine; the cluster asks for a token."""
 
 import os
 import signal
@@ -13,13 +13,14 @@ import pytest
 from pyarrow.fs import LocalFileSystem, copy_files
 
 from batchwright.core.storage import Storage
-from tests.end_to_end.docs import CLUSTER_PAGE, code, steps
+from tests.end_to_end import docs
 from tests.helpers import project_environment, tree
 from tests.train.test_stage import project as toys
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 
-SUBMIT, KEEP, SHARE = steps(CLUSTER_PAGE)
-[READ] = code(CLUSTER_PAGE)
+[SUBMIT] = docs.steps(docs.SUBMIT)
+KEEP, SHARE = docs.steps(docs.BUCKETS)
+[READ] = docs.code(docs.BUCKETS)
 project = toys
 
 
