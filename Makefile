@@ -8,7 +8,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 repro: $(BIN)/.installed  ## from raw files to evaluated models; only what changed is done again
-	@python -m batchwright.core.names && dvc repro
+	@python -m stages check && dvc repro
 	@printf '\n%s\n' "Next:" "  report/index.html             open it in a browser" \
 	  "  source .venv/bin/activate     for the commands below" "  dvc metrics show              the results in one line" \
 	  "  dvc plots show                pictures, contextual over random batches" \

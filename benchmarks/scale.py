@@ -92,12 +92,11 @@ def run_stage(folder: Path, stage: str, cores: int | None = None) -> tuple[float
 
     Pages of files do not count as memory: the system takes them back when it needs them.
     """
-    name, *arguments = stage.split()
     taken = sorted(os.sched_getaffinity(0))[:cores]
     start = time.perf_counter()
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"stages.{name}", *arguments],
+            [sys.executable, "-m", "stages", *stage.split()],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=log,

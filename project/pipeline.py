@@ -16,6 +16,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.messages import hint
+from stages.__main__ import STAGES, TOOLS
 
 PIPELINE = "dvc.yaml"
 DIGESTS = Path("code.json")
@@ -43,12 +44,11 @@ def run_stage(name: str, arguments: list[str]) -> NoReturn:
     Raises:
         InputError: there is no such stage, or the project was made for other code.
     """
-    known = sorted(file.parent.name for file in (CODE / "stages").glob("*/__main__.py"))
-    stage = name.partition(".")[0]
-    if stage not in known:
-        raise InputError(f"unknown stage '{name}'{hint(name, known)}")
-    _check_digest(stage)
-    os.execv(sys.executable, [sys.executable, "-m", f"stages.{name}", *arguments])
+    if name in STAGES:
+        _check_digest(name)
+    elif name not in TOOLS:
+        raise InputError(f"unknown stage '{name}'{hint(name, STAGES)}")
+    os.execv(sys.executable, [sys.executable, "-m", "stages", name, *arguments])
 
 
 def project_pipeline(repository: str) -> str:
@@ -71,7 +71,7 @@ def _project_stage(block: str) -> str:
         in_deps = line.strip() == "deps:" or (in_deps and dep is not None)
         if in_deps and dep and _is_code(dep["path"]):
             continue
-        lines.append(line.replace("python -m stages.", "batchwright stage "))
+        lines.append(line.replace("python -m stages", "batchwright stage"))
         if line.strip() == "params:":
             lines.append(line.replace("params:", f'  - {DIGESTS}: ["{key}"]'))
     return "".join(lines)

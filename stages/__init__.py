@@ -1,1 +1,1 @@
-"""The stages of ``dvc.yaml``, one package each. ``python -m stages.NAME`` reads artifacts and writes artifacts."""
+"""The stages of ``dvc.yaml``, which read artifacts and write artifacts: ``python -m stages NAME``."""

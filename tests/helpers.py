@@ -152,8 +152,8 @@ def slow(*given):
     time.sleep({seconds})
     return found
 module.{name} = slow
-sys.argv = {[f"stages.{stage}", *arguments]}
-runpy.run_module("stages.{stage}", run_name="__main__")
+sys.argv = {["stages", stage, *arguments]}
+runpy.run_module("stages", run_name="__main__")
 """
     return start_python("-c", script, cwd=cwd, **environment)
 
@@ -167,8 +167,8 @@ def wait_for(reached: Callable[[], bool], otherwise: str, seconds: float = 60) -
 
 
 def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run ``python -m stages.STAGE`` in ``cwd``, and wait."""
-    return run_python("-m", f"stages.{stage}", *arguments, cwd=cwd, **environment)
+    """Run ``python -m stages STAGE`` in ``cwd``, and wait."""
+    return run_python("-m", "stages", stage, *arguments, cwd=cwd, **environment)
 
 
 def run_on_full_disk(
@@ -184,7 +184,7 @@ def run_on_full_disk(
     used = sum(-(-file.stat().st_size // 4096) for file in cwd.rglob("*") if file.is_file())
     disk, listing = outside / "disk", outside / "listing"
     disk.mkdir()
-    command = shlex.join([sys.executable, "-m", f"stages.{stage}", *arguments])
+    command = shlex.join([sys.executable, "-m", "stages", stage, *arguments])
     script = f"""
         mount -t tmpfs -o size={(used + pages) * 4}k tmpfs {disk} && cp -r {cwd}/. {disk} && cd {disk} || exit 99
         {command}; status=$?; find . -type f ! -name {CHECKSUMS} -printf '%P\\n' > {listing}; exit $status

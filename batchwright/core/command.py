@@ -8,7 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from batchwright.core.atomic import remove_leftovers
@@ -22,34 +22,17 @@ from batchwright.core.times import timed
 
 
 def command(module: str, about: str, example: str, **arguments: str) -> None:
-    """Parse the command line, then call ``main`` of ``module``: ``stages.NAME.stage``, or any other module.
+    """Parse the command line, then call ``main`` of ``module``.
 
     ``arguments`` maps each positional argument, which is passed on to ``main``, to its help text. The module is
     imported after parsing, so that ``--help`` is instant, and after third-party output has been silenced.
     """
-    program = module.removesuffix(".stage")
-    parser = new_parser(program, about, example)
+    parser = new_parser(module, about, example)
     for name, description in arguments.items():
         parser.add_argument(name, help=description)
     given = vars(parser.parse_args())
     keep_quiet()
-    name = program.rpartition(".")[2]
-
-    def main() -> str:
-        with _staged(" ".join([name, *given.values()])) if module.endswith(".stage") else nullcontext():
-            return str(importlib.import_module(module).main(**given))
-
-    run(name, main)
-
-
-@contextmanager
-def _staged(stage: str) -> Iterator[None]:
-    """Run a stage: one at a time, without what killed ones left, and record its time."""
-    check_names(PARAMS_FILE)
-    with alone(stage), timed(stage):
-        for folder in (DATA, RESULTS, REPORT.parent):
-            remove_leftovers(folder)
-        yield
+    run(module.rpartition(".")[2], lambda: str(importlib.import_module(module).main(**given)))
 
 
 def new_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -79,11 +62,24 @@ def keep_quiet() -> None:
     logging.getLogger().setLevel(logging.ERROR)
 
 
-def run(stage: str, main: Callable[[], str]) -> None:
+def run_stage(stage: str, main: Callable[[], str]) -> None:
+    """Run a stage, named with its arguments: one at a time, without what killed ones left, and record its time."""
+
+    def staged() -> str:
+        check_names(PARAMS_FILE)
+        with alone(stage), timed(stage):
+            for folder in (DATA, RESULTS, REPORT.parent):
+                remove_leftovers(folder)
+            return main()
+
+    run(stage.partition(" ")[0], staged)
+
+
+def run(program: str, main: Callable[[], str]) -> None:
     """Call ``main`` and print the summary it returns; if it fails, print the reason and exit with status 1."""
-    with failing(stage):
+    with failing(program):
         summary = main()
-    print(f"{stage}: {safe(summary)}")
+    print(f"{program}: {safe(summary)}")
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Names in ``params.yaml`` that become names of folders and words of commands."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from pydantic import AfterValidator
 
 from batchwright.core.errors import InputError
 from batchwright.core.messages import shown
-from batchwright.core.params import read_params
+from batchwright.core.params import PARAMS_FILE, read_params
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
@@ -45,6 +44,12 @@ def check_path(path: str) -> str:
 
 Name = Annotated[str, AfterValidator(check_name)]
 NamedPath = Annotated[str, AfterValidator(check_path)]
+
+
+def main() -> str:
+    """Check the names in ``params.yaml``."""
+    check_names(PARAMS_FILE)
+    return "the names in params.yaml are fine"
 
 
 def check_names(file: Path) -> None:
@@ -91,10 +96,3 @@ def _names(groups: dict[str, Any]) -> Iterator[tuple[str, str]]:
         for name, entry in entries.items() if isinstance(entries, dict) else ():
             named = entry if isinstance(entry, dict) else {}
             yield from ((f"{group}.{name}", str(named[key])) for key in ("variant", "batches", "run") if key in named)
-
-
-if __name__ == "__main__":  # make repro, before DVC puts names into commands
-    try:
-        check_names(Path("params.yaml"))
-    except InputError as error:
-        sys.exit(f"error: {error}")

@@ -70,9 +70,9 @@ class Workspace:
         self._filtered = copy.deepcopy(self._params["filter"])
 
     def run(self, command: str) -> None:
-        """Run ``python -m stages.COMMAND``; if it fails, exit with its message."""
+        """Run ``python -m stages COMMAND``; if it fails, exit with its message."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-        arguments = [sys.executable, "-m", *f"stages.{command}".split()]
+        arguments = [sys.executable, "-m", "stages", *command.split()]
         done = subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(done.stderr.strip().splitlines()[-1])

@@ -1,4 +1,4 @@
-"""``python -m stages.cluster``."""
+"""``python -m stages cluster``."""
 
 import shutil
 from dataclasses import replace

@@ -15,6 +15,7 @@ import pytest
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.times import read_times, timed
+from stages.__main__ import STAGES, TOOLS
 from tests.helpers import REPO, project_environment, run_python, run_stage
 
 
@@ -113,8 +114,7 @@ def test_a_bug_keeps_its_traceback() -> None:
         run("pack", fail_with(ZeroDivisionError()))
 
 
-STAGES = sorted(file.parent.name for file in (REPO / "stages").glob("*/__main__.py"))
-COMMANDS = [*(f"stages.{stage}" for stage in STAGES), "docs.parameters", "docs.picture", "docs.tables"]
+COMMANDS = [*(f"stages {name}" for name in STAGES | TOOLS), "stages", "docs.parameters", "docs.picture", "docs.tables"]
 MEASUREMENTS = [
     ".".join(file.relative_to(REPO).with_suffix("").parts).removesuffix(".__main__")
     for folder in ("benchmarks", "experiments")
@@ -128,6 +128,12 @@ def test_help_shows_an_example_and_runs_nothing(module: str, tmp_path: Path) -> 
     assert_helps(module, tmp_path)
 
 
+def test_without_a_stage_all_are_listed(tmp_path: Path) -> None:
+    done = run_python("-m", "stages", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {*(STAGES | TOOLS)} <= set(re.findall(r"^    (\w+)", done.stdout, re.MULTILINE))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("module", MEASUREMENTS)
 def test_help_of_benchmarks_and_experiments_shows_an_example(module: str, tmp_path: Path) -> None:
@@ -135,10 +141,10 @@ def test_help_of_benchmarks_and_experiments_shows_an_example(module: str, tmp_pa
 
 
 def assert_helps(module: str, folder: Path) -> None:
-    done = run_python("-m", module, "--help", cwd=folder)
+    done = run_python("-m", *module.split(), "--help", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: python -m {module}")
-    assert re.search(rf"example:\n +python -m {module}", done.stdout)
+    assert re.search(rf"examples?:\n +python -m {module}", done.stdout)
     assert not list(folder.iterdir())
 
 

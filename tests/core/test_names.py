@@ -84,9 +84,12 @@ def test_a_stage_and_make_repro_say_so(workspace: Path) -> None:
         "ingest: error: params.yaml: runs: 'a; touch x'",
     )
     checked = subprocess.run(
-        [sys.executable, "-m", "batchwright.core.names"], env=project_environment(), capture_output=True, text=True
+        [sys.executable, "-m", "stages", "check"], env=project_environment(), capture_output=True, text=True
     )
-    assert (checked.returncode, checked.stderr.partition(" cannot")[0]) == (1, "error: params.yaml: runs: 'a; touch x'")
+    assert (checked.returncode, checked.stderr.partition(" cannot")[0]) == (
+        1,
+        "check: error: params.yaml: runs: 'a; touch x'",
+    )
 
 
 def test_a_run_starts_from_a_folder_of_the_project(tmp_path: Path) -> None:

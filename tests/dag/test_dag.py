@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from stages.__main__ import STAGES as COMMANDS
+from stages.__main__ import function_of
 from tests.dag.closure import PACKAGES, ROOT, data_files, imported_files, loaded_groups
 from trainers.variants import VARIANTS
 
@@ -111,9 +113,9 @@ def _variants(name: str) -> list[str]:
 
 
 def _imported(name: str) -> set[Path]:
-    module = re.search(r"python -m ([\w.]+)", STAGES[name]["cmd"])
-    assert module
-    modules = [f"{module[1]}.__main__", f"{module[1]}.stage"]
+    stage = re.match(r"python -m stages (\w+)", STAGES[name]["cmd"])
+    assert stage
+    modules = ["batchwright.core.command", COMMANDS[stage[1]].function.partition(":")[0]]
     modules += [f"batchwright.retrievers.{variant}" for variant in _variants(name)]
     if name.startswith("train@"):
         modules += [f"trainers.{variant}" for variant in _variants(name)]
@@ -125,6 +127,12 @@ def _covered(name: str) -> set[Path]:
     named = [ROOT / dep for dep in STAGES[name]["deps"] if Path(dep).parts[0] in PACKAGES]
     inside = (file for dep in named for file in ([dep] if dep.is_file() else dep.rglob("*")))
     return {file.relative_to(ROOT) for file in inside if file.is_file() and "__pycache__" not in file.parts}
+
+
+def test_the_command_line_and_the_pipeline_have_the_same_stages():
+    assert list(COMMANDS) == list(PIPELINE["stages"])
+    for name in COMMANDS:
+        assert callable(function_of(name))
 
 
 def test_dvc_remembers_the_runs_of_all_stages_but_compare():

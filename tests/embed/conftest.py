@@ -35,5 +35,5 @@ def corpus(workspace: Path, encoder: dict[str, Any], monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def run_embed() -> RunEmbed:
-    """Run ``python -m stages.embed`` in this process."""
+    """Run ``python -m stages embed`` in this process."""
     return stage.main

@@ -17,8 +17,9 @@ def slow(*arguments):
     time.sleep(0.3)
     return real(*arguments)
 handler.encode = slow
-import runpy
-runpy.run_module("stages.embed", run_name="__main__")
+import runpy, sys
+sys.argv = ["stages", "embed"]
+runpy.run_module("stages", run_name="__main__")
 """
 
 

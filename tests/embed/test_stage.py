@@ -1,4 +1,4 @@
-"""``python -m stages.embed``: the vectors, identical bytes under every runner, and errors."""
+"""``python -m stages embed``: the vectors, identical bytes under every runner, and errors."""
 
 import shutil
 from collections.abc import Callable

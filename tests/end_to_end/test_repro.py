@@ -27,12 +27,13 @@ AGAIN += ["pretrain seed_encoder", "train static", "train biencoder", "evaluate 
 AGAIN += ["compare", "tokens xtr", "index xtr", "report"]
 # In one process, since each would import torch for seconds.
 RUN_STAGES = """
-import importlib, sys
+import sys
 from batchwright.core.command import keep_quiet
+from stages.__main__ import function_of
 keep_quiet()
 for command in sys.argv[1:]:
     stage, *arguments = command.split()
-    importlib.import_module(f"stages.{stage}.stage").main(*arguments)
+    function_of(stage)(*arguments)
 """
 RUN_BLOCKS = """
 import sys, traceback

@@ -53,7 +53,7 @@ def test_a_job_is_submitted_to_a_cluster_that_asks_for_a_token(project: Path, ow
     token, start, submit = SUBMIT
     for port, free in own_ports.items():
         start, submit = start.replace(port, free), submit.replace(port, free)
-    submit = submit.replace("dvc repro", "python -m stages.train biencoder").replace("1:4", "1:2")
+    submit = submit.replace("dvc repro", "python -m stages train biencoder").replace("1:4", "1:2")
     assert "python" in submit and "1:2" in submit
     ready = f"ray job list --address=http://127.0.0.1:{own_ports['8265']}"
     begun = f"{start} --num-cpus=2 --num-gpus=0 --node-ip-address=127.0.0.1 --block > ray.log 2>&1 & echo $! > ray.pid"

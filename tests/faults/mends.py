@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "temporary files of killed runs stay beside what they were to become",
         "batchwright/core/command.py",
-        "            remove_leftovers(folder)\n",
-        "            pass\n",
+        "                remove_leftovers(folder)\n",
+        "                pass\n",
         "core/test_command.py::test_a_stage_removes_what_killed_ones_left",
     ),
     Mutant(
@@ -171,7 +171,7 @@ MUTANTS = [
     Mutant(
         "commands are built from names that are none",
         "batchwright/core/command.py",
-        "    check_names(PARAMS_FILE)\n",
+        "        check_names(PARAMS_FILE)\n",
         "",
         "core/test_names.py",
     ),

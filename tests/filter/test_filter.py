@@ -1,4 +1,4 @@
-"""``python -m stages.filter``: scores, thresholds, duplicate classes."""
+"""``python -m stages filter``: scores, thresholds, duplicate classes."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """The stage ``index``, and the command that searches."""
 
-import sys
 from pathlib import Path
+from typing import get_args
 
 import pyarrow.parquet as pq
 import pytest
@@ -9,8 +9,11 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
+from batchwright.retrievers.xtr.impute import Imputation
 from batchwright.retrievers.xtr.model import save_token_model
-from stages.index import search
+from batchwright.retrievers.xtr.rank import TOKENS
+from stages.__main__ import main as command_line
+from stages.index.search import search
 from stages.index.stage import main
 from tests.helpers import topic_pairs, write_params, write_rows
 from tests.tiny_models import save_bert
@@ -38,8 +41,7 @@ def test_every_document_is_indexed_once_and_found(project: Path, capsys: pytest.
     assert [row["id"] for row in rows] == sorted({row["id"] for row in rows})
     query = rows[5]["document"]
     expected = load_retriever(project / "models/xtr").index([row["document"] for row in rows]).search([query], 3)
-    sys.argv = ["search", "own", query, "--documents", "3", "--tokens", "50"]
-    search.main()
+    command_line(["search", "own", query, "--documents", "3", "--tokens", "50"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "search: 3 of 12 documents" and query in lines[1]
     assert [line.split()[3] for line in lines[1:]] == [rows[number]["id"] for number in expected[0][0]]
@@ -49,11 +51,18 @@ def test_every_document_is_indexed_once_and_found(project: Path, capsys: pytest.
     }
 
 
+def test_the_command_offers_what_the_index_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command_line(["search", "--help"])
+    said = capsys.readouterr().out
+    assert f"{{{','.join(get_args(Imputation))}}}" in said and f"({TOKENS})" in said
+
+
 def test_mistakes_are_named(project: Path) -> None:
     with pytest.raises(InputError, match="no index here"):
-        search.search("own", "one", 3, 5, "last")
+        search("own", "one", 3, 5, "last")
     with pytest.raises(InputError, match="at least 1"):
-        search.search("own", "one", 3, 0, "last")
+        search("own", "one", 3, 0, "last")
     describe(project / "models/xtr", variant="biencoder").rename(project / "models/plain")
     with pytest.raises(InputError, match="run 'plain' is of the variant biencoder; only models of the variant xtr"):
         main("other")

@@ -1,4 +1,4 @@
-"""``python -m stages.ingest``: the same bytes however it is run, and no output after an error."""
+"""``python -m stages ingest``: the same bytes however it is run, and no output after an error."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""``python -m stages.mine``: the same batches, with other hard negatives."""
+"""``python -m stages mine``: the same batches, with other hard negatives."""
 
 import shutil
 from collections.abc import Callable

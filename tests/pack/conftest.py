@@ -18,5 +18,5 @@ def corpus(workspace: Path) -> Path:
 
 @pytest.fixture
 def run_pack() -> RunPack:
-    """Run ``python -m stages.pack POLICY`` in this process."""
+    """Run ``python -m stages pack POLICY`` in this process."""
     return pack.main

@@ -232,7 +232,7 @@ def test_readers_of_batches_know_those_that_are_shared(
 
 def test_hundreds_of_small_domains_are_merged_with_few_files_open(workspace: Path) -> None:
     prepare(**{f"d{number}": topic_pairs(3, seed=number) for number in range(100)})
-    command = f"ulimit -n 120; exec {sys.executable} -m stages.pack random"
+    command = f"ulimit -n 120; exec {sys.executable} -m stages pack random"
     environment = project_environment()
     ended = subprocess.run(["sh", "-c", command], cwd=workspace, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

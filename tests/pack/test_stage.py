@@ -1,4 +1,4 @@
-"""``python -m stages.pack``: shards, their manifest, resuming, and what is refused."""
+"""``python -m stages pack``: shards, their manifest, resuming, and what is refused."""
 
 import shutil
 import subprocess
@@ -274,7 +274,7 @@ def test_a_disk_that_fills_up_while_shards_are_published_keeps_no_partial_output
 
 def test_a_hundred_domains_are_packed_with_few_files_open(workspace: Path) -> None:
     prepare(**{f"d{number}": topic_pairs(8, seed=number) for number in range(100)})
-    command = f"ulimit -n 180; exec {sys.executable} -m stages.pack random"
+    command = f"ulimit -n 180; exec {sys.executable} -m stages pack random"
     environment = project_environment()
     ended = subprocess.run(["sh", "-c", command], cwd=workspace, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

@@ -1,4 +1,4 @@
-"""``python -m stages.pretrain`` and then ``stages.train``, as a user runs them."""
+"""``python -m stages pretrain`` and then ``stages.train``, as a user runs them."""
 
 from pathlib import Path
 from typing import Any

@@ -167,7 +167,7 @@ def test_the_project_s_pipeline_is_the_repository_s_without_its_code() -> None:
     code = ("batchwright", "pipelines", "stages", "trainers", "experiments")
     for name, stage in repository["stages"].items():
         before, after = (each.get("do", each) for each in (stage, own["stages"][name]))
-        assert after["cmd"] == before["cmd"].replace("python -m stages.", "batchwright stage ")
+        assert after["cmd"] == before["cmd"].replace("python -m stages", "batchwright stage")
         assert after["deps"] == [dep for dep in before["deps"] if not dep.startswith(code)]
         key: Any = after["params"][0]["code.json"]
         assert key == [f"{name}.${{item.variant}}" if name in ("train", "evaluate") else name]

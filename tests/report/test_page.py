@@ -72,7 +72,7 @@ def test_the_same_artifacts_give_the_same_bytes_in_another_process(tmp_path: Pat
     root = Path(__file__).parents[2]
     (tmp_path / "report/index.html").unlink()
     done = subprocess.run(
-        [sys.executable, "-m", "stages.report"],
+        [sys.executable, "-m", "stages", "report"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
