@@ -1,6 +1,6 @@
 """``python -m docs.tables``: fills the tables of all pages, each below its ``<!-- KIND: FILE... -->``.
 
-``<!-- KIND: FILE...; COLUMN; COLUMN -->`` shows some columns only.
+``<!-- KIND: FILE...; COLUMN; COLUMN -->`` shows the first column and those that are named.
 """
 
 import re
@@ -51,8 +51,8 @@ def _table(kind: str, shown: str) -> str:
 
 
 def _select(lines: Lines, columns: Sequence[str]) -> Lines:
-    """The columns that are named, or all."""
-    places = [lines[0].index(column) for column in columns or lines[0]]
+    """The first column and those that are named, or all."""
+    places = [0, *(lines[0].index(column) for column in columns or lines[0][1:])]
     return [[line[place] for place in places] for line in lines]
 
 

@@ -73,3 +73,10 @@ def test_methods_are_compared_to_the_reference_if_there_are_enough_batches(tmp_p
 def test_ways_to_score_are_shown_by_batch_size_with_gaps(tmp_path: Path):
     file = tsv(tmp_path / "scores.tsv", "way batch seconds mib", "all 8 0.5 10", "all 16 2 40", "few 8 0.25 5")
     assert table("scores", file)[2:] == ["| all | 0.50 s; 10 MiB | 2.00 s; 40 MiB |", "| few | 0.25 s; 5 MiB |  |"]
+
+
+def test_a_table_may_show_some_columns(tmp_path: Path):
+    file = tsv(tmp_path / "rows.tsv", "kind mib loss", "a 1024 .5")
+    once = fill(f"<!-- rows: {file}; loss -->\n")
+    assert once == f"<!-- rows: {file}; loss -->\n| kind | loss |\n| --- | --: |\n| a | .5 |\n"
+    assert fill(once) == once
