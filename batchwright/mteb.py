@@ -11,7 +11,7 @@ from mteb.models.model_meta import ModelMeta
 
 from batchwright.core.errors import InputError
 from batchwright.formats.models import model_hash
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.common.retriever import Index, load_retriever
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from batchwright.core.command import new_parser
 from batchwright.formats.models import locate_model
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from benchmarks.passes import MODEL, batches
 from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward

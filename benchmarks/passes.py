@@ -23,7 +23,7 @@ from torch import nn
 from batchwright.core.command import new_parser
 from batchwright.formats.models import locate_model
 from batchwright.formats.runs import Precision
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from pipelines.ingest.sources.base import Part
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from trainers.common.embed import embed, preprocess

@@ -10,7 +10,6 @@ import pyarrow as pa
 from batchwright.core.fingerprint import content_id, text_keys
 from batchwright.formats.pairs import file_stem
 from batchwright.formats.prefixes import Prefixes
-from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import (
     REASONS,
     SHARD_SCHEMA,
@@ -22,7 +21,7 @@ from batchwright.formats.shards import (
     write_shard,
 )
 from batchwright.formats.shards.shard_set import SCHEMAS
-from batchwright.formats.vectors import write_domain_vectors, write_encoder
+from batchwright.formats.vectors import Provenance, write_domain_vectors, write_encoder
 
 WIDTH = 16
 VOCABULARY = 20_000

@@ -18,7 +18,7 @@ from torch.nn import functional
 from batchwright.core.command import new_parser
 from batchwright.core.params import Base, load_params
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.biencoder import build_learner

@@ -21,7 +21,7 @@ from torch.optim import AdamW
 
 from batchwright.core.command import new_parser
 from batchwright.formats.models import locate_model
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from benchmarks.passes import BATCH, MODEL, batches
 from trainers.common.embed import embed, preprocess
 from trainers.common.passes.groups import group_texts

@@ -29,7 +29,7 @@ from torch.nn import functional
 
 from batchwright.core.command import new_parser
 from batchwright.core.files import write_tsv
-from batchwright.retrievers.xtr.impute import colbert_operations, collect, xtr_operations
+from batchwright.retrievers.xtr.rank import colbert_operations, collect, xtr_operations
 from tests.xtr.reference import dense
 from trainers.xtr.scores import Tokens, score
 

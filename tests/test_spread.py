@@ -72,7 +72,7 @@ def forget() -> None:
 
 
 def read_by_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchwright.formats.pairs.parts._FEW_BYTES", 0)
+    monkeypatch.setattr("batchwright.formats.pairs._FEW_BYTES", 0)
 
 
 def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

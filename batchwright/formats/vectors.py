@@ -1,4 +1,4 @@
-"""Vectors: one float16 row per unique text of a domain, memory-mapped and keyed by the text with its prefix."""
+"""Vectors: one row per unique text of a domain, found by the hash of the text, and what an artifact was made from."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,9 +11,33 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_array, read_json, write_json
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
+from batchwright.core.params import Params
 from batchwright.core.spill import Words, find_keys, key_words, sort_keys
 from batchwright.formats.pairs import PairsPart, file_stem
 from batchwright.formats.prefixes import SIDES, Prefixes, Side
+
+_PROVENANCE = "provenance.json"
+
+
+class Provenance(Params):
+    """What an artifact was computed from."""
+
+    vectors: str
+    """The entry of ``embed.models`` that was used."""
+    weights: str
+    """Hash of the model that produced the vectors."""
+    pairs: str
+    """Hash of the pairs."""
+
+    def write(self, folder: Path) -> None:
+        """Write ``provenance.json`` into an artifact's folder."""
+        write_json(folder / _PROVENANCE, self.model_dump())
+
+    @classmethod
+    def read(cls, folder: Path, made_by: str) -> "Provenance":
+        """Read the ``provenance.json`` of an artifact that the stage ``made_by`` writes."""
+        return cls.model_validate(read_json(folder / _PROVENANCE, made_by=made_by))
+
 
 _ENCODER = "encoder.json"
 _BLOCK_ROWS = 16384

@@ -1,10 +1,12 @@
 """Reads training batches for one rank: the texts of its own rows, and the masks and counts of all rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from torch.utils.data import Dataset
 
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefixes, Side
@@ -85,3 +87,35 @@ class BatchReader:
 
     def _prefixed(self, domains: list[str], texts: list[str], side: Side) -> list[str]:
         return [self.prefixes.of(domain, side) + text for domain, text in zip(domains, texts, strict=True)]
+
+
+class ShardBatches(Dataset[TrainBatch]):
+    """The training batches of some packed epochs in their order; one item is one whole batch.
+
+    ``epochs`` count from 0; without them, all. Load it with ``DataLoader(dataset, batch_size=None)``, and leave
+    ``shuffle`` off: the order of the batches is part of what was packed. ``hard_negatives``, ``prefixes`` and
+    ``whole_domain`` as in ``BatchReader``.
+
+    Raises:
+        InputError: there is no such epoch.
+    """
+
+    def __init__(
+        self,
+        shards: ShardSet,
+        epochs: Sequence[int] | None = None,
+        hard_negatives: int = 0,
+        prefixes: Prefixes | None = None,
+        whole_domain: bool = False,
+    ) -> None:
+        chosen = range(len(shards.manifest.epochs)) if epochs is None else epochs
+        self._numbers = [number for epoch in chosen for number in shards.manifest.batches_of(epoch)]
+        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain)
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return len(self._numbers)
+
+    def __getitem__(self, place: int) -> TrainBatch:
+        """Read a batch from its shard."""
+        return self._reader.read(self._numbers[place], slice(None))

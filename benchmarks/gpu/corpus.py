@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from benchmarks.gpu.form import Form, Shape
 from benchmarks.planted_batches import make_batch, write_batches
 

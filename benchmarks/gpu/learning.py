@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from batchwright.core.storage import Storage
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.training.batches import BatchReader, TrainBatch
 from benchmarks.gpu.form import Form
 from benchmarks.gpu.machine import Spent, measured, precision

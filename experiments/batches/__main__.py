@@ -22,8 +22,7 @@ from batchwright.core.files import write_tsv
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, pair_parts
 from batchwright.formats.positives import KnownPositives
-from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import PairVectors, VectorStore
+from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from experiments.batches.methods import ALL, DEFAULT, Batches
 from stages.pack.masks import mask_of
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.cde.context import Context
+from batchwright.retrievers.cde.contextual_encoder import Context
 from batchwright.retrievers.cde.retriever import Contexts, ContextualIndex, ContextualRetriever
 from batchwright.retrievers.common.retriever import Index
 from stages.scoring.collection import Collection

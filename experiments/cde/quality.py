@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.files import write_tsv
-from batchwright.retrievers.cde.folder import save_contextual
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.cde.retriever import save_contextual
+from batchwright.retrievers.common.model_folder import ModelInfo
 from experiments.cde.contexts import NONE, ask
 from experiments.common.arguments import training_parser
 from experiments.common.small_models import BASE, LENGTH

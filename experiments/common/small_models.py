@@ -13,7 +13,7 @@ from torch import nn
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from batchwright.formats.models import locate_model
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from experiments.common.workspace import START, Workspace
 from stages.fetch.static import write_static_model
 

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import nn
 
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.training.sentence_transformers import (
     MaskedMultipleNegativesRankingLoss,
     shard_dataset,

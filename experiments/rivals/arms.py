@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from batchwright.formats.shards.strata import stands_for
+from batchwright.formats.shards.shard_set import stands_for
 from batchwright.training.losses import compare
 from experiments.rivals.library import TEMPERATURE, guided_loss, no_duplicates, ranking_loss
 from experiments.rivals.limit import all_documents, all_documents_loss

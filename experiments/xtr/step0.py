@@ -18,7 +18,7 @@ from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from batchwright.core.command import new_parser
 from batchwright.core.files import write_tsv
 from batchwright.formats.pairs import domains, read_pairs
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.xtr.model import Task
 from experiments.common.workspace import Row
 from trainers.xtr.embed import embed_tokens

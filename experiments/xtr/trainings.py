@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
 from batchwright.core.files import read_json, write_json
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
-from batchwright.retrievers.xtr.impute import collect
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
-from batchwright.retrievers.xtr.model import load_token_model
-from batchwright.retrievers.xtr.rank import rank_all
+from batchwright.retrievers.xtr.model import TokenVectors, encode_tokens, load_token_model
+from batchwright.retrievers.xtr.rank import collect, rank_all
 from experiments.common.small_models import BASE, fetched
 from experiments.common.workspace import Workspace
 from stages.scoring.collection import Collection

@@ -15,8 +15,7 @@ from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters
 from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
 from batchwright.formats.pairs import count_pairs, domains, pair_parts, pairs_file
-from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import VectorStore
+from batchwright.formats.vectors import Provenance, VectorStore
 from pipelines.beam.spread import spread
 from stages.cluster.methods import METHODS
 from stages.cluster.methods.balance.cells import at_once

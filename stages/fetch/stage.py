@@ -7,7 +7,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
 from batchwright.formats.models import check_model_watched, check_whole, locate_model, model_hash
-from batchwright.retrievers.common.info import ModelInfo, variant_of
+from batchwright.retrievers.common.model_folder import ModelInfo, variant_of
 from stages.fetch.params import StartModel
 
 _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h5", "*.pyc", "__pycache__")
@@ -36,7 +36,7 @@ def main(name: str) -> str:
 
 def _check(name: str, folder: Path, info: ModelInfo) -> None:
     """Load the model, so that a damaged one is refused now, and not when it is trained."""
-    from batchwright.retrievers.common.sentence_model import load_model  # needs torch
+    from batchwright.retrievers.common.model_folder import load_model  # needs torch
 
     check_whole(f"model '{name}'", folder, load_model(folder, info.max_length))
 

@@ -15,8 +15,7 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, chec
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file
 from batchwright.formats.prefixes import SIDES
-from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import PairVectors, VectorStore
+from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from pipelines.beam.spread import spread
 from stages.filter.alike import likeness_limit
 from stages.filter.classes import duplicate_classes

@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import load_params
-from batchwright.retrievers.xtr.impute import Imputation
+from batchwright.retrievers.xtr.rank import Imputation
 from stages.index.params import IndexParams
 
 _SHOWN = 200

@@ -11,9 +11,9 @@ from batchwright.core.fingerprint import content_id
 from batchwright.core.params import load_params
 from batchwright.core.paths import DATA, MODELS, PAIRS
 from batchwright.formats.pairs import domains, read_pairs
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.xtr.encode import TokenVectors
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
+from batchwright.retrievers.xtr.model import TokenVectors
 from batchwright.retrievers.xtr.retriever import TokenRetriever
 from stages.index.params import IndexParams
 

@@ -16,13 +16,12 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
-from batchwright.formats.dataset_card import write_card
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, file_stem, pair_parts, scan_pairs, scan_texts
-from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import ShardSet
-from batchwright.formats.vectors import VectorStore
+from batchwright.formats.shards.card import write_card
+from batchwright.formats.vectors import Provenance, VectorStore
 from batchwright.retrievers import Retriever, load_retriever
 from stages.mine.choose import choose_hardest
 from stages.mine.params import Mining

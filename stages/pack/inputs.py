@@ -13,8 +13,7 @@ from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
 from batchwright.formats.pairs import file_stem, pair_parts, pairs_file
-from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import VectorStore
+from batchwright.formats.vectors import Provenance, VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
 from stages.pack.mapped import map_pairs

@@ -16,10 +16,10 @@ from batchwright.core.messages import hint, safe
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
-from batchwright.formats.dataset_card import write_card
 from batchwright.formats.pairs import count_pairs
 from batchwright.formats.pairs import domains as all_domains
 from batchwright.formats.shards import Manifest
+from batchwright.formats.shards.card import write_card
 from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches
 from stages.pack.inputs import Inputs, open_inputs

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
-from batchwright.retrievers.common.search import keep_best
+from batchwright.retrievers.common.dense import keep_best
 
 K1, B = 0.9, 0.4
 """As Anserini and BEIR set them: nDCG@10 .676 on SciFact with stemming, .662 without."""

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.index import TokenIndex
+from batchwright.retrievers.xtr.model import TokenVectors
 from stages.scoring.collection import Collection
 
 QUERIES = 3

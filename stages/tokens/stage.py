@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from batchwright.core.files import write_tsv
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.xtr.encode import TokenVectors
-from batchwright.retrievers.xtr.impute import Imputation, collect
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
-from batchwright.retrievers.xtr.rank import rank
+from batchwright.retrievers.xtr.model import TokenVectors
+from batchwright.retrievers.xtr.rank import Imputation, collect, rank
 from batchwright.retrievers.xtr.retriever import TokenRetriever
 from stages.scoring.collection import Collection, held_out
 from stages.scoring.measures import DEPTH, average, score_queries

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from batchwright.formats.models import model_hash
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.training.batches import BatchReader, TrainBatch
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge

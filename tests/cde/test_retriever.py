@@ -11,8 +11,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
-from batchwright.retrievers.cde.folder import load_contextual, save_contextual
-from batchwright.retrievers.cde.retriever import ContextualIndex, ContextualRetriever
+from batchwright.retrievers.cde.retriever import ContextualIndex, ContextualRetriever, load_contextual, save_contextual
 from tests.cde.encoders import encoder, sentence_model
 from trainers.cde import Params
 from trainers.cde.start import start_from

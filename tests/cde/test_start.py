@@ -14,7 +14,7 @@ from batchwright.core.files import read_json
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
-from batchwright.retrievers.cde.folder import load_contextual, save_contextual
+from batchwright.retrievers.cde.retriever import load_contextual, save_contextual
 from stages.train.stage import main
 from tests.cde.encoders import KINDS, encoder, sentence_model
 from tests.tiny_models import word_pieces

@@ -15,7 +15,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
-from batchwright.retrievers.cde.folder import load_contextual
+from batchwright.retrievers.cde.retriever import load_contextual
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import compare
 from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards

@@ -12,7 +12,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.clusters import NONE, Clusters, read_draws
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.provenance import Provenance
+from batchwright.formats.vectors import Provenance
 from stages.cluster.stage import main
 from stages.filter import stage as judge
 from tests.helpers import (

@@ -20,7 +20,7 @@ def test_a_changed_line_changes_the_fingerprint(tmp_path: Path, monkeypatch: pyt
     found = [code_fingerprint(package)]
     for changed in (
         package / "policies.py",
-        library / "formats" / "pairs" / "files.py",
+        library / "formats" / "pairs.py",
         library / "core" / "params.py",
     ):
         changed.write_text(changed.read_text() + "\n")

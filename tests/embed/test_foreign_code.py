@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.cde.folder import CODE, save_contextual
+from batchwright.retrievers.cde.retriever import CODE, save_contextual
 from tests.cde.encoders import encoder as contextual
 from tests.faults.models import encoder
 from tests.tiny_models import save_bert

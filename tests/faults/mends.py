@@ -93,7 +93,7 @@ MUTANTS = [
     ),
     Mutant(
         "a damaged shard is copied from object storage",
-        "batchwright/formats/shards/remote.py",
+        "batchwright/formats/shards/shard_set.py",
         "if file_sha256(temporary) != shard.sha256",
         "if False",
         "formats/test_shards.py",
@@ -163,7 +163,7 @@ MUTANTS = [
     ),
     Mutant(
         "a domain takes the name of another file",
-        "batchwright/formats/pairs/files.py",
+        "batchwright/formats/pairs.py",
         'quote(domain, safe=" ").replace(".", "%2E")',
         "domain",
         "core/test_names.py",

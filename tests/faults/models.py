@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.cde.folder import save_contextual
+from batchwright.retrievers.cde.retriever import save_contextual
 from pipelines.embed.handler import load_encoder
 from pipelines.embed.params import EncoderParams
 from tests.cde.encoders import encoder as contextual

@@ -73,8 +73,8 @@ Change = tuple[str, str, str]
 OFTEN: list[Change] = [
     ("trainers/common/step_loop.py", "SAVE_EVERY_SECONDS = 120.0", "SAVE_EVERY_SECONDS = 0.2"),
     ("batchwright/by_domain/domains.py", "LARGE = 20_000", "LARGE = 1_000"),
-    ("batchwright/formats/pairs/files.py", "ROWS = 16_384", "ROWS = 500"),
-    ("batchwright/formats/pairs/parts.py", "_FEW_BYTES = 1 << 20", "_FEW_BYTES = 0"),
+    ("batchwright/formats/pairs.py", "ROWS = 16_384", "ROWS = 500"),
+    ("batchwright/formats/pairs.py", "_FEW_BYTES = 1 << 20", "_FEW_BYTES = 0"),
     ("pipelines/ingest/pipeline.py", "_LARGE = 10 << 20", "_LARGE = 0"),
 ]
 """Makes checkpoints of trainings that take seconds, reads sources in several processes, and does domains of a thousand

@@ -9,8 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 from batchwright.core.errors import InputError
 from batchwright.formats.models import model_hash
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from stages.fetch.stage import main
 from tests.helpers import tree, write_params
 

@@ -8,7 +8,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.pairs import read_pairs
-from batchwright.formats.provenance import Provenance
+from batchwright.formats.vectors import Provenance
 from stages.filter.rules import ROUNDING
 from stages.filter.stage import main
 from tests.helpers import plant_vectors, planted_vectors, run_stage, topic_pairs, tree, write_pairs, write_params

@@ -11,8 +11,7 @@ from batchwright.core.fingerprint import text_keys
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.negatives import DOUBTFUL, INCONSISTENT, KEPT, Negatives
 from batchwright.formats.prefixes import Prefix, Prefixes
-from batchwright.formats.provenance import Provenance
-from batchwright.formats.vectors import DomainVectors, VectorStore, write_domain_vectors, write_encoder
+from batchwright.formats.vectors import DomainVectors, Provenance, VectorStore, write_domain_vectors, write_encoder
 
 TEXTS = [f"text {number}" for number in range(50)]
 VECTORS = np.arange(200, dtype=np.float16).reshape(50, 4)

@@ -75,7 +75,7 @@ def test_ids_of_other_splits_are_checked_too(tmp_path: Path) -> None:
 def test_pairs_are_read_in_blocks_and_their_ids_checked_across_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, group: int
 ) -> None:
-    monkeypatch.setattr("batchwright.formats.pairs.files.ROWS", rows)
+    monkeypatch.setattr("batchwright.formats.pairs.ROWS", rows)
     every = table(*"1234567")
     pq.write_table(every, pairs_file(tmp_path, "a"), row_group_size=group)
     found = list(scan_pairs(tmp_path, "a", columns=["query", "id"]))

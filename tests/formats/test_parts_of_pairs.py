@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.formats.pairs import PAIRS_SCHEMA, InMemory, Texts, pair_parts, pairs_file, read_pairs
-from batchwright.formats.pairs import parts as module
-from batchwright.formats.pairs.parts import RowGroup
+from batchwright.formats import pairs as module
+from batchwright.formats.pairs import PAIRS_SCHEMA, InMemory, RowGroup, Texts, pair_parts, pairs_file, read_pairs
 
 PAIRS = pa.table(
     {

@@ -9,9 +9,8 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
-from batchwright.retrievers.xtr.impute import Imputation
 from batchwright.retrievers.xtr.model import save_token_model
-from batchwright.retrievers.xtr.rank import TOKENS
+from batchwright.retrievers.xtr.rank import TOKENS, Imputation
 from stages.__main__ import main as command_line
 from stages.index.search import search
 from stages.index.stage import main

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from batchwright.retrievers.xtr.impute import CONSTANT, Imputation, colbert_operations, collect, xtr_operations
+from batchwright.retrievers.xtr.rank import CONSTANT, Imputation, colbert_operations, collect, xtr_operations
 
 Grid = NDArray[np.float32]
 

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo
-from batchwright.retrievers.xtr.encode import TokenVectors, encode_tokens
-from batchwright.retrievers.xtr.impute import Imputation
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.index_folder import Kind
-from batchwright.retrievers.xtr.model import load_token_model, save_token_model
-from batchwright.retrievers.xtr.rank import search_tokens
+from batchwright.retrievers.xtr.model import TokenVectors, encode_tokens, load_token_model, save_token_model
+from batchwright.retrievers.xtr.rank import Imputation, search_tokens
 from tests.tiny_models import save_bert
 from tests.train.toys import describe, retrieve
 from trainers.common.passes.randomness import seed_start
@@ -252,14 +250,14 @@ def test_vectors_that_do_not_fit_are_refused() -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compress small indexes, in a moment."""
-    monkeypatch.setattr("batchwright.retrievers.xtr.vectors._ROTATIONS", 1)
-    monkeypatch.setattr("batchwright.retrievers.xtr.vectors._LEARNED_FROM", 900)
+    monkeypatch.setattr("batchwright.retrievers.xtr.index._ROTATIONS", 1)
+    monkeypatch.setattr("batchwright.retrievers.xtr.index._LEARNED_FROM", 900)
 
 
 def test_a_compressed_index_finds_nearly_the_same_as_an_exact_one_and_can_be_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None
 ) -> None:
-    monkeypatch.setattr("batchwright.retrievers.xtr.vectors._DIMENSIONS", 2)
+    monkeypatch.setattr("batchwright.retrievers.xtr.index._DIMENSIONS", 2)
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(100, 8))[generator.integers(0, 100, 3000)]
     vectors = (vectors + 0.4 * generator.normal(size=vectors.shape)).astype(np.float32)

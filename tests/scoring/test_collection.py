@@ -85,7 +85,7 @@ def test_pairs_are_read_in_blocks_which_change_nothing(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, queries: int, documents: int
 ) -> None:
     whole = collect(queries, documents)
-    monkeypatch.setattr("batchwright.formats.pairs.files.ROWS", 3)
+    monkeypatch.setattr("batchwright.formats.pairs.ROWS", 3)
     assert collect(queries, documents) == whole
 
 

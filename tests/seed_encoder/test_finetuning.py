@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core.errors import InputError
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from tests.tiny_models import save_t5
 from tests.train.toys import toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
 from trainers.common.embed import embed, preprocess

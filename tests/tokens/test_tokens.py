@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv
 from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo
-from batchwright.retrievers.xtr.encode import TokenVectors
 from batchwright.retrievers.xtr.index import TokenIndex
-from batchwright.retrievers.xtr.model import save_token_model
+from batchwright.retrievers.xtr.model import TokenVectors, save_token_model
 from stages.scoring.collection import Collection, Text
 from stages.tokens.examples import examples
 from stages.tokens.ranks import shares_by_rank

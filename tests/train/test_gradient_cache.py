@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.losses import compare
 from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.embed import embed, preprocess

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.batches import TrainBatch
 from tests.train.toys import WORDS, write_toy_model
 from trainers.common.embed import preprocess

@@ -219,7 +219,7 @@ def test_only_the_launcher_imports_ray_and_only_searches_faiss() -> None:
         ("trainers/launch/fit.py", "ray"),
         ("trainers/launch/cluster.py", "ray"),
         ("batchwright/core/neighbours.py", "faiss"),  # which only stages import
-        ("batchwright/retrievers/xtr/vectors.py", "faiss"),
+        ("batchwright/retrievers/xtr/index.py", "faiss"),
     }
 
 

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
-from batchwright.retrievers.common.info import FILE, variant_of
+from batchwright.retrievers.common.model_folder import FILE, variant_of
 from benchmarks.planted_batches import write_batches
 from trainers.common.params import Common
 from trainers.common.train_job import DevMeasure, TrainJob, plan_job

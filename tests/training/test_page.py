@@ -8,8 +8,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from batchwright.formats.shards import ShardSet
+from batchwright.training.batches import ShardBatches
 from batchwright.training.losses import compare
-from batchwright.training.shard_batches import ShardBatches
 from docs.tables import ROOT
 from tests.training.toys import write_shards, write_static_model
 

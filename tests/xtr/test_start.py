@@ -14,9 +14,8 @@ from batchwright.core.errors import InputError
 from batchwright.formats.prefixes import Prefix
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers import ModelInfo
-from batchwright.retrievers.common.sentence_model import load_model
-from batchwright.retrievers.xtr.encode import encode_tokens
-from batchwright.retrievers.xtr.model import Task, save_token_model
+from batchwright.retrievers.common.model_folder import load_model
+from batchwright.retrievers.xtr.model import Task, encode_tokens, save_token_model
 from batchwright.training.batches import BatchReader
 from tests.tiny_models import WIDTH, save_bert, save_t5
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards

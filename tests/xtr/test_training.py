@@ -18,7 +18,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers import ModelInfo
-from batchwright.retrievers.xtr.encode import encode_tokens
+from batchwright.retrievers.xtr.model import encode_tokens
 from batchwright.training.batches import BatchReader, TrainBatch
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards

@@ -11,7 +11,7 @@ from torch import nn
 
 from batchwright.formats.shards import Manifest
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
-from batchwright.retrievers.cde.folder import save_contextual
+from batchwright.retrievers.cde.retriever import save_contextual
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.cde.params import Params

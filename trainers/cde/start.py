@@ -9,9 +9,8 @@ from batchwright.core.errors import InputError
 from batchwright.formats.models import check_length
 from batchwright.formats.prefixes import Prefixes
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
-from batchwright.retrievers.cde.folder import load_contextual
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.cde.retriever import load_contextual
+from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from trainers.cde.params import Params
 
 

@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 
 from batchwright.formats.shards import Manifest
-from batchwright.retrievers.common.sentence_model import load_model, save_model
+from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome
 from trainers.common.card import write_card

@@ -9,7 +9,7 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from trainers.common.epochs import planned_batches
 from trainers.common.job import Job, check_room, job_storage, training_code, training_device
 from trainers.common.params import Common, VariantParams

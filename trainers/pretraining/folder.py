@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from batchwright.core.errors import InputError
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from trainers.pretraining.decoders import Shape
 from trainers.pretraining.encoder import check_embeddings, load_encoder, new_encoder
 from trainers.pretraining.model import Pretrained

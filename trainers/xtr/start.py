@@ -9,8 +9,7 @@ from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from torch import nn
 
 from batchwright.core.errors import InputError
-from batchwright.retrievers.common.info import ModelInfo
-from batchwright.retrievers.common.sentence_model import load_model
+from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.xtr.model import load_token_model
 
 

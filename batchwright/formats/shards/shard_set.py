@@ -1,5 +1,6 @@
-"""Shards: Arrow IPC files in which one record batch is one training batch."""
+"""Shards: Arrow files of training batches, in a folder or in object storage."""
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,70 @@ from numpy.typing import NDArray
 from batchwright.core.atomic import atomic_file, check
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
+from batchwright.core.runtime import scratch
 from batchwright.core.storage import Storage, is_remote
-from batchwright.formats.shards.first_format import completed
-from batchwright.formats.shards.manifest import Manifest, Shard
-from batchwright.formats.shards.remote import cached, copy_shard
-from batchwright.formats.shards.strata import stands_for
+from batchwright.formats.shards.manifest import FILE, Manifest, Shard
+from batchwright.formats.shards.masks import NAMES, UNKNOWN, unpack_mask
+
+
+def cached(origin: Storage) -> Path:
+    """Return the folder for copies of the shards in ``origin``, with their manifest; another manifest has another.
+
+    Raises:
+        InputError: there is no manifest.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        manifest = Path(temporary, FILE)
+        origin.download(FILE, manifest)
+        folder = scratch("shards", file_sha256(manifest)[:16]).resolve()
+        with atomic_file(folder / FILE) as file:
+            file.write_bytes(manifest.read_bytes())
+    return folder
+
+
+def copy_shard(origin: Storage, shard: Shard, file: Path) -> None:
+    """Copy a shard to ``file``, whole or not at all.
+
+    Raises:
+        InputError: it is not there, or its content is not what the manifest says.
+    """
+    with atomic_file(file, durable=False) as temporary:
+        origin.download(shard.name, temporary)
+        if file_sha256(temporary) != shard.sha256:
+            raise InputError(f"{origin / shard.name}: content differs from the manifest's sha256; copy it there again")
+
+
+UNKNOWN_CLUSTER = -1
+
+
+def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a training batch of format 1 with the columns of ``schema``, that of format 2.
+
+    What format 1 did not keep is NaN, ``UNKNOWN_CLUSTER``, or the reason ``UNKNOWN``.
+    """
+    size = batch.num_rows
+    mask = unpack_mask(batch["mask"].to_pylist(), size)
+    negatives = mask & ~np.eye(size, dtype=bool)
+    columns = [
+        pa.array([bytes([NAMES.index(UNKNOWN)]) * count for count in mask.sum(axis=1).tolist()], pa.binary()),
+        pa.array(np.full(size, np.nan, np.float32)),
+        pa.array((negatives.sum(axis=1) / max(size - 1, 1)).astype(np.float32)),
+        pa.array(np.full(size, UNKNOWN_CLUSTER, np.int32)),
+    ]
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+
+
+def stands_for(groups: NDArray[np.integer], documents: int) -> NDArray[np.float32]:
+    """Return how many of a domain's ``documents`` document j stands for as a negative of query i, ``(B, B)``.
+
+    ``groups`` ``(B,)`` are the same for rows that were put together because they are alike. These stand for themselves;
+    a row's documents from elsewhere share all that remain of the domain, and stand for one at least.
+    """
+    same = groups[:, None] == groups[None, :]
+    own = same.sum(axis=1)
+    each = np.maximum((documents - own) / np.maximum(len(groups) - own, 1), 1)
+    return np.where(same, 1, each[:, None]).astype(np.float32)
+
 
 SHARD_SCHEMA = pa.schema(
     [

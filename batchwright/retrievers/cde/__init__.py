@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.common.retriever import Retriever
 
 

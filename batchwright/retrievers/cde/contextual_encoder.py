@@ -5,9 +5,11 @@ This file is saved with models, so it must not import this project; what it impo
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from huggingface_hub import snapshot_download
 from safetensors.torch import load_file, save_file
@@ -18,7 +20,30 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import reading, remember
-from .context import Context, draw
+
+
+@dataclass
+class Context:
+    """Documents to read texts with. What stage 2 reads of them is computed when needed, and again for new weights."""
+
+    texts: list[str]
+    prepared: Tensor | None = None
+    weights: object = None
+
+
+def draw(corpus: Sequence[str], count: int, seed: int, prompt: str) -> Context:
+    """Draw ``count`` documents as mteb's wrapper does for the published models, and put ``prompt`` before each.
+
+    Without replacement, or with replacement if the corpus is smaller.
+
+    Raises:
+        ValueError: the corpus is empty.
+    """
+    if not len(corpus):
+        raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
+    chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)
+    return Context([prompt + corpus[row] for row in chosen.tolist()])
+
 
 CONTEXT = "context.json"
 GATE = "gate.safetensors"
@@ -170,7 +195,7 @@ class ContextualEncoder(InputModule):
     def draw_context(
         self, corpus: Sequence[str], seed: int = 42, prompt: str | None = None, size: int | None = None
     ) -> Context:
-        """Draw ``size`` documents, by default J, with ``context.draw``; ``prompt`` is by default the document prompt.
+        """Draw ``size`` documents, by default J, with ``draw``; ``prompt`` is by default the document prompt.
 
         Raises:
             ValueError: the corpus is empty.

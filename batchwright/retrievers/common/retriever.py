@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.atomic import CHECKSUMS, check
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 
 Ranking = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Document numbers, best first, and their scores, ``(Q, k)`` each; equal scores are ordered by number."""

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from batchwright.formats.models import model_hash
-from batchwright.retrievers.common.info import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.common.retriever import Ranking
-from batchwright.retrievers.xtr.encode import TokenVectors, encode_blocks, encode_tokens
-from batchwright.retrievers.xtr.impute import Imputation
 from batchwright.retrievers.xtr.index import TokenIndex
-from batchwright.retrievers.xtr.model import load_token_model
-from batchwright.retrievers.xtr.rank import TOKENS, search_tokens
+from batchwright.retrievers.xtr.model import TokenVectors, encode_blocks, encode_tokens, load_token_model
+from batchwright.retrievers.xtr.rank import TOKENS, Imputation, search_tokens
 
 
 class TokenRetriever:

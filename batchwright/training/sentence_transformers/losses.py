@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from batchwright.training.losses import compare
-from batchwright.training.sentence_transformers.labels import decode
+from batchwright.training.sentence_transformers.dataset import decode
 
 SCALE = 20.0
 """Factor of the cosines, 1 / temperature."""

@@ -9,9 +9,8 @@ import pyarrow as pa
 from batchwright.core.errors import InputError
 from batchwright.core.paths import CLUSTERS, SHARDS, VECTORS
 from batchwright.formats.clusters import Clusters
-from batchwright.formats.provenance import Provenance
 from batchwright.formats.shards import REASONS, ShardSet, read_reasons
-from batchwright.formats.vectors import DomainVectors, VectorStore
+from batchwright.formats.vectors import DomainVectors, Provenance, VectorStore
 from stages.report.browser.batch import describe
 from stages.report.browser.clusters import Examples, draw_map
 from stages.report.browser.evenly import evenly
