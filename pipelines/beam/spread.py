@@ -1,4 +1,7 @@
-"""Takes independent work to Beam's workers if ``BEAM_OPTIONS`` says which, or else to processes of this machine."""
+"""Takes independent work to Beam's workers if ``BEAM_OPTIONS`` says which, or else to processes of this machine.
+
+User errors of Beam's workers are saved as files, and raised together when all is done.
+"""
 
 import os
 import tempfile
@@ -10,8 +13,10 @@ from typing import TypeVar
 from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain.spread import on_this_machine
+from batchwright.core.atomic import atomic_file
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import beam_is_asked, scratch
-from pipelines.beam.errors import guarded, raise_errors
 
 Item = TypeVar("Item")
 
@@ -59,3 +64,26 @@ def _settle(project: Path, driver: str) -> None:
         os.chdir(project)
         os.environ["BATCHWRIGHT_WORKERS"] = "1"
         threadpool_limits(1)
+
+
+def guarded(work: Callable[[Item], None], errors: Path) -> Callable[[Item], None]:
+    """Wrap ``work`` so that an InputError is saved in the folder ``errors``, for ``raise_errors``.
+
+    One raised in a worker of Beam would reach the user as a traceback inside a RuntimeError.
+    """
+
+    def call(item: Item) -> None:
+        try:
+            work(item)
+        except InputError as error:
+            message = str(error)
+            with atomic_file(errors / f"{fingerprint(message)}.txt", durable=False) as temporary:
+                temporary.write_text(message, encoding="utf-8")
+
+    return call
+
+
+def raise_errors(folder: Path) -> None:
+    """Raise the user errors that workers saved in ``folder``, if any, as one InputError."""
+    if messages := sorted(file.read_text(encoding="utf-8") for file in folder.glob("*.txt")):
+        raise InputError("\n".join(messages))

@@ -1,8 +1,8 @@
-"""Cuts a domain's texts into chunks that are encoded together.
+"""A domain's unique texts: in the order of a vector store, which is that of their keys, and cut into chunks.
 
-A vector's last bits depend on the batch it was encoded in, so chunks must not depend on workers,
-interruptions or other domains. The cuts depend on content alone: adding or removing a text changes
-only the chunk that it falls into, and all other chunks are found again by name.
+The texts of a chunk are encoded together. A vector's last bits depend on the batch it was encoded in, so chunks must
+not depend on workers, interruptions or other domains. The cuts depend on content alone: adding or removing a text
+changes only the chunk that it falls into, and all other chunks are found again by name.
 """
 
 import hashlib
@@ -14,11 +14,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from batchwright.core.spill import key_words
-from pipelines.embed.texts import in_key_order
+from batchwright.core.spill import (
+    arrays_of,
+    key_words,
+    keys_of,
+    slices,
+    spilled_rows,
+    spilled_texts,
+    texts_in,
+    unique_order,
+)
 
 MEAN_TEXTS = 512
 MOST_TEXTS = 4 * MEAN_TEXTS
+
+
+def in_key_order(texts: Iterable[str]) -> tuple[pa.LargeStringArray, NDArray[np.void]]:
+    """Sort unique texts by their keys ``(n,)``; keys are hashes, so the first texts are a random sample."""
+    every = spilled_texts(arrays_of(texts))
+    keys = keys_of(texts_in(every))
+    order = unique_order(keys)
+    return spilled_texts(every.take(pa.array(order[block])) for block in slices(len(order))), reordered(keys, order)
+
+
+def unique_keys(texts: Iterable[str]) -> NDArray[np.void]:
+    """Return the keys of unique texts, sorted, ``(n,)``."""
+    keys = keys_of(texts)
+    return reordered(keys, unique_order(keys))
+
+
+def reordered(keys: NDArray[np.void], order: NDArray[np.int64]) -> NDArray[np.void]:
+    """Return ``keys[order]``."""
+    return spilled_rows(keys[order[block]] for block in slices(len(order)))
 
 
 @dataclass(frozen=True, kw_only=True)

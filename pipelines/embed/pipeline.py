@@ -1,5 +1,11 @@
-"""The embedding pipeline: encodes every chunk that is not on disk yet, each to its own file."""
+"""The embedding pipeline: encodes every chunk that is not on disk yet, each to its own file.
 
+A chunk's file is its array and a SHA-256, so that no damaged one is used.
+"""
+
+import hashlib
+import io
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +17,7 @@ import pyarrow as pa
 from apache_beam.ml.inference.base import RunInference
 from numpy.typing import NDArray
 
+from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.paths import VECTORS
@@ -20,12 +27,14 @@ from batchwright.core.spill import spilled_rows
 from batchwright.formats.models import check_length, check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
-from pipelines.beam.errors import guarded, raise_errors
 from pipelines.beam.pipeline import pipeline, progress
-from pipelines.embed.chunk_files import SUFFIX, load_chunk, save_chunk, sound
+from pipelines.beam.spread import guarded, raise_errors
 from pipelines.embed.chunks import Chunk, cut_chunks
 from pipelines.embed.handler import EncodeHandler, encoding_code, load_encoder
 from pipelines.embed.params import EncoderParams
+
+_SUFFIX = ".chunk"
+_DIGEST = hashlib.sha256().digest_size
 
 
 def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
@@ -44,7 +53,7 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
         domain: {
             file.name: len(chunk.texts)
             for chunk in _chunks(pairs, domain, encoder)
-            if not sound(file := _file(parts, chunk))
+            if not _is_sound(file := _file(parts, chunk))
         }
         for domain in domains(pairs)
     }
@@ -58,6 +67,23 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
 def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> Iterator[Chunk]:
     sides = [(side, encoder.prefixes.of(domain, side)) for side in ("query", "document")]
     return cut_chunks(prefix + text for side, prefix in sides for text in scan_texts(pairs, domain, side))
+
+
+def _file(parts: Path, chunk: Chunk) -> Path:
+    return parts / f"{chunk.name}{_SUFFIX}"
+
+
+def _is_sound(file: Path) -> bool:
+    """Whether the file is there and as it was written; a damaged one is set aside, with a warning."""
+    if not file.exists():
+        return False
+    try:
+        _load_chunk(file)
+    except InputError:
+        file.replace(file.with_suffix(".damaged"))
+        print(f"warning: {file}: damaged, and set aside; its texts are encoded again", file=sys.stderr)
+        return False
+    return True
 
 
 def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: dict[str, dict[str, int]]) -> None:
@@ -91,28 +117,42 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
 
 def _check_model(encoder: EncoderParams, texts: int, parts: Path) -> None:
     """Say what is wrong with the model, or that its vectors need more disk: from Beam's workers, a traceback comes."""
-    model = load_encoder(encoder)
-    check_whole(f"model '{encoder.name}'", locate_model(encoder.name, encoder), model)
-    check_length(f"model '{encoder.name}'", model, encoder.max_length)
+    model, name = load_encoder(encoder), f"model '{encoder.name}'"
+    check_whole(name, locate_model(encoder.name, encoder), model)
+    check_length(name, model, encoder.max_length)
     size = 2 * texts * (model.get_embedding_dimension() or 0)
     check_disk({parts: size, VECTORS: size}, f"encoding {texts:,} texts")
 
 
 def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:
+    """Write the vectors of a chunk, atomically."""
     column = batch["vector"]
     vectors: NDArray[np.float16] = column.values.to_numpy().reshape(len(column), -1)
     metadata = {key.decode(): value.decode() for key, value in batch.schema.metadata.items()}
     if not np.isfinite(vectors).all():
         raise InputError(f"domain '{metadata['domain']}': the encoder returned NaN or infinity; check its weights")
-    save_chunk(parts / f"{metadata['chunk']}{SUFFIX}", vectors)
+    buffer = io.BytesIO()
+    np.save(buffer, vectors)
+    with atomic_file(parts / f"{metadata['chunk']}{_SUFFIX}") as temporary:
+        temporary.write_bytes(buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
 
 
 def _assemble(pairs: Path, domain: str, encoder: EncoderParams, parts: Path, output: Path) -> int:
-    vectors = spilled_rows(load_chunk(_file(parts, chunk)) for chunk in _chunks(pairs, domain, encoder))
+    vectors = spilled_rows(_load_chunk(_file(parts, chunk)) for chunk in _chunks(pairs, domain, encoder))
     keys = spilled_rows(chunk.keys for chunk in _chunks(pairs, domain, encoder))
     write_domain_vectors(output / file_stem(domain), keys, vectors)
     return len(keys)
 
 
-def _file(parts: Path, chunk: Chunk) -> Path:
-    return parts / f"{chunk.name}{SUFFIX}"
+def _load_chunk(file: Path) -> NDArray[np.float16]:
+    """Read the vectors ``(n, d)`` of a chunk.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    content = file.read_bytes()
+    array, digest = content[:-_DIGEST], content[-_DIGEST:]
+    if hashlib.sha256(array).digest() != digest:
+        raise InputError(f"{file}: damaged; run the stage 'embed' again, which encodes these texts anew")
+    vectors: NDArray[np.float16] = np.load(io.BytesIO(array))
+    return vectors

@@ -1,7 +1,13 @@
-"""Reads Parquet files with the columns ``text`` and ``vector``, one batch of rows at a time."""
+"""Reads Parquet files with the columns ``text`` and ``vector``, one batch of rows at a time.
 
-from collections.abc import Iterator
+A batch is so small that its texts take little memory, even if the file has them only once and repeats them in each row.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +16,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.core.untrusted_arrow import chunks
 from batchwright.core.untrusted_text import check_row
-from pipelines.embed.ahead import ahead
-from pipelines.embed.at_once import check_size, rows_at_once
-from pipelines.files import readable
+from pipelines.files import MOST_TIMES, most_bytes, readable
+
+T = TypeVar("T")
+
+_ROWS, _BYTES = 512, 256 << 20
+_DICTIONARY, _HEADER_BYTES = b"\x15\x04\x15", 16
+"""How the header of a page with a dictionary begins, in Thrift's compact protocol, before its decompressed size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +71,16 @@ def read_rows(files: list[str]) -> Iterator[Rows]:
                 first += len(batch)
 
 
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """Yield ``items``, and make the next in another thread meanwhile; an error in it is raised where it would be."""
+    rest, end = iter(items), object()
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, rest, end)
+        while (item := coming.result()) is not end:
+            coming = thread.submit(next, rest, end)
+            yield cast(T, item)
+
+
 def _check_columns(file: str, schema: pa.Schema) -> None:
     for name in ("text", "vector"):
         if schema.names.count(name) != 1:
@@ -100,3 +121,50 @@ def _check(file: str, first: int, good: pa.BooleanArray, fault: str) -> None:
     row = pc.index(good, False).as_py()
     if row >= 0:
         raise InputError(f"{file}: row {first + row}: {fault}; correct the row or remove it")
+
+
+def rows_at_once(file: str, table: pq.ParquetFile) -> int:
+    """Return how many rows hold at most ``_BYTES`` of texts, whichever of a dictionary each of them repeats.
+
+    Raises:
+        InputError: texts take far more memory than the file has bytes.
+    """
+    texts = list(chunks(table, ["text"]))
+    check_size(file, sum(column.total_uncompressed_size for column in texts))
+    longest = max((_longest(file, column) for column in texts), default=0)
+    return min(_ROWS, max(1, _BYTES // max(longest, 1)))
+
+
+def check_size(file: str, size: int) -> None:
+    """Check how many bytes the texts of a file take.
+
+    Raises:
+        InputError: they are far more than those of the file.
+    """
+    if size > (most := most_bytes(file)):
+        raise InputError(
+            f"{file}: texts take more than {most:,} bytes, {MOST_TIMES} times its size; remove rows that repeat a text"
+        )
+
+
+def _longest(file: str, column: pq.ColumnChunkMetaData) -> int:
+    """Return how long the longest text may be that takes less of the file whenever it is repeated."""
+    if "DELTA_BYTE_ARRAY" in column.encodings:  # each text says how much of the one before it repeats
+        return int(column.total_uncompressed_size)
+    told = column.has_dictionary_page  # older writers do not tell of one, which is then the first page of data
+    with Path(file).open("rb") as content:
+        content.seek(max(column.dictionary_page_offset if told else column.data_page_offset, 0))
+        header = content.read(_HEADER_BYTES)
+    if header.startswith(_DICTIONARY):
+        return _number(header[len(_DICTIONARY) :])
+    return int(column.total_uncompressed_size) if told else 0
+
+
+def _number(content: bytes) -> int:
+    """Return the number that seven bits of each byte make, up to the first byte below 128; its last bit is a sign."""
+    number = 0
+    for place, byte in enumerate(content):
+        number |= (byte & 127) << 7 * place
+        if byte < 128:
+            break
+    return number >> 1

@@ -1,18 +1,43 @@
-"""Accounts: how many rows of each source became pairs, and why the others were rejected."""
+"""Accounts: how many rows of each source became pairs, and why the others, of all parts and domains, were rejected."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from pipelines.ingest.deduplicate import DUPLICATE
-from pipelines.ingest.screen import REASONS as NEGATIVES
-from pipelines.ingest.screen import of_rows
+from pipelines.ingest.domain import DUPLICATE, NEGATIVE_REASONS, read_rejects
+from pipelines.ingest.read import REJECTED, PartRead
 
 _SHOWN_REASONS = 3
+_ORDER = ["source", "row", "entry", "part", "reason", "text"]
+
+
+def collect_rejected(
+    parts: Sequence[tuple[int, PartRead]], of_domains: Iterable[tuple[Path, Sequence[int]]]
+) -> pa.Table:
+    """Return all rejects as ``REJECTED`` with the columns ``entry`` and ``part``, in order of source and row.
+
+    ``of_domains`` are the folders that ``write_domain`` wrote to, each with the numbers of the domain's parts.
+    """
+    entries = np.array([entry for entry, _ in parts])
+    rejects = [_with_origin(part.rejects(), np.array([number]), entries) for number, (_, part) in enumerate(parts)]
+    for folder, numbers in of_domains:
+        rejected = read_rejects(folder)
+        rejects.append(_with_origin(rejected, np.array(numbers)[rejected["part"].to_numpy()], entries))
+    return pa.concat_tables(rejects).sort_by([(key, "ascending") for key in _ORDER])
+
+
+def _with_origin(rejected: pa.Table, parts: NDArray[np.int64], entries: NDArray[np.int64]) -> pa.Table:
+    columns = rejected.select(REJECTED.names)
+    for name, values in (("entry", entries[parts]), ("part", parts)):
+        columns = columns.append_column(name, pa.array(np.broadcast_to(values, len(rejected)).astype(np.int32)))
+    return columns
 
 
 @dataclass
@@ -47,7 +72,7 @@ def take_account(
         accounts[entry].pairs += count
     for group in rejected.group_by(["entry", "reason"]).aggregate([([], "count_all")]).to_pylist():
         account = accounts[group["entry"]]
-        counts = account.negatives if group["reason"] in NEGATIVES else account.rejected
+        counts = account.negatives if group["reason"] in NEGATIVE_REASONS else account.rejected
         counts[group["reason"]] += group["count_all"]
     for account in accounts:
         assert account.rows == account.pairs + account.rejected.total(), "in = out + rejected"
@@ -57,7 +82,7 @@ def take_account(
 def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: pa.Table, most: float) -> None:
     """Raise InputError if more than the share ``most`` of a source's rows is faulty."""
     messages = [
-        _explain(label, account, of_rows(rejected.filter(pc.equal(rejected["entry"], entry))), most)
+        _explain(label, account, rejected.filter(pc.equal(rejected["entry"], entry)), most)
         for entry, (label, account) in enumerate(zip(labels, accounts, strict=True))
         if account.faults > most * account.rows
     ]
@@ -66,7 +91,8 @@ def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: 
 
 
 def _explain(label: str, account: Account, rejected: pa.Table, most: float) -> str:
-    faults = rejected.filter(pc.not_equal(rejected["reason"], DUPLICATE))
+    no_faults = pa.array([DUPLICATE, *NEGATIVE_REASONS])
+    faults = rejected.filter(pc.invert(pc.is_in(rejected["reason"], no_faults)))
     commonest = Counter(faults["reason"].to_pylist()).most_common(_SHOWN_REASONS)
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in commonest)
     example = faults.slice(0, 1).to_pylist()[0]

@@ -1,7 +1,10 @@
-"""Makes the pairs of one domain from its candidates in all parts, a range of ids at a time."""
+"""Makes the pairs of one domain from its candidates in all parts, a range of ids at a time.
+
+Hard negatives that answer their query after all are removed, of equal pairs all but one, and each query gets its split.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +14,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from batchwright.core.fingerprint import content_id
+from batchwright.core.normal_form import normal_form
 from batchwright.formats.pairs import PAIRS_SCHEMA, ROWS
-from pipelines.ingest.candidates import REJECTED
-from pipelines.ingest.deduplicate import deduplicate
-from pipelines.ingest.read import PartRead
-from pipelines.ingest.screen import answers_in, screen
-from pipelines.ingest.split import dev, held_out
+from pipelines.ingest.normalise import SHOWN, printable
+from pipelines.ingest.read import REJECTED, PartRead
 
 PAIRS_FILE = "pairs.parquet"
 _REJECTS_FILE = "rejects.arrow"
+DUPLICATE = "duplicate"
+REPEATED, POSITIVE = "negative: a duplicate of the document", "negative: answers the query in another pair"
+NEGATIVE_REASONS = (REPEATED, POSITIVE)
+"""Why a hard negative was removed from its pair; all other reasons are those of whole rows."""
 _PLACED = REJECTED.append(pa.field("part", pa.int32()))
 _RANGE_PAIRS, _RANGE_BYTES = 65_536, 128 << 20
 _IDS = 16**32  # an id is as many hex digits
 
-Batches = list[tuple[int, pa.RecordBatch]]  # place of the part, some of its candidates, sorted by id
+Batches = list[tuple[int, pa.RecordBatch]]
+"""Place of a part among those of the domain, and some of its candidates, sorted by id."""
+Answers = NDArray[np.uint64]
+"""Sorted keys of a domain's pairs: 64 bits made of the normal forms of query and document."""
 
 
 def write_domain(
@@ -36,8 +45,8 @@ def write_domain(
         ``counts`` of pairs by split and of unique texts, and ``pairs_of``: how many pairs each of ``parts`` gave.
     """
     batches = [(place, batch) for place, part in enumerate(parts) for batch in part.candidates(domain)]
-    given = any(pc.sum(pc.list_value_length(batch["negatives"])).as_py() for _, batch in batches)
-    answers = answers_in(batch for _, batch in batches) if given else None
+    has_negatives = any(pc.sum(pc.list_value_length(batch["negatives"])).as_py() for _, batch in batches)
+    answers = answers_in(batch for _, batch in batches) if has_negatives else None
     kept: list[pa.Table] = []
     with (
         pq.ParquetWriter(folder / PAIRS_FILE, PAIRS_SCHEMA, compression="zstd") as pairs,
@@ -84,10 +93,103 @@ def _placed(batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
     return batch.append_column("part", pa.array(np.full(len(batch), place, dtype=np.int32)))
 
 
+def answers_in(batches: Iterable[pa.RecordBatch]) -> Answers:
+    """Return the keys of all pairs of a domain."""
+    keys = [
+        _key(normal_form(query.as_py()), normal_form(document.as_py()))
+        for batch in batches
+        for query, document in zip(batch["query"], batch["document"], strict=True)
+    ]
+    return np.unique(np.array(keys, dtype=np.uint64))
+
+
+def screen(pairs: pa.Table, answers: Answers) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Remove the hard negatives that repeat their pair's document, or a document that answers the same query.
+
+    Texts are the same if their normal forms are, as in the stage ``filter``; ``answers`` are those of the whole domain.
+    Return the pairs without these negatives, and the negatives as rejects with the rows that they came from.
+    """
+    lists = pairs["negatives"].to_pylist()
+    rejected: list[dict[str, Any]] = []
+    for row, negatives in enumerate(lists):
+        if not negatives:
+            continue
+        query, document = (normal_form(pairs[side][row].as_py()) for side in ("query", "document"))
+        lists[row] = []
+        for negative in negatives:
+            form = normal_form(negative)
+            if not _holds(answers, _key(query, form)):
+                lists[row].append(negative)
+                continue
+            origin = {name: pairs[name][row].as_py() for name in ("source", "row", "part")}
+            reason = REPEATED if form == document else POSITIVE
+            rejected.append({**origin, "reason": reason, "text": printable(negative)})
+    place = pairs.schema.get_field_index("negatives")
+    screened = pairs.set_column(place, "negatives", pa.array(lists, pairs.schema.field(place).type))
+    return screened, rejected
+
+
+def _key(query: str, document: str) -> np.uint64:
+    return np.uint64(int(content_id(query, document)[:16], 16))
+
+
+def _holds(answers: Answers, key: np.uint64) -> bool:
+    place = int(np.searchsorted(answers, key))
+    return place < len(answers) and bool(answers[place] == key)
+
+
+def deduplicate(candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the unique pairs of a domain, sorted by id, and their duplicates with the columns of rejects.
+
+    Of equal pairs, that of the first ``part`` counts, and of the first source and row in it. It gets the hard negatives
+    of the others, in the same order, each once.
+    """
+    order = pc.sort_indices(candidates, [(key, "ascending") for key in ("id", "part", "source", "row")]).to_numpy()
+    repeated = _equals_previous(candidates["id"].take(pa.array(order)))
+    duplicates = candidates.select(["source", "row", "part"]).take(pa.array(order[repeated]))
+    queries = pc.utf8_slice_codeunits(candidates["query"], 0, SHOWN).take(pa.array(order[repeated]))
+    shown = pa.array([printable(query) for query in queries.to_pylist()], pa.large_string())
+    rejected = duplicates.append_column("reason", pa.repeat(DUPLICATE, len(duplicates))).append_column("text", shown)
+    unique = candidates.take(pa.array(order[~repeated]))
+    joined = _joined(candidates["negatives"].take(pa.array(order)), repeated)
+    return unique.set_column(unique.schema.get_field_index("negatives"), "negatives", joined), rejected
+
+
+def _joined(negatives: pa.ChunkedArray, repeated: NDArray[np.bool_]) -> pa.Array:
+    """Join each list with those after it that are of the same pair."""
+    lists: list[dict[str, None]] = []
+    for same_pair, texts in zip(repeated.tolist(), negatives.to_pylist(), strict=True):
+        if same_pair:
+            lists[-1].update(dict.fromkeys(texts))
+        else:
+            lists.append(dict.fromkeys(texts))
+    return pa.array(map(list, lists), negatives.type)
+
+
+def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
+    equal = np.zeros(len(ids), bool)
+    if len(ids) > 1:
+        equal[1:] = pc.equal(ids[1:], ids[:-1]).to_numpy()
+    return equal
+
+
 def _split(query_hashes: pa.ChunkedArray, test_share: float, dev_share: float) -> pa.Array:
     hashes = query_hashes.to_numpy()
     is_test, is_dev = held_out(hashes, test_share), dev(hashes, dev_share)
     return pc.case_when(pc.make_struct(pa.array(is_test), pa.array(is_dev)), "test", "dev", "train")
+
+
+def held_out(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+    """Whether each pair is in the test split, ``(N,)``; a larger share holds out the same queries and more.
+
+    The query alone decides, so that it is in the same split in all domains.
+    """
+    return query_hashes < np.uint64(share * 2.0**64)
+
+
+def dev(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+    """Whether each pair is in the dev split, ``(N,)``: queries from the other end, so that either share may grow."""
+    return held_out(~query_hashes, share)
 
 
 def _counts(pairs: pa.Table, parts: int) -> dict[str, Any]:

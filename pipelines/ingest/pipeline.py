@@ -11,11 +11,9 @@ from pathlib import Path
 from batchwright.by_domain.kept import forget_others
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerprint
-from batchwright.core.paths import PAIRS, watching
-from batchwright.core.room import check_disk, check_memory
+from batchwright.core.paths import watching
 from batchwright.core.runtime import scratch, workers
-from pipelines.beam.errors import guarded, raise_errors
-from pipelines.beam.spread import spread
+from pipelines.beam.spread import guarded, raise_errors, spread
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.read import PartRead, find_part, read_part
 from pipelines.ingest.sources.base import Part, Source
@@ -23,10 +21,9 @@ from pipelines.ingest.sources.base import Part, Source
 _STAGE = "ingest/parts"
 _LARGE = 10 << 20
 """Bytes in all files from which on several processes pay."""
-_A_PROCESS = 400e6
-"""Bytes of memory that a process takes which reads."""
 
-Element = tuple[int, Part, Path]  # index of the entry, part, where to
+Element = tuple[int, Part, Path]
+"""Index of the entry, a part of it, and the folder for what is read."""
 
 
 def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
@@ -40,24 +37,20 @@ def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
     folder_of = _naming()
     elements = [(entry, part, folder_of(params.sources[entry], part)) for entry, part in parts]
     checks = {folder: check for (_, _, folder), check in zip(elements, watched, strict=True)}
-    found = {folder: find_part(folder) for folder in checks}
-    unread = {folder: element for element in elements if found[folder := element[2]] is None}
+    read = {folder: find_part(folder) for folder in checks}
+    unread = {folder: element for element in elements if read[folder := element[2]] is None}
     if unread:
         _read(params, list(unread.values()), checks)
-        found |= {folder: find_part(folder) for folder in unread}
-    forget_others(_STAGE, {folder.name for folder in found})
-    return [(entry, _there(part, found[folder])) for entry, part, folder in elements]
+        read |= {folder: find_part(folder) for folder in unread}
+    forget_others(_STAGE, {folder.name for folder in read})
+    return [(entry, _present(part, read[folder])) for entry, part, folder in elements]
 
 
 def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callable[[], None]]) -> None:
-    files = {file: params.sources[entry] for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
-    size = sum(source.size_of(file) for file, source in files.items())
-    processes = workers() if size >= _LARGE else 1
-    what = f"reading {len(unread):,} files or parts of files"
-    check_memory(_A_PROCESS * min(processes, len(unread)), what)
+    files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
+    processes = workers() if sum(Path(file).stat().st_size for file in files) >= _LARGE else 1
     for _, _, folder in unread:  # what a killed run left, or what is damaged
         shutil.rmtree(folder, ignore_errors=True)
-    check_disk({scratch(_STAGE): size + size / 2, PAIRS: size / 2}, what)  # candidates, and pairs twice
 
     def read(element: Element) -> None:
         entry, part, folder = element
@@ -72,13 +65,13 @@ def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callab
         raise_errors(Path(errors))
 
 
-def _there(part: Part, found: PartRead | None) -> PartRead:
-    if found is None:
+def _present(part: Part, read: PartRead | None) -> PartRead:
+    if read is None:
         raise InputError(
             f"{part.name}: was read, but its rows are not in {scratch(_STAGE)}, or are damaged; all Beam workers must "
             "share the folder BATCHWRIGHT_SCRATCH"
         )
-    return found
+    return read
 
 
 def _naming() -> Callable[[Source, Part], Path]:

@@ -1,4 +1,7 @@
-"""Reads one part of a source into Arrow files, which later runs find again until the part changes."""
+"""Reads one part of a source into Arrow files of candidates and rejects, which later runs find until the part changes.
+
+Candidates are valid pairs that may still be duplicates; both they and rejects say which row they come from.
+"""
 
 import hashlib
 import itertools
@@ -8,14 +11,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from batchwright.by_domain.kept import keep, kept
 from batchwright.core.atomic import atomic_file
-from pipelines.ingest.candidates import CANDIDATES, REJECTED, sift
+from batchwright.core.fingerprint import content_id, text_keys
+from pipelines.ingest.normalise import Pair, RowError, excerpt, normalise
 from pipelines.ingest.sources.base import Part, Row, Source
 
+_ORIGIN = [pa.field("source", pa.large_string()), pa.field("row", pa.int64())]
+
+CANDIDATES = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("query", pa.large_string()),
+        pa.field("document", pa.large_string()),
+        pa.field("domain", pa.string()),
+        pa.field("negatives", pa.large_list(pa.large_string())),
+        pa.field("query_hash", pa.uint64()),
+        pa.field("document_hash", pa.uint64()),
+        *_ORIGIN,
+    ]
+)
+
+REJECTED = pa.schema([*_ORIGIN, pa.field("reason", pa.string()), pa.field("text", pa.large_string())])
+
+_CANDIDATES_FILE, _REJECTS_FILE = "candidates.arrow", "rejects.arrow"
 CHUNK_ROWS, CHUNK_CHARACTERS = 32_768, 32 << 20
 """Rows are sorted by domain and id in chunks, each of which ends as soon as it has so many of either."""
 
@@ -31,13 +55,13 @@ class PartRead:
 
     def candidates(self, domain: str) -> list[pa.RecordBatch]:
         """Open the candidates of a domain, memory-mapped; each record batch is sorted by id."""
-        with pa.memory_map(str(_candidates(self.folder))) as source:  # stays mapped when its handle is closed
+        with pa.memory_map(str(self.folder / _CANDIDATES_FILE)) as source:  # stays mapped when its handle is closed
             reader = pa.ipc.open_file(source)
             return [reader.get_batch(number) for number in self.pieces[domain]["batches"]]
 
     def rejects(self) -> pa.Table:
         """Read the rejects."""
-        with pa.memory_map(str(_rejects(self.folder))) as source:
+        with pa.memory_map(str(self.folder / _REJECTS_FILE)) as source:
             return pa.ipc.open_file(source).read_all()
 
 
@@ -53,8 +77,8 @@ def read_part(source: Source, part: Part, folder: Path, check_unchanged: Callabl
     digests: dict[str, Any] = defaultdict(hashlib.sha256)
     total, numbers = 0, itertools.count()
     with (
-        atomic_file(_candidates(folder), durable=False) as good,
-        atomic_file(_rejects(folder), durable=False) as bad,
+        atomic_file(folder / _CANDIDATES_FILE, durable=False) as good,
+        atomic_file(folder / _REJECTS_FILE, durable=False) as bad,
         pa.ipc.new_file(good, CANDIDATES) as candidates,  # uncompressed, so that they can be memory-mapped
         pa.ipc.new_file(bad, REJECTED) as rejects,
     ):
@@ -87,6 +111,10 @@ def ledger(folder: Path) -> Path:
     return folder / "ledger.json"
 
 
+def _files(folder: Path) -> list[Path]:
+    return [folder / _CANDIDATES_FILE, folder / _REJECTS_FILE]
+
+
 def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     chunk: list[Row] = []
     characters = 0
@@ -100,6 +128,43 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield chunk
 
 
+def sift(rows: Iterable[Row]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Sort raw rows into ``CANDIDATES`` and ``REJECTED``."""
+    pairs: list[tuple[Pair, Row]] = []
+    rejects: list[tuple[str, Row]] = []
+    for row in rows:
+        try:
+            pairs.append((normalise(row), row))
+        except RowError as error:
+            rejects.append((str(error), row))
+    good = {
+        "id": [content_id(pair.domain, pair.query, pair.document) for pair, _ in pairs],
+        "query": [pair.query for pair, _ in pairs],
+        "document": [pair.document for pair, _ in pairs],
+        "domain": [pair.domain for pair, _ in pairs],
+        "negatives": [pair.negatives for pair, _ in pairs],
+        "query_hash": _hashes([pair.query for pair, _ in pairs]),
+        "document_hash": _hashes([pair.document for pair, _ in pairs]),
+        **_origin([row for _, row in pairs]),
+    }
+    bad = {
+        **_origin([row for _, row in rejects]),
+        "reason": [reason for reason, _ in rejects],
+        "text": [excerpt(row) for _, row in rejects],
+    }
+    return pa.RecordBatch.from_pydict(good, CANDIDATES), pa.RecordBatch.from_pydict(bad, REJECTED)
+
+
+def _origin(rows: list[Row]) -> dict[str, object]:
+    return {"source": [row.source for row in rows], "row": [row.number for row in rows]}
+
+
+def _hashes(texts: list[str]) -> NDArray[np.uint64]:
+    """64 bits of each text's key; the probability of any collision among a billion texts is about 3 %."""
+    hashes: NDArray[np.uint64] = text_keys(texts).view("<u8")[::2]
+    return hashes
+
+
 def _by_domain(pairs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Sort pairs by domain and id, and split them into record batches of one domain each.
 
@@ -109,15 +174,3 @@ def _by_domain(pairs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     ends = pc.run_end_encode(pairs["domain"].take(order)).run_ends.to_pylist()
     for start, end in itertools.pairwise([0, *ends]):
         yield pairs.take(order[start:end])
-
-
-def _candidates(folder: Path) -> Path:
-    return folder / "candidates.arrow"
-
-
-def _rejects(folder: Path) -> Path:
-    return folder / "rejects.arrow"
-
-
-def _files(folder: Path) -> list[Path]:
-    return [_candidates(folder), _rejects(folder)]

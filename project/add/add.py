@@ -13,7 +13,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE
 from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
-from pipelines.ingest.sources.csv_shape import delimiter_of, likely_delimiter
+from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
 from project.add.columns import guess_columns
 from project.add.kinds import Entry, guess_kind, not_read
 from project.add.lengths import cut_shares

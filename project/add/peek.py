@@ -7,10 +7,9 @@ import pyarrow as pa
 
 from batchwright.core.errors import InputError
 from batchwright.core.untrusted_arrow import open_parquet, values_of
-from pipelines.files import find_files, readable
-from pipelines.ingest.sources.arrow import open_ipc
-from pipelines.ingest.sources.csv_shape import delimiter_of, first_records
-from pipelines.ingest.sources.files import open_text
+from pipelines.files import find_files, open_text, readable
+from pipelines.ingest.sources.columnar import open_ipc
+from pipelines.ingest.sources.csv import delimiter_of, first_records
 from pipelines.ingest.sources.huggingface import HuggingFaceSource
 from pipelines.ingest.sources.jsonl import read_objects
 from project.add.kinds import Entry

@@ -4,7 +4,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW, VECTORS, check_watched, watching
 from batchwright.formats.models import check_model_watched
-from pipelines.embed.kinds import embed
+from pipelines.embed import embed
 from pipelines.embed.params import EmbedParams, EncoderParams, FileParams
 
 

@@ -15,12 +15,11 @@ from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_wat
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
-from pipelines.ingest.account import check_rejects, take_account
+from pipelines.ingest.account import check_rejects, collect_rejected, take_account
 from pipelines.ingest.domain import PAIRS_FILE, write_domain
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
-from pipelines.ingest.rejected import collect_rejected
 
 OUTPUT = RESULTS / "ingest.json"
 

@@ -8,8 +8,8 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RAW, RESULTS, START_MODELS, check_watched, watching
 from batchwright.core.runtime import scratch
 from batchwright.formats.models import check_model_watched
+from pipelines.ingest.normalise import read_texts
 from pipelines.ingest.sources import AnySource
-from pipelines.texts import read_texts
 from trainers.launch import launch
 from trainers.pretraining.corpus import write_texts
 from trainers.pretraining.job import plan_pretraining

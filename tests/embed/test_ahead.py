@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.embed.ahead import ahead
+from pipelines.embed.rows import ahead
 
 
 def test_the_next_item_is_made_while_the_last_one_is_used() -> None:

@@ -11,7 +11,7 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.vectors import VectorStore
-from pipelines.embed import at_once
+from pipelines.embed import rows
 from pipelines.embed.file import embed
 from pipelines.embed.params import FileParams
 from tests.helpers import tree, write_rows
@@ -26,7 +26,7 @@ UNIT = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
 @pytest.fixture
 def corpus(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two domains that share a text, read two rows at a time."""
-    monkeypatch.setattr(at_once, "_ROWS", 2)
+    monkeypatch.setattr(rows, "_ROWS", 2)
     write_rows("fish", [("red fish", "blue fish", "train"), ("blue fish", "blue whale", "test")])
     write_rows("birds", [("old bird", "new bird", "train"), ("new bird", "blue fish", "train")])
     return workspace

@@ -16,10 +16,9 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.vectors import VectorStore
-from pipelines.embed.lexical import embed, fit
+from pipelines.embed.chunks import in_key_order
+from pipelines.embed.lexical import embed, fit, fit_weights
 from pipelines.embed.params import Bm25Params, TfidfParams
-from pipelines.embed.texts import in_key_order
-from pipelines.embed.weights import fit_weights
 from tests.helpers import run_python, topic_pairs, tree, write_pairs, write_rows
 
 PAIRS = Path("data/pairs")

@@ -11,7 +11,7 @@ import pytest
 from batchwright.core import untrusted_text
 from batchwright.core.errors import InputError
 from pipelines import files
-from pipelines.embed import at_once
+from pipelines.embed import rows
 from pipelines.embed.rows import read_rows
 
 ROWS, LONG = 1000, 100_000
@@ -39,7 +39,7 @@ def batches(file: str) -> list[int]:
 def test_a_text_that_is_there_once_is_repeated_for_few_rows_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(at_once, "_BYTES", 20 * LONG)
+    monkeypatch.setattr(rows, "_BYTES", 20 * LONG)
     file = write(tmp_path / "a.parquet", ["x" * LONG] * ROWS, **settings)
     read = batches(file)
     assert sum(read) == ROWS
@@ -59,12 +59,12 @@ def test_a_dictionary_that_the_footer_does_not_tell_of_is_found(tmp_path: Path) 
     older = SimpleNamespace(
         encodings=told.encodings, has_dictionary_page=False, data_page_offset=told.dictionary_page_offset
     )
-    assert LONG <= at_once._longest(file, older) < LONG + 10
+    assert LONG <= rows._longest(file, older) < LONG + 10
 
 
 def test_a_header_of_another_kind_counts_as_the_whole_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_once, "_DICTIONARY", b"another")
-    monkeypatch.setattr(at_once, "_BYTES", 20 * LONG)
+    monkeypatch.setattr(rows, "_DICTIONARY", b"another")
+    monkeypatch.setattr(rows, "_BYTES", 20 * LONG)
     assert max(batches(write(tmp_path / "a.parquet", ["x" * LONG] * ROWS))) <= 20
 
 
@@ -77,7 +77,7 @@ def test_a_file_may_not_become_endless(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(InputError, match=message):
             list(read_rows([file]))
     with pytest.raises(InputError, match=message):
-        at_once.rows_at_once(file, pq.ParquetFile(file))
+        rows.rows_at_once(file, pq.ParquetFile(file))
 
 
 def test_a_text_has_the_limit_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

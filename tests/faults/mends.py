@@ -100,7 +100,7 @@ MUTANTS = [
     ),
     Mutant(
         "a damaged chunk of vectors is used",
-        "pipelines/embed/chunk_files.py",
+        "pipelines/embed/pipeline.py",
         "if hashlib.sha256(array).digest() != digest",
         "if False",
         "embed/test_resume.py",
@@ -191,7 +191,7 @@ MUTANTS = [
     ),
     Mutant(
         "a small file becomes gigabytes",
-        "pipelines/ingest/sources/files.py",
+        "pipelines/files.py",
         "if size > most",
         "if False",
         "ingest/test_limits.py",
@@ -212,7 +212,7 @@ MUTANTS = [
     ),
     Mutant(
         "a repeated text of given vectors becomes gigabytes",
-        "pipelines/embed/at_once.py",
+        "pipelines/embed/rows.py",
         "min(_ROWS, max(1, _BYTES // max(longest, 1)))",
         "_ROWS",
         "embed/test_limits.py",
@@ -457,7 +457,7 @@ MUTANTS = [
     ),
     Mutant(
         "the hard negatives of repeated pairs are dropped",
-        "pipelines/ingest/deduplicate.py",
+        "pipelines/ingest/domain.py",
         "            lists[-1].update(dict.fromkeys(own))\n",
         "            pass\n",
         "ingest/test_deduplicate.py",

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from pipelines.ingest.candidates import sift
 from pipelines.ingest.params import AnySource
+from pipelines.ingest.read import sift
 from pipelines.ingest.sources import huggingface
 from project.add.columns import guess_columns
 from project.add.kinds import guess_kind
@@ -33,10 +33,9 @@ _SOURCES: TypeAdapter[Any] = TypeAdapter(AnySource)
 
 
 def rows(entry: dict[str, Any]) -> object:
-    """Read all rows of an entry of ``ingest.sources``, after a look at how large its files are."""
-    made = _SOURCES.validate_python(entry)
-    sizes = [made.size_of(file) for part in made.parts() for file in made.read_for(part)]
-    return sizes, [sift(made.rows(part)) for part in made.parts()]
+    """Read all rows of an entry of ``ingest.sources``."""
+    source = _SOURCES.validate_python(entry)
+    return [sift(source.rows(part)) for part in source.parts()]
 
 
 def source(kind: str, **settings: Any) -> Reader:

@@ -15,7 +15,6 @@ from pipelines.ingest.read import PartRead
 from pipelines.ingest.sources.base import Part, Source
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from pipelines.ingest.sources.jsonl import JsonlSource
-from pipelines.ingest.sources.parquet import ParquetSource
 from stages.ingest import stage
 from tests.helpers import start_slowed
 from tests.ingest.running import configure, ingest
@@ -204,14 +203,3 @@ def test_a_part_that_is_not_there_after_reading_stops_the_stage(
     monkeypatch.setattr(pipeline, "read_part", lambda *_: None)
     with pytest.raises(InputError, match=r"a.jsonl: was read, but its rows are not in .*BATCHWRIGHT_SCRATCH"):
         ingest({**write("a.jsonl", NORTH), **MAPPING})
-
-
-def test_the_disk_is_asked_for_a_file_once_however_many_parts_it_has(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[float] = []
-    monkeypatch.setattr(pipeline, "check_disk", lambda needed, what: asked.extend(needed.values()))
-    source = write("a.parquet", ROWS)
-    ingest({**source, **MAPPING})
-    size = ParquetSource(**source, **MAPPING).size_of("a.parquet")
-    assert asked == [1.5 * size, size / 2]

@@ -49,14 +49,3 @@ def test_the_errors_of_all_files_are_told(workspace: Path) -> None:
     configure(*files)
     with pytest.raises(InputError, match=r"a\.csv: no column .*\nb\.csv: no column "):
         main()
-
-
-def test_memory_is_checked_for_all_processes(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchwright.core.room.free_memory", lambda: 1e9)
-    monkeypatch.setenv("BATCHWRIGHT_WORKERS", "8")
-    configure(*({**write(f"{number}.jsonl", ROWS), **MAPPING} for number in range(4)))
-    main()
-    shutil.rmtree(".scratch")
-    monkeypatch.setattr(pipeline, "_LARGE", 0)
-    with pytest.raises(InputError, match=r"reading 4 files or parts of files needs about 1\.6 GB of memory"):
-        main()

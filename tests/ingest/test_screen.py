@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from batchwright.core.normal_form import normal_form
 from batchwright.formats.pairs import read_pairs
-from pipelines.ingest.candidates import sift
-from pipelines.ingest.screen import POSITIVE, REPEATED, answers_in, screen
+from pipelines.ingest.domain import POSITIVE, REPEATED, answers_in, screen
+from pipelines.ingest.read import sift
 from pipelines.ingest.sources.base import Row
 from tests.helpers import run_stage, write_params
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.files import read_json
-from pipelines.ingest.sources.parquet import ParquetSource
+from pipelines.ingest.sources.columnar import ParquetSource
 from tests.ingest.running import Outcome, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write
 

@@ -12,7 +12,7 @@ import yaml
 
 from batchwright.core import untrusted_arrow
 from batchwright.core.errors import InputError
-from pipelines.ingest.sources.csv_shape import likely_delimiter
+from pipelines.ingest.sources.csv import likely_delimiter
 from project.__main__ import main
 from project.add.columns import guess_columns
 from project.add.peek import peek

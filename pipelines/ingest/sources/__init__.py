@@ -4,13 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipelines.ingest.sources.arrow import ArrowSource
-from pipelines.ingest.sources.beir import BeirSource
+from pipelines.ingest.sources.columnar import ArrowSource, ParquetSource
 from pipelines.ingest.sources.csv import CsvSource
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from pipelines.ingest.sources.huggingface import HuggingFaceSource
-from pipelines.ingest.sources.jsonl import JsonlSource
-from pipelines.ingest.sources.parquet import ParquetSource
+from pipelines.ingest.sources.jsonl import BeirSource, JsonlSource
 
 AnySource = Annotated[
     ArrowSource | BeirSource | CsvSource | DocstringsSource | HuggingFaceSource | JsonlSource | ParquetSource,

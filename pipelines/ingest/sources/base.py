@@ -1,11 +1,20 @@
-"""The interface of every kind of source: parts that workers read one by one, each yielding raw rows."""
+"""What every kind of source is: parts that workers read one by one, each yielding raw rows.
+
+Most are tables (``TableSource``) in files (``FileSource``).
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Self
 
+import pyarrow as pa
+from pydantic import model_validator
+
+from batchwright.core.errors import InputError
+from batchwright.core.messages import nearest
 from batchwright.core.params import Params
-from pipelines.ingest.sources.sizes import text_size
+from batchwright.core.untrusted_arrow import values_of
+from pipelines.files import find_files
 
 
 class Row(NamedTuple):
@@ -21,6 +30,11 @@ class Row(NamedTuple):
     domain: object
     negatives: list[object] = []
     fault: str | None = None
+
+
+def faulty(source: str, number: int, text: str, fault: str) -> Row:
+    """Make a row that could not be read; ``text`` is shown with the reject."""
+    return Row(source, number, text, None, None, fault=fault)
 
 
 class Part(NamedTuple):
@@ -54,10 +68,6 @@ class Source(Params, ABC):
         """List the files that decide what is in a part; none if that cannot be told from files, as on the hub."""
         return [part.name]
 
-    def size_of(self, file: str) -> float:
-        """Estimate how many bytes a file becomes when it is read."""
-        return text_size(file)
-
     @abstractmethod
     def rows(self, part: Part) -> Iterator[Row]:
         """Read the rows of a part.
@@ -67,6 +77,84 @@ class Source(Params, ABC):
         """
 
 
-def faulty(source: str, number: int, text: str, fault: str) -> Row:
-    """Make a row that could not be read; ``text`` is shown with the reject."""
-    return Row(source, number, text, None, None, fault=fault)
+class Columns(Params):
+    """Names of a table's columns."""
+
+    query: str = "query"
+    """The column that holds the query."""
+    document: str = "document"
+    """The column that holds the document that answers the query."""
+    negatives: list[str] = []
+    """Columns of hard negatives, each with a text or a list of texts per row; empty texts are ignored."""
+
+
+class TableSource(Source):
+    """A table with one pair per row."""
+
+    columns: Columns = Columns()
+    """Which columns to read."""
+    domain: str | None = None
+    """The domain of all rows; set either this or ``domain_column``."""
+    domain_column: str | None = None
+    """The column that names each row's domain; set either this or ``domain``."""
+
+    @model_validator(mode="after")
+    def _one_domain(self) -> Self:
+        if (self.domain is None) == (self.domain_column is None):
+            raise ValueError("give either 'domain' (a name) or 'domain_column'")
+        return self
+
+    @property
+    def wanted_columns(self) -> list[str]:
+        """The columns to read, without repetition."""
+        named = [self.columns.query, self.columns.document, *self.columns.negatives, self.domain_column]
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def check_columns(self, name: str, found: Iterable[str]) -> None:
+        """Raise InputError if the table ``name`` lacks a column or has it twice."""
+        known = list(found)
+        for wanted in self.wanted_columns:
+            if known.count(wanted) > 1:
+                raise InputError(f"{name}: has two columns '{wanted}'; rename one")
+            if wanted not in known:
+                close = nearest(wanted, known)
+                hint = f" (did you mean '{close}'?)" if close else ""
+                raise InputError(f"{name}: no column '{wanted}'{hint}; columns found: {', '.join(known) or 'none'}")
+
+    def to_row(self, name: str, number: int, values: Mapping[str, object]) -> Row:
+        """Make row ``number`` of the table ``name`` from its values by column."""
+        negatives: list[object] = []
+        for column in self.columns.negatives:
+            value = values.get(column)
+            negatives.extend(value if isinstance(value, list) else [value])
+        return Row(
+            source=name,
+            number=number,
+            query=values.get(self.columns.query),
+            document=values.get(self.columns.document),
+            domain=self.domain if self.domain_column is None else values.get(self.domain_column),
+            negatives=[value for value in negatives if value is not None and str(value).strip()],
+        )
+
+    def batch_rows(self, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
+        """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
+        columns = values_of(name, batch.select(self.wanted_columns), first)
+        for number, values in enumerate(zip(*columns, strict=True), start=first):
+            yield self.to_row(name, number, dict(zip(self.wanted_columns, values, strict=True)))
+
+
+class FileSource(TableSource):
+    """Tables in files."""
+
+    path: str
+    """A file, or a glob pattern such as ``raw/pairs/**/*.parquet``."""
+
+    @property
+    def label(self) -> str:
+        return self.path
+
+    def files(self) -> list[str]:
+        return find_files(self.path)
+
+    def parts(self) -> list[Part]:
+        return [Part(file) for file in self.files()]

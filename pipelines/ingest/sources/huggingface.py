@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from batchwright.core.errors import InputError
 from pipelines.files import readable
-from pipelines.ingest.sources.arrays import batch_rows
-from pipelines.ingest.sources.arrow import open_ipc
-from pipelines.ingest.sources.base import Part, Row
-from pipelines.ingest.sources.columns import TableSource
+from pipelines.ingest.sources.base import Part, Row, TableSource
+from pipelines.ingest.sources.columnar import open_ipc
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -58,7 +56,7 @@ class HuggingFaceSource(TableSource):
         first = 1 + part.piece * _PART_ROWS
         with readable(self.label):
             for batch in self.batches(self.wanted_columns, first - 1, _PART_ROWS):
-                yield from batch_rows(self, part.name, batch, first)
+                yield from self.batch_rows(part.name, batch, first)
                 first += len(batch)
 
     def batches(self, columns: list[str], start: int, count: int) -> Iterator[pa.RecordBatch]:

@@ -1,13 +1,15 @@
-"""JSON Lines, plain or compressed: one object per line."""
+"""JSON Lines: tables with one object per line, and BEIR folders, which are made of such files."""
 
 import itertools
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal, TextIO
 
+from batchwright.core.errors import InputError
 from batchwright.core.untrusted_text import RepeatedKeyError, parse_json
-from pipelines.ingest.sources.base import Part, Row, faulty
-from pipelines.ingest.sources.columns import FileSource
-from pipelines.ingest.sources.files import not_empty, open_text
+from batchwright.formats.beir import BeirFolder
+from pipelines.files import not_empty, open_text
+from pipelines.ingest.sources.base import FileSource, Part, Row, Source, faulty
 
 _PROBED_ROWS = 1000
 
@@ -49,3 +51,55 @@ def read_objects(file: str, text: TextIO) -> Iterator[Line]:
             yield number, values
         else:
             yield number, faulty(file, number, line.rstrip("\r\n"), "not a JSON object")
+
+
+class BeirSource(Source):
+    """A folder in BEIR's layout: each judgement above zero is a pair, others are skipped.
+
+    Rows are numbered from 1 in ``qrels/SPLIT.tsv``, not counting the header.
+    """
+
+    kind: Literal["beir"]
+    path: str
+    """The folder that contains ``corpus.jsonl``, ``queries.jsonl`` and ``qrels``."""
+    domain: str
+    """The domain of all its pairs."""
+    split: str = "train"
+    """The split to read, from ``qrels/SPLIT.tsv``."""
+
+    @property
+    def label(self) -> str:
+        return str(Path(self.path, "qrels", f"{self.split}.tsv"))
+
+    def files(self) -> list[str]:
+        return [str(Path(self.path, "corpus.jsonl")), str(Path(self.path, "queries.jsonl")), self.label]
+
+    def parts(self) -> list[Part]:
+        for file in self.files():
+            if not Path(file).is_file():
+                raise InputError(
+                    f"{file}: no such file; a BEIR folder has corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv"
+                )
+        return [Part(self.label)]
+
+    def read_for(self, part: Part) -> list[str]:  # noqa: ARG002 (a folder is one part)
+        return self.files()
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        folder = BeirFolder(Path(self.path))
+        judged = not_empty(part.name, enumerate(folder.judgments(self.split), start=1))
+        positive = [(number, query, document) for number, (query, document, relevance) in judged if relevance > 0]
+        queries = _texts(folder.queries(), {query for _, query, _ in positive})
+        documents = _texts(folder.documents(), {document for _, _, document in positive})
+        for number, query, document in positive:
+            if query not in queries:
+                yield faulty(part.name, number, query, "query id is not in queries.jsonl")
+            elif document not in documents:
+                yield faulty(part.name, number, document, "document id is not in corpus.jsonl")
+            else:
+                yield Row(part.name, number, queries[query], documents[document], self.domain)
+
+
+def _texts(records: Iterable[tuple[str, str]], wanted: set[str]) -> dict[str, str]:
+    """The texts of the wanted ids; only these are kept in memory."""
+    return {key: text for key, text in records if key in wanted}
