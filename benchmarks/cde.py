@@ -20,7 +20,6 @@ from batchwright.core.files import write_tsv
 from batchwright.core.params import Base, load_params
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
-from experiments.common.workspace import Row
 from trainers.biencoder import build_learner
 from trainers.cde.learner import ContextualLearner
 from trainers.common.params import Common
@@ -31,6 +30,8 @@ from trainers.variants import load_variant
 SHARDS = Path("data/shards/contextual")
 START = Path("models/start/minilm")
 KINDS = ("biencoder", "cde")
+
+Row = dict[str, Any]
 
 
 def main() -> None:

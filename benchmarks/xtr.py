@@ -30,11 +30,23 @@ from torch.nn import functional
 from batchwright.core.command import new_parser
 from batchwright.core.files import write_tsv
 from batchwright.retrievers.xtr.rank import colbert_operations, collect, xtr_operations
-from tests.xtr.reference import dense
 from trainers.xtr.scores import Tokens, score
 
 WIDTH = 128
 TEMPERATURE = 0.05
+
+
+def dense(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
+    """Scores ``(B, N)`` from one grid of all similarities, differentiable by autograd."""
+    grid = torch.einsum("bqd,nld->bqnl", queries.vectors, documents.vectors)
+    grid = grid.masked_fill(~documents.mask, -torch.inf)
+    pool = int(documents.mask.sum())
+    last = (
+        grid.flatten(2).topk(min(k or pool, pool), dim=2).values[:, :, -1] if pool else grid.new_zeros(grid.shape[:2])
+    )
+    maxima = grid.max(dim=3).values
+    retrieved = (maxima >= last[:, :, None]) & (maxima > -torch.inf) & queries.mask[:, :, None]
+    return maxima.masked_fill(~retrieved, 0).sum(dim=1) / retrieved.sum(dim=1).clamp(min=1)
 
 
 def _pylate(queries: Tokens, documents: Tokens, k: int) -> Tensor:

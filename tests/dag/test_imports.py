@@ -16,8 +16,13 @@ MAY_IMPORT = {
     "stages": {"batchwright", "stages", "pipelines", "trainers"},
     "project": {"batchwright", "pipelines", "stages", "project"},
 }
-"""What people install. Experiments, benchmarks and docs stand above it, and import what they like."""
-ABOVE = ("experiments", "benchmarks", "docs")
+"""What people install. Experiments (quality), benchmarks (cost) and docs stand above it; see ``NEVER``."""
+NEVER = {
+    "benchmarks": {"experiments", "docs", "tests"},
+    "experiments": {"benchmarks", "docs", "tests"},
+    "docs": {"benchmarks", "tests"},
+}
+ABOVE = tuple(NEVER)
 FIRST_PARTY = {*MAY_IMPORT, *ABOVE, "tests"}
 _MODULE = re.compile(r"^python -m (\w[\w.]*)")
 IMPORTERS = {"import_module", "__import__", "run_module", "run_path"}
@@ -108,6 +113,13 @@ def test_arrows_run_down(package: str) -> None:
         packages = {name.partition(".")[0] for name in names} & FIRST_PARTY
         assert packages <= MAY_IMPORT[package], file
         assert "?" not in names or str(file.relative_to(ROOT)) in LOADS_BY_NAME, file
+
+
+@pytest.mark.parametrize("package", ABOVE)
+def test_quality_and_cost_are_measured_apart(package: str) -> None:
+    for file in _files(package):
+        names = imports(ast.parse(file.read_text()))
+        assert {name.partition(".")[0] for name in names} & NEVER[package] == set(), file
 
 
 def test_only_the_entry_of_a_stage_starts_a_pipeline_or_a_trainer() -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from batchwright.core.files import read_json, write_json, write_tsv
 from batchwright.formats.clusters import Clusters
-from benchmarks.planted_batches import WIDTH, plant_batches
+from tests.report.planted import WIDTH, plant_batches
 
 DOMAINS = ("cooking", "<script>alert(1)</script> & $x$")
 PIPELINE = """

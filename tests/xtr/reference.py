@@ -1,4 +1,4 @@
-"""Scores by definition: in loops, and with all similarities at once."""
+"""XTR's scores by definition, in loops, and random tokens to score."""
 
 import torch
 from torch import Tensor
@@ -29,19 +29,6 @@ def looped(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
         for n, maxima in found.items():
             values[b, n] = sum(maxima) / len(maxima)
     return values
-
-
-def dense(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
-    """Scores ``(B, N)`` from one grid of all similarities, differentiable by autograd."""
-    grid = torch.einsum("bqd,nld->bqnl", queries.vectors, documents.vectors)
-    grid = grid.masked_fill(~documents.mask, -torch.inf)
-    pool = int(documents.mask.sum())
-    last = (
-        grid.flatten(2).topk(min(k or pool, pool), dim=2).values[:, :, -1] if pool else grid.new_zeros(grid.shape[:2])
-    )
-    maxima = grid.max(dim=3).values
-    retrieved = (maxima >= last[:, :, None]) & (maxima > -torch.inf) & queries.mask[:, :, None]
-    return maxima.masked_fill(~retrieved, 0).sum(dim=1) / retrieved.sum(dim=1).clamp(min=1)
 
 
 def random_tokens(generator: torch.Generator, texts: int, length: int, width: int = 6) -> Tokens:

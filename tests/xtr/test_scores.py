@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.xtr.reference import dense, looped, random_tokens, tokens
+from benchmarks.xtr import dense
+from tests.xtr.reference import looped, random_tokens, tokens
 from trainers.xtr.scores import Tokens, score
 
 EXACT = {"atol": 1e-14, "rtol": 0.0}

@@ -20,9 +20,9 @@ from batchwright.formats.shards import ShardSet
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.model import encode_tokens
 from batchwright.training.batches import BatchReader, TrainBatch
+from benchmarks.xtr import dense
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from tests.xtr.reference import dense
 from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
 from trainers.variants import train

@@ -19,8 +19,7 @@ def short_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
     it. The path is built greedily from the shortest edges (Bentley 1992) and improved by 2-opt.
 
     Up to ``GREEDY_UP_TO`` centroids, the greedy tour is improved as well and the shorter path is returned, so the
-    result is never longer than the greedy tour. Beyond that, it has only been measured to be shorter
-    (``benchmarks/tour.py``).
+    result is never longer than the greedy tour. Beyond that, it has only been measured to be shorter.
     """
     unit = np.array(centroids, dtype=np.float32, order="C")
     if len(unit) < 2:

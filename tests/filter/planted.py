@@ -1,4 +1,7 @@
-"""Pairs with known false negatives: each comes with a second pair whose document also answers its query."""
+"""Pairs with known false negatives, and how many of them masks find.
+
+Each pair comes with a second pair whose document also answers its query.
+"""
 
 import string
 import unicodedata
@@ -8,6 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.positives import KnownPositives
+from stages.filter.classes import duplicate_classes
+from stages.filter.params import FilterParams
+from stages.filter.rules import thresholds
+from stages.pack.masks import mask_of
+
+RULE = FilterParams(vectors="planted", margin=0.05)
 Text = tuple[str, str]
 Rng = np.random.Generator
 
@@ -107,3 +118,60 @@ def _near(vectors: NDArray[np.float64], cosine: float, rng: Rng) -> NDArray[np.f
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     unit: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
+
+
+def judge(planted: Planted) -> Negatives:
+    """Scores, thresholds and classes of the planted pairs, as the filter computes them."""
+    scores = np.einsum("nd,nd->n", planted.query_vectors, planted.document_vectors)
+    texts = planted.queries, planted.documents
+    return _negatives(scores, *(duplicate_classes([side], RULE.near_duplicates) for side in texts))
+
+
+def compare(planted: Planted, negatives: Negatives) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Count by kind the planted cells that are found and all of them, and by reason the other cells that are masked.
+
+    The pairs of a topic are a batch, which is as hard as batches get.
+    """
+    known = KnownPositives(negatives)
+    found, cells = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+    wrong = {"identity": 0, "score": 0}
+    for topic in range(int(planted.topic.max()) + 1):
+        rows = np.flatnonzero(planted.topic == topic)
+        own = _take(negatives, rows)
+        mask, positives = _mask(planted.query_vectors[rows], planted.document_vectors[rows], own, known)
+        truth = planted.group[rows][:, None] == planted.group[rows][None, :]
+        np.fill_diagonal(truth, False)
+        for kind in KINDS:
+            of_kind = truth & (planted.kind[rows] == kind)[:, None]
+            cells[kind] += int(of_kind.sum())
+            found[kind] += int((mask & of_kind).sum())
+        wrong["identity"] += int((mask & ~truth & positives).sum())
+        wrong["score"] += int((mask & ~truth & ~positives).sum())
+    return found, cells, wrong
+
+
+def _mask(
+    queries: NDArray[np.float32], documents: NDArray[np.float32], negatives: Negatives, known: KnownPositives
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The mask of a batch, as packing makes it, and the known positives."""
+    positives = known.among(negatives.query_class, negatives.document_class)
+    sums = queries + documents
+    sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+    return mask_of(negatives.false(slice(None), queries @ documents.T, sums @ sums.T), positives), positives
+
+
+def _negatives(
+    scores: NDArray[np.float32], query_class: NDArray[np.int32], document_class: NDArray[np.int32]
+) -> Negatives:
+    return Negatives(
+        scores=scores,
+        thresholds=thresholds(scores, RULE),
+        query_class=query_class,
+        document_class=document_class,
+        dropped=np.zeros(len(scores), np.uint8),
+        mined=np.empty((len(scores), 0), dtype=np.int32),
+    )
+
+
+def _take(negatives: Negatives, rows: NDArray[np.int64]) -> Negatives:
+    return _negatives(negatives.scores[rows], negatives.query_class[rows], negatives.document_class[rows])
