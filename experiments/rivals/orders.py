@@ -1,11 +1,202 @@
-"""All orders, by name."""
+"""Orders of pairs, cut into batches: ours, and those that others have published."""
 
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, lru_cache, partial
+from itertools import count
 
-from experiments.batches.methods import faiss_balanced, gcbs, reference, reference_shuffled
-from experiments.rivals.ours import after_random, ours, over_all
-from experiments.rivals.published import b3, merrick, once
-from experiments.rivals.streams import Order
+import faiss
+import numpy as np
+import pymetis
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+
+from batchwright.formats.clusters import Clusters
+from batchwright.formats.vectors import PairVectors
+from experiments.batches.methods import Batching, faiss_balanced, gcbs, reference, reference_shuffled
+from experiments.common.small_models import BASE, stretch
+from experiments.rivals.sets import Training
+from experiments.rivals.training import Batch
+from stages.cluster.methods import METHODS
+from stages.cluster.params import ClusterParams
+from stages.cluster.side_sums import side_centroids
+from stages.pack.params import PackParams
+from stages.pack.plan import plan_batches
+
+BATCH: int = BASE["pack"]["batch_size"]
+HARD = 0.25
+"""Share of a hard batch that one cluster fills, as in ``params.yaml``."""
+B3_SKIPPED, B3_DEPTH, B3_SIZE = 30, 100, 32
+"""The p, m and K of B3's paper."""
+MERRICK_CLUSTERS, MERRICK_ITERATIONS = 10, 25
+Rows = NDArray[np.int64]
+Order = Callable[[Training, int, int], Iterator[Rows]]
+"""Takes the pairs, the number of epochs and a seed; yields batches ``(BATCH,)`` of rows, epoch after epoch."""
+
+
+def steps(training: Training, epochs: int) -> int:
+    """Number of batches of ``epochs`` epochs, in which each domain leaves out what does not fill a batch."""
+    return epochs * sum(len(rows) // BATCH for rows in training.by_domain().values())
+
+
+def chop(rows: Rows) -> Iterator[Rows]:
+    """Cut rows into whole batches."""
+    return (rows[end - BATCH : end] for end in range(BATCH, len(rows) + 1, BATCH))
+
+
+def epoch_after_epoch(seed: int, epoch: Callable[[np.random.Generator], list[Rows]]) -> Iterator[Rows]:
+    """Yield the batches of epoch after epoch, each in random order, unless an epoch has none."""
+    for number in count():
+        rng = np.random.default_rng([seed, number, 2])
+        batches = epoch(rng)
+        if not batches:
+            return
+        yield from (batches[place] for place in rng.permutation(len(batches)))
+
+
+def ours(
+    shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
+) -> Iterator[Rows]:
+    """The rows of ``grouped`` batches."""
+    return (batch.rows for batch in grouped(shares, training, epochs, seed, clusterings))
+
+
+def grouped(
+    shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
+) -> Iterator[Batch]:
+    """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random.
+
+    A cluster is as large as the largest share of a batch. Each hard epoch has a clustering of its own, or they take
+    turns with so many ``clusterings``.
+    """
+    schedule = stretch(shares, epochs)
+    hard = clusterings or max(1, sum(share > 0 for share in schedule))
+    by_domain = training.by_domain()
+    size = round(max(shares) * BATCH)
+    clusters = {
+        name: [clusters_of(training, rows, seed + draw, size) for draw in range(hard)]
+        for name, rows in by_domain.items()
+    }
+    params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
+    for batch in plan_batches(clusters, "contextual", params, seed):
+        found = clusters[batch.domain][batch.draw].assignment[batch.rows]
+        groups = found if schedule[batch.epoch] > 0 else np.arange(BATCH)
+        yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
+
+
+def clusters_of(training: Training, rows: Rows, seed: int, size: int) -> Clusters:
+    """Clusters of ``size`` pairs among some ``rows``."""
+    if not size:  # random batches only count the pairs
+        return Clusters(assignment=np.zeros(len(rows), np.int32), centroids=np.zeros((1, 2, 1), np.float32))
+    vectors = training.vectors.take(rows)
+    params = ClusterParams(vectors="surrogate", cluster_size=size, iterations=BASE["cluster"]["iterations"])
+    assignment = METHODS["balanced"](vectors, params, seed)
+    return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
+
+
+def reclustered(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+    """Our schedule, but each hard epoch is clustered by the vectors of the model in training."""
+    hard = epochs // 2
+    yield from grouped([0.0], training, epochs - hard, seed)
+    for epoch in range(hard):
+        vectors = training.current() if training.current else training.vectors
+        yield from grouped([HARD], replace(training, vectors=vectors), 1, seed + epoch)
+
+
+def over_all(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+    """Another order that takes all domains for one, so that domains meet in a batch."""
+    return order(as_one(training), epochs, seed)
+
+
+@cache
+def as_one(training: Training) -> Training:
+    """The same pairs in one domain."""
+    return replace(training, domains=np.full(len(training), "all"))
+
+
+def after_random(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
+    """Our random batches for the first half of the epochs, then another order."""
+    first = ours([0.0], training, epochs, seed)
+    for _ in range(steps(training, epochs) // 2):
+        yield next(first)
+    yield from order(training, epochs, seed)
+
+
+def once(batching: Batching, training: Training, _: int, seed: int) -> Iterator[Rows]:
+    """Batches that are made once for each domain and repeated every epoch in another order."""
+    batches = _cached_batches(batching, training)
+    return epoch_after_epoch(seed, lambda _: list(batches))
+
+
+@lru_cache(maxsize=8)
+def _cached_batches(batching: Batching, training: Training) -> NDArray[np.int64]:
+    """Batches ``(n, BATCH)`` of all domains; made with the same seed whichever the run's seed is."""
+    return np.concatenate(
+        [rows[batching(training.vectors.take(rows), BATCH)[0]] for rows in training.by_domain().values()]
+    )
+
+
+def b3(training: Training, _: int, seed: int) -> Iterator[Rows]:
+    """Batches of random communities of their domain (B3, arXiv 2505.11293)."""
+
+    def epoch(rng: np.random.Generator) -> list[Rows]:
+        shuffled = [[groups[place] for place in rng.permutation(len(groups))] for groups in communities_of]
+        return [batch for groups in shuffled for batch in chop(np.concatenate(groups))]
+
+    communities_of = _cached_communities(training, seed)
+    return epoch_after_epoch(seed, epoch)
+
+
+@lru_cache(maxsize=8)
+def _cached_communities(training: Training, seed: int) -> list[list[Rows]]:
+    """The communities of each domain."""
+    return [
+        [rows[part] for part in communities(training.vectors.take(rows), seed)]
+        for rows in training.by_domain().values()
+    ]
+
+
+def communities(vectors: PairVectors, seed: int) -> list[NDArray[np.int64]]:
+    """Split pairs into B3's communities of about ``B3_SIZE``.
+
+    An edge joins i and j if the rank of j's document for i's query, counted from 0, lies in [p, p + m]; METIS cuts the
+    graph. Small sets leave out fewer ranks: at most a quarter of the pairs.
+    """
+    count = len(vectors)
+    skipped = min(B3_SKIPPED, count // 4)
+    last = min(skipped + B3_DEPTH + 1, count)
+    queries, documents = vectors.queries(slice(None)), vectors.documents(slice(None))
+    near = faiss.knn(queries, documents, last, metric=faiss.METRIC_INNER_PRODUCT)[1][:, skipped:]
+    rows, columns = np.repeat(np.arange(count), near.shape[1]), near.ravel()
+    apart = rows != columns
+    rows, columns = rows[apart], columns[apart]
+    graph = coo_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape=(count, count)).tocsr()
+    graph = (graph + graph.T).tocsr()
+    options = pymetis.Options(seed=seed)
+    adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
+    part = np.asarray(pymetis.part_graph(max(1, count // B3_SIZE), adjacency, options=options)[1])
+    order = np.argsort(part, kind="stable")
+    return [group for group in np.split(order, np.cumsum(np.bincount(part))[:-1]) if len(group)]
+
+
+def merrick(training: Training, _: int, seed: int) -> Iterator[Rows]:
+    """Random batches of one of a domain's ten clusters (Merrick, arXiv 2407.18887)."""
+    groups = [
+        rows[part]
+        for rows in training.by_domain().values()
+        for part in merrick_clusters(training.vectors.take(rows), seed)
+    ]
+    return epoch_after_epoch(seed, lambda rng: [batch for group in groups for batch in chop(rng.permutation(group))])
+
+
+def merrick_clusters(vectors: PairVectors, seed: int) -> list[NDArray[np.int64]]:
+    """Split pairs into Merrick's ten clusters by spherical K-Means on their documents."""
+    documents = vectors.documents(slice(None))
+    means = faiss.Kmeans(vectors.width, MERRICK_CLUSTERS, niter=MERRICK_ITERATIONS, spherical=True, seed=seed + 1)
+    means.train(documents)
+    nearest = means.index.search(documents, 1)[1][:, 0]
+    return [np.flatnonzero(nearest == number) for number in range(MERRICK_CLUSTERS)]
+
 
 ORDERS: dict[str, Order] = {
     "random": partial(ours, [0.0]),

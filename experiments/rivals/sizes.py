@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.core.command import keep_quiet, run
+from batchwright.core.command import run
 from batchwright.core.files import write_tsv
-from experiments.common.arguments import pairs_parser
 from experiments.rivals import BASELINE
 from experiments.rivals.compare import compare
-from experiments.rivals.pairs import PairSet, Training, read_set
+from experiments.rivals.orders import BATCH
 from experiments.rivals.runs import Row, Runs
-from experiments.rivals.streams import BATCH
+from experiments.rivals.sets import PairSet, Training, pairs_parser, read_set
 from experiments.rivals.summary import Setting, gain, scores_of
 
 SAME_LOSS, OURS = f"{BASELINE}, our loss", "ours"
@@ -28,7 +27,6 @@ STEPS, EXAMPLE = 400, "python -m experiments.rivals.sizes pairs/medquad.parquet 
 def main() -> str:
     """Run all sizes of all sets."""
     arguments = _parse()
-    keep_quiet()
     runs = Runs.open(arguments.output)
     rows: list[Row] = []
     for file in arguments.data:

@@ -16,7 +16,6 @@ from batchwright.core.command import command
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_tsv
 from experiments.rivals import BASELINE
-from experiments.rivals.reach import share_to_reach
 from experiments.rivals.runs import Row, Run, Runs
 from stages.report.table import signed
 from stages.scoring.paired import difference
@@ -87,11 +86,6 @@ def scores_of(runs: Runs, setting: Setting) -> dict[str, Scores]:
     return found
 
 
-def _costs(runs: Runs, setting: Setting, arm: str) -> Row:
-    own = [row for row in runs.costs if (_setting(row), row["arm"]) == (setting, arm)]
-    return {name: round(float(np.mean([float(row[name]) for row in own])), 3) for name in COSTS}
-
-
 def gain(seeds: Scores, others: Scores | None) -> str:
     """The difference of two arms in nDCG@10, with its standard error; empty if there is none to tell."""
     common = sorted(seeds.keys() & (others or {}).keys())
@@ -99,6 +93,20 @@ def gain(seeds: Scores, others: Scores | None) -> str:
         return ""
     found = difference(*(np.stack([each[seed] for seed in common]) for each in (seeds, others)))
     return signed(found.mean, found.error)
+
+
+def share_to_reach(steps: NDArray[np.float64], ndcg: NDArray[np.float64], goal: float) -> float:
+    """The share of the steps after which a curve first reaches ``goal``, between points on a straight line; infinite
+    if it never does."""
+    reached = np.flatnonzero(ndcg >= goal)
+    if not len(reached):
+        return float("inf")
+    last = int(reached[0])
+    if last == 0:
+        return float(steps[0] / steps[-1])
+    before = last - 1
+    part = (goal - ndcg[before]) / (ndcg[last] - ndcg[before])
+    return float((steps[before] + part * (steps[last] - steps[before])) / steps[-1])
 
 
 def _reached(runs: Runs, setting: Setting, arm: str, arms: dict[str, Scores]) -> float:
@@ -113,6 +121,11 @@ def _curve(runs: Runs, setting: Setting, arm: str, seeds: Scores) -> tuple[NDArr
     """Steps, and the mean of nDCG@10 over seeds."""
     curves = [runs.curve(Run(setting.set, arm, setting.kind, setting.epochs, seed)) for seed in seeds]
     return curves[0][0], np.mean([curve[1] for curve in curves], axis=0)
+
+
+def _costs(runs: Runs, setting: Setting, arm: str) -> Row:
+    own = [row for row in runs.costs if (_setting(row), row["arm"]) == (setting, arm)]
+    return {name: round(float(np.mean([float(row[name]) for row in own])), 3) for name in COSTS}
 
 
 def _setting(row: Row) -> Setting:

@@ -1,7 +1,7 @@
-"""The training that all rivals share: only batches, masks and loss differ."""
+"""The training that all rivals share, in which only batches, masks and loss differ, and nDCG@10 as it goes on."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,8 @@ from trainers.common.params import Optimisation
 
 POINTS: dict[Kind, int] = {"static": 16, "transformer": 8, "minilm": 4}
 """How often the held-out queries are scored, which takes a transformer as long as it trains."""
+DEPTH = 10
+DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,3 +101,20 @@ def embed(model: nn.Module, rows: NDArray[np.int64], block: int = 512) -> NDArra
 def pairs_only(batches: Iterable[NDArray[np.int64]]) -> Iterator[Batch]:
     """Batches without further negatives."""
     return (Batch(rows=rows) for rows in batches)
+
+
+def best_documents(queries: NDArray[np.float32], documents: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The places of each query's best documents, best first, ``(Q, DEPTH)``."""
+    scores = torch.from_numpy(queries) @ torch.from_numpy(documents).T
+    found: NDArray[np.int64] = scores.topk(DEPTH).indices.numpy()
+    return found
+
+
+def ndcg(ranked: NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    """nDCG@10 of each query ``(Q,)``; all relevant documents are equally so."""
+    width = int(ranked.max()) + 1
+    codes = [query * width + place for query, places in enumerate(relevant) for place in places if place < width]
+    hit = np.isin(np.arange(len(ranked))[:, None] * width + ranked, codes)
+    ideal = np.cumsum(DISCOUNTS)[[min(len(places), DEPTH) - 1 for places in relevant]]
+    scores: NDArray[np.float32] = (hit @ DISCOUNTS / ideal).astype(np.float32)
+    return scores

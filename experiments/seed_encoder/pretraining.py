@@ -18,10 +18,8 @@ from pathlib import Path
 from statistics import mean
 
 from batchwright.core.files import write_tsv
-from experiments.common.arguments import training_parser
-from experiments.common.workspace import Row
-from experiments.seed_encoder.kinds import COMPARED, GRID, Setting
-from experiments.seed_encoder.trials import Measured, Trials
+from experiments.common.workspace import Row, training_parser
+from experiments.seed_encoder.trials import COMPARED, GRID, Measured, Setting, Trials
 from stages.scoring.paired import by_query, difference
 
 MLM, SEED = COMPARED

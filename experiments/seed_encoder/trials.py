@@ -1,16 +1,18 @@
-"""Pre-trains, fine-tunes and measures, each setting once per seed; what was measured is kept."""
+"""Ways to pre-train, and trials of them: each is pre-trained, fine-tuned and measured once per seed.
+
+The encoder is always the same, small enough to pre-train on a CPU; what was measured is kept.
+"""
 
 import shutil
 import time
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from batchwright.core.files import read_json, read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
 from experiments.common.small_models import BASE
 from experiments.common.workspace import Workspace
-from experiments.seed_encoder.kinds import Setting
 from stages.scoring.measures import score_queries
 from stages.scoring.params import HeldOutParams
 from stages.scoring.retrieval import model_system
@@ -22,6 +24,53 @@ from trainers.pretraining.params import PretrainParams
 from trainers.pretraining.train import Pretraining, pretrain
 from trainers.seed_encoder.params import Params
 from trainers.variants import train
+
+ENCODER: dict[str, Any] = {
+    "kind": "new",
+    "vocab_size": 2048,
+    "config": {
+        "hidden_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 512,
+        "max_position_embeddings": 64,
+    },
+}
+SHARED: dict[str, Any] = {
+    "encoder": ENCODER,
+    "max_length": 32,
+    "batch_size": 32,
+    "mini_batch_size": 32,
+    "validations": 1,
+    "warmup_ratio": 0.1,
+    "weight_decay": 0.01,
+    "max_grad_norm": 1.0,
+}
+COMPARED: dict[str, dict[str, Any]] = {
+    "MLM": {"decoder": None},
+    "SEED, 3 layers, window 2": {"decoder": {"kind": "weak", "layers": 3, "window": 2}},
+}
+GRID: dict[str, dict[str, Any]] = {
+    "SEED, 3 layers, window 2, texts joined": COMPARED["SEED, 3 layers, window 2"] | {"one_text": False},
+    "SEED, 1 layer, window 2": {"decoder": {"kind": "weak", "layers": 1, "window": 2}},
+    "SEED, 1 layer, window 8": {"decoder": {"kind": "weak", "layers": 1, "window": 8}},
+    "SEED, 3 layers, all": {"decoder": {"kind": "weak", "layers": 3, "window": None}},
+    "SEED, 5 layers, all": {"decoder": {"kind": "weak", "layers": 5, "window": None}},
+    "RetroMAE": {"decoder": {"kind": "retromae"}, "mlm_probability": 0.3},
+}
+KINDS = COMPARED | GRID
+
+
+class Setting(NamedTuple):
+    """One of ``KINDS`` at a learning rate."""
+
+    kind: str
+    rate: float
+
+    def params(self, steps: int) -> dict[str, Any]:
+        """The group ``pretrain.NAME``."""
+        return SHARED | {"learning_rate": self.rate, "steps": steps} | KINDS[self.kind]
+
 
 BATCH = 64
 ASKED = HeldOutParams(queries=1000, documents=3000)
@@ -51,7 +100,7 @@ class Trials:
     ) -> None:
         self._space = Workspace(folder / "space", data, domains, asked=ASKED)
         self._folder, self._kept, self._reference, self._steps, self._tuning = folder, kept, reference, steps, tuning
-        self._asked, self._packed = DevScores(self._space.collections["home"]), -1
+        self._asked, self._packed = DevScores(self._space.held_out), -1
 
     def measure(self, setting: Setting, seed: int) -> Measured:
         """Pre-train, fine-tune and score; read the result if it was kept."""

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from batchwright.core.files import write_tsv
-from experiments.common.arguments import training_parser
-from experiments.common.workspace import Row
+from experiments.common.workspace import Row, training_parser
 from experiments.xtr.trainings import ALL, WAYS, Measured, Setting, Trainings
 from stages.report.table import share, signed
 from stages.scoring.paired import by_query, difference, estimate

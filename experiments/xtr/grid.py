@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from batchwright.core.files import write_tsv
-from experiments.common.arguments import training_parser
-from experiments.common.workspace import Row
+from experiments.common.workspace import Row, training_parser
 from experiments.xtr.trainings import ALL, WAYS, Setting, Trainings
 from stages.report.table import share
 from stages.scoring.params import HeldOutParams

