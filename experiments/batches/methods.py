@@ -46,13 +46,6 @@ def reference(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int
     return _along_tour(vectors, assignment, batch)
 
 
-def reference_shuffled(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """``reference``, but its clusters are concatenated in random order (the paper's control for the tour)."""
-    assignment = mirrored_k_means(vectors, batch, SEED)
-    sizes = np.bincount(assignment)
-    return _in_order(assignment, np.random.default_rng(SEED).permutation(len(sizes)), batch), sizes[sizes > 0]
-
-
 def mirrored_k_means(vectors: PairVectors, cluster_size: int, seed: int) -> NDArray[np.int32]:
     """Return the cluster of each pair, ``(N,)``, by the reference implementation of Contextual Document Embeddings.
 
@@ -103,16 +96,11 @@ def clustered(method: str, vectors: PairVectors, batch: int, **changes: int) -> 
     return _chop(contextual(clusters, batch, 1.0, np.random.default_rng(SEED + 1)), batch), clusters.sizes
 
 
-def flat(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """``balanced`` without cells, with all vectors in memory."""
-    cells.MOST_CLUSTERS = len(vectors)
-    return clustered("balanced", vectors, batch, resident_pairs=len(vectors))
-
-
 def optimum(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
-    """``flat``, but pairs are exchanged until hardly any two of 64 neighbouring clusters gain by it."""
+    """``balanced`` without cells, whose pairs are exchanged until hardly any two of 64 neighbouring clusters gain."""
+    cells.MOST_CLUSTERS = len(vectors)
     exchange.NEIGHBOURS, exchange.ROUNDS, exchange.STALL, exchange.LEAST_GAIN = 64, 10_000, 64, 1e-6
-    return flat(vectors, batch)
+    return clustered("balanced", vectors, batch, resident_pairs=len(vectors))
 
 
 def _params(method: str, size: int, **changes: int) -> ClusterParams:
@@ -146,11 +134,9 @@ def _chop(rows: NDArray[np.int64], batch: int) -> Batches:
 ALL: dict[str, Batching] = {
     "random": random,
     "reference": reference,
-    "reference_shuffled": reference_shuffled,
     "faiss_balanced": faiss_balanced,
     "gcbs": gcbs,
     **{name: partial(clustered, name) for name in METHODS},
-    "flat": flat,
     "optimum": optimum,
 }
 DEFAULT = ("random", "reference", "faiss_balanced", "gcbs", "balanced")

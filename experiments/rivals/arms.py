@@ -13,7 +13,7 @@ from torch import Tensor
 from batchwright.formats.shards.shard_set import stands_for
 from batchwright.training.losses import compare
 from experiments.rivals.library import TEMPERATURE, guided_loss, minable, mined, no_duplicates, ranking_loss
-from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours, reclustered
+from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, pairs_only
 from stages.filter.classes import duplicate_classes
@@ -31,26 +31,24 @@ StandFor = Literal["batch", "domain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """``batches`` takes the pairs, the number of epochs and a seed; ``watches`` if it asks for ``Training.current``."""
+    """``batches`` takes the pairs, the number of epochs and a seed."""
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
-    watches: bool = False
 
 
-def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain", draws: int | None = None) -> Arm:
+def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain") -> Arm:
     """An arm with our batches and our loss; see ``grouped``."""
-    batches = partial(grouped, shares, clusterings=draws)
-    return Arm(batches=batches, loss=partial(masked_loss, RULES[rule], stand_for))
+    return Arm(batches=partial(grouped, shares), loss=partial(masked_loss, RULES[rule], stand_for))
 
 
-def ordered(order: Order, rule: str = "known", stand_for: StandFor = "batch") -> Arm:
+def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
     """An arm that only orders pairs."""
 
     def batches(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
         return pairs_only(order(training, epochs, seed))
 
-    return Arm(batches=batches, loss=partial(masked_loss, RULES[rule], stand_for))
+    return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
 
 
 def unlabelled(arm: Arm) -> Arm:
@@ -160,7 +158,7 @@ def all_documents_loss(training: Training) -> Loss:
 
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
-    **{f"{name}, our loss": ordered(order, stand_for="domain") for name, order in ORDERS.items()},
+    "random, our loss": ordered(ORDERS["random"], stand_for="domain"),
     "ours": ours_arm(OURS),
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
@@ -168,15 +166,10 @@ ARMS: dict[str, Arm] = {
     "ours, two clusters": ours_arm([0.0, 0.5]),
     "ours, two clusters, InfoNCE": ours_arm([0.0, 0.5], stand_for="batch"),
     "ours, eight clusters": ours_arm([0.0, 0.125]),
-    "ours, a cluster a batch": ours_arm([0.0, 1.0]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),
-    "ours from the start": ours_arm([HARD]),
     "ours, last quarter": ours_arm([0.0, 0.0, 0.0, HARD]),
-    "ours from a quarter on": ours_arm([0.0, HARD, HARD, HARD]),
-    "ours, one clustering": ours_arm(OURS, draws=1),
     "ours, margin": ours_arm(OURS, "margin"),
     "ours, no masks": ours_arm(OURS, "nothing"),
-    "ours, own vectors": replace(ours_arm(OURS), batches=reclustered, watches=True),
     "all documents": Arm(batches=all_documents, loss=all_documents_loss),
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from batchwright.core.errors import InputError
-from batchwright.formats.vectors import PairVectors
-from experiments.rivals.arms import ARMS, Arm, known, margin
+from experiments.rivals.arms import ARMS, known, margin
 from experiments.rivals.encoders import Kind, Tokens, build, tokenise
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Run, Runs
@@ -39,7 +38,7 @@ def compare(pairs: PairSet, runs: Runs, arms: Sequence[str], kind: Kind, epochs:
         if runs.has(run):
             continue
         model = build(kind, seed, texts.tokens)
-        batches = Recorded(ARMS[arm].batches(_watched(pairs.training, ARMS[arm], model, texts), epochs, seed))
+        batches = Recorded(ARMS[arm].batches(pairs.training, epochs, seed))
         count = steps(pairs.training, epochs)
         loss = ARMS[arm].loss(pairs.training)
         torch.manual_seed(seed)  # draws what is dropped
@@ -70,16 +69,6 @@ class Recorded:
                 return
             self.batches.append(batch)
             yield batch
-
-
-def _watched(training: Training, arm: Arm, model: nn.Module, texts: Texts) -> Training:
-    """``training``, with the model's vectors if the arm asks for them; others get it as it is, since caches know it."""
-
-    def current() -> PairVectors:
-        vectors = np.concatenate([embed(model, places) for places in texts.pairs]).astype(np.float16)
-        return PairVectors(vectors=vectors, rows=np.arange(len(vectors)).reshape(2, -1))
-
-    return replace(training, current=current) if arm.watches else training
 
 
 def texts_of(pairs: PairSet, kind: Kind) -> Texts:

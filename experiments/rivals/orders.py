@@ -13,7 +13,7 @@ from scipy.sparse import coo_matrix
 
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.vectors import PairVectors
-from experiments.batches.methods import Batching, faiss_balanced, gcbs, reference, reference_shuffled
+from experiments.batches.methods import Batching, faiss_balanced, gcbs, reference
 from experiments.common.small_models import BASE, stretch
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch
@@ -54,23 +54,18 @@ def epoch_after_epoch(seed: int, epoch: Callable[[np.random.Generator], list[Row
         yield from (batches[place] for place in rng.permutation(len(batches)))
 
 
-def ours(
-    shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
-) -> Iterator[Rows]:
+def ours(shares: list[float], training: Training, epochs: int, seed: int) -> Iterator[Rows]:
     """The rows of ``grouped`` batches."""
-    return (batch.rows for batch in grouped(shares, training, epochs, seed, clusterings))
+    return (batch.rows for batch in grouped(shares, training, epochs, seed))
 
 
-def grouped(
-    shares: list[float], training: Training, epochs: int, seed: int, clusterings: int | None = None
-) -> Iterator[Batch]:
+def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> Iterator[Batch]:
     """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random.
 
-    A cluster is as large as the largest share of a batch. Each hard epoch has a clustering of its own, or they take
-    turns with so many ``clusterings``.
+    A cluster is as large as the largest share of a batch. Each hard epoch has a clustering of its own.
     """
     schedule = stretch(shares, epochs)
-    hard = clusterings or max(1, sum(share > 0 for share in schedule))
+    hard = max(1, sum(share > 0 for share in schedule))
     by_domain = training.by_domain()
     size = round(max(shares) * BATCH)
     clusters = {
@@ -94,32 +89,10 @@ def clusters_of(training: Training, rows: Rows, seed: int, size: int) -> Cluster
     return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
 
 
-def reclustered(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
-    """Our schedule, but each hard epoch is clustered by the vectors of the model in training."""
-    hard = epochs // 2
-    yield from grouped([0.0], training, epochs - hard, seed)
-    for epoch in range(hard):
-        vectors = training.current() if training.current else training.vectors
-        yield from grouped([HARD], replace(training, vectors=vectors), 1, seed + epoch)
-
-
-def over_all(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
-    """Another order that takes all domains for one, so that domains meet in a batch."""
-    return order(as_one(training), epochs, seed)
-
-
 @cache
 def as_one(training: Training) -> Training:
     """The same pairs in one domain."""
     return replace(training, domains=np.full(len(training), "all"))
-
-
-def after_random(order: Order, training: Training, epochs: int, seed: int) -> Iterator[Rows]:
-    """Our random batches for the first half of the epochs, then another order."""
-    first = ours([0.0], training, epochs, seed)
-    for _ in range(steps(training, epochs) // 2):
-        yield next(first)
-    yield from order(training, epochs, seed)
 
 
 def once(batching: Batching, training: Training, _: int, seed: int) -> Iterator[Rows]:
@@ -200,14 +173,9 @@ def merrick_clusters(vectors: PairVectors, seed: int) -> list[NDArray[np.int64]]
 
 ORDERS: dict[str, Order] = {
     "random": partial(ours, [0.0]),
-    "random over all": partial(over_all, partial(ours, [0.0])),
     "reference": partial(once, reference),
-    "reference, shuffled": partial(once, reference_shuffled),
     "faiss balanced": partial(once, faiss_balanced),
     "gcbs": partial(once, gcbs),
     "merrick": merrick,
     "b3": b3,
-}
-ORDERS |= {
-    f"random, then {name}": partial(after_random, ORDERS[name]) for name in ("reference", "faiss balanced", "b3")
 }

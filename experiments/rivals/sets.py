@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,14 +37,13 @@ FEWEST_GROUPS = 1000
 class Training:
     """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
 
-    ``vectors`` are the surrogate's; ``current`` returns those of the model in training as it is when it is called.
+    ``vectors`` are the surrogate's.
     """
 
     queries: list[str]
     documents: list[str]
     domains: NDArray[np.str_]
     vectors: PairVectors
-    current: Callable[[], PairVectors] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)

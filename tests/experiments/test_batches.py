@@ -51,15 +51,6 @@ def test_the_true_cluster_sizes_are_reported(
     assert (row.batches, row.largest, row.smallest) == (5, largest, smallest)
 
 
-def test_the_control_puts_the_same_clusters_in_another_order(data: Path) -> None:
-    vectors, _ = batches.open_domain(data, "birds")
-    (toured, sizes), (shuffled, same) = (ALL[name](vectors, 8) for name in ("reference", "reference_shuffled"))
-    assert sorted(sizes) == sorted(same)
-    assert toured.shape == shuffled.shape == (5, 8)
-    assert len(np.unique(shuffled)) == shuffled.size
-    assert not np.array_equal(toured, shuffled)
-
-
 def test_the_reference_has_the_settings_of_its_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[tuple[Any, NDArray[np.float32]]] = []
 

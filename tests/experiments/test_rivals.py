@@ -27,6 +27,7 @@ from experiments.rivals.sizes import sample
 from experiments.rivals.summary import COSTS, main, share_to_reach
 from experiments.rivals.training import DEPTH as RANKS
 from experiments.rivals.training import Batch, Curve, ndcg
+from tests.helpers import REPO
 
 SIZES = {"birds": 1700, "fish": 1400}
 
@@ -76,7 +77,7 @@ def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
     assert len(found.training) == 1200 - len(relevant)
 
 
-@pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, a cluster a batch"])
+@pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, a cluster a batch, InfoNCE"])
 def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, training: Training) -> None:
     epochs = 2
     count = steps(training, epochs)
@@ -85,8 +86,7 @@ def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, traini
     )
     assert len(found) == count == epochs * sum(size // BATCH for size in SIZES.values())
     assert all(len(np.unique(rows)) == BATCH for rows in found)
-    if not name.endswith("over all"):
-        assert all(len(np.unique(training.domains[rows])) == 1 for rows in found)
+    assert all(len(np.unique(training.domains[rows])) == 1 for rows in found)
     assert np.array_equal(found, again)
     assert not np.array_equal(found, other)
 
@@ -94,7 +94,7 @@ def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, traini
 def test_our_schedule_is_random_first_and_hard_then(training: Training) -> None:
     ours, whole, random = (
         [batch.rows for batch in ARMS[name].batches(training, 2, 0)]
-        for name in ("ours", "ours, a cluster a batch", "random")
+        for name in ("ours", "ours, a cluster a batch, InfoNCE", "random")
     )
     assert _hardness(training, ours[:22]) == pytest.approx(_hardness(training, random), abs=0.01)
     assert _hardness(training, ours[22:]) > 1.5 * _hardness(training, random)  # most of a batch is like random ones
@@ -124,6 +124,16 @@ def test_communities_are_all_pairs_and_leave_out_the_nearest() -> None:
     own_topic = [np.bincount(group // 20).max() / len(group) for group in groups]
     assert B3_SKIPPED > 20
     assert max(own_topic) < 1
+
+
+def test_every_arm_is_in_a_table() -> None:
+    tables = (read_tsv(file, made_by="experiments.rivals") for file in (REPO / "experiments/rivals").glob("*.tsv"))
+    assert set(ARMS) == {row["arm"] for rows in tables for row in rows if "arm" in row}
+
+
+def test_without_domains_they_meet_in_a_batch(training: Training) -> None:
+    batches = list(islice(ARMS["random, without domains, our loss"].batches(training, 1, 0), 5))
+    assert all(len(np.unique(training.domains[batch.rows])) == 2 for batch in batches)
 
 
 def test_rules_mask_what_they_say(training: Training) -> None:
@@ -167,28 +177,6 @@ def test_all_documents_are_negatives_but_for_those_known_to_answer(training: Tra
         expected.append(torch.logsumexp(torch.stack([own, *wrong]) / 0.05, 0) - own / 0.05)
     found = arm.loss(doubled)(queries, documents, batch)
     assert found.item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
-
-
-def test_hard_epochs_can_follow_the_model_in_training(training: Training) -> None:
-    """Its vectors, which here deal the topics out anew, are asked for when a hard epoch begins, and group its pairs."""
-    dealt = np.random.default_rng(4).permutation(len(training))
-    asked = []
-
-    def current() -> PairVectors:
-        asked.append(len(asked))
-        return training.vectors.take(dealt)
-
-    half = steps(training, 2)
-    batches = ARMS["ours, own vectors"].batches(replace(training, current=current), 4, 0)
-    first = [batch.rows for batch in islice(batches, half)]
-    assert not asked
-    second = [batch.rows for batch in batches]
-    assert asked == [0, 1]
-    assert len(first) == len(second) == half
-    own, by_model = (
-        np.mean([len(np.unique(topic[rows])) for rows in second]) for topic in (np.arange(len(dealt)) % 20, dealt % 20)
-    )
-    assert by_model < own / 2
 
 
 def test_mined_negatives_are_no_positives(training: Training) -> None:
