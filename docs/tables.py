@@ -8,11 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from batchwright.core.command import command
-from docs.cost_tables import batches_table, rows_table, scale_table, scores_table
-from docs.gains_table import gains_table
-from docs.mask_tables import masks_table
-from docs.rival_tables import rivals_table
-from docs.rows import Lines
+from docs.table_kinds import (
+    Lines,
+    batches_table,
+    gains_table,
+    masks_table,
+    rivals_table,
+    rows_table,
+    scale_table,
+    scores_table,
+)
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "experiments/README.md", *sorted((ROOT / "docs").glob("*.md"))]

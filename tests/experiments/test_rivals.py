@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.files import read_tsv
 from batchwright.formats.vectors import PairVectors
-from docs.rival_tables import rivals_table
+from docs.table_kinds import rivals_table
 from experiments.rivals import confused, noise
 from experiments.rivals.arms import ARMS, RULES
 from experiments.rivals.library import TEMPERATURE

@@ -1,0 +1,164 @@
+"""The kinds of tables that pages show, each made from the files of a result."""
+
+import re
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from batchwright.core.files import read_tsv
+from experiments.rivals import BASELINE
+from stages.report.differences import differences_table, read_differences
+from stages.report.table import NONE, share
+
+OURS = ("ours", "ours, InfoNCE")
+"""Our batches and loss; or, where a model that retrieves already is trained, our batches alone."""
+MASK_RULES = {
+    "own - .05": "f(q, d') >= f(q, d) - .05",
+    "own - .05, and the median own score": "the same, and f(q, d') at least the domain's median own score",
+    "own - .05, and d' near d or q' near q: .8": "the same, and d' near d or q' near q (cosine .8)",
+    "likeness .8": "likeness .8",
+    "auto": "`likeness: auto`",
+}
+"""The rules that the page shows, and what it calls them."""
+KNOWN_SETS = ("banking77", "perspectrum", "cranfield", "vaswani")
+READ_SETS = ("squad", "medquad", "nl2bash", "tldr_pages", "torch")
+_REFERENCE = "reference"
+_BATCHES = 20
+"""Data sets with fewer batches are left out of the medians."""
+Row = dict[str, str]
+Lines = list[list[str]]
+"""A table: its header, then its rows."""
+
+
+def read_files(files: Sequence[Path]) -> list[Row]:
+    """The rows of all files."""
+    return [row for file in files for row in read_tsv(file, made_by=file.stem)]
+
+
+def rows_table(files: Sequence[Path]) -> Lines:
+    """All rows of the files, with long numbers rounded."""
+    rows = read_files(files)
+    return [list(rows[0]), *([_plain(cell) for cell in row.values()] for row in rows)]
+
+
+def _plain(cell: str) -> str:
+    number = re.fullmatch(r"-?\d+\.\d+(e[-+]?\d+)?", cell)  # words and differences may have a point too
+    return str(round(float(cell), 4) + 0.0) if number else cell  # + 0.0: no -0.0
+
+
+def gains_table(files: Sequence[Path]) -> Lines:
+    """One row per run: what it gains over its start, BM25 and random batches, as in the report."""
+    (file,) = files
+    table = differences_table(read_differences(file))
+    groups = [group for group, span in table.groups or [] for _ in range(span)]
+    several = len(set(groups)) > 2
+    names = [f"{group}, {name}" if several else name for group, name in zip(groups, table.header, strict=True)]
+    return [["", *names[1:]], *table.rows]
+
+
+def rivals_table(files: Sequence[Path]) -> Lines:
+    """One row per way that was tried on all sets, the largest mean gain first; one column per set, and the mean.
+
+    A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and, if there are
+    any, for twice the steps come first. Last comes the share of the steps after which our batches reach where random
+    ones end, and its median.
+    """
+    rows = read_files(files)
+    epochs = min(int(row["epochs"]) for row in rows)
+    sets = list(dict.fromkeys(row["set"] for row in rows))
+    cells = {(row["arm"], row["set"]): row for row in rows if int(row["epochs"]) == epochs}
+    random = {row["set"]: row for row in rows if row["arm"] == BASELINE and int(row["epochs"]) == 2 * epochs}
+    arms = [arm for arm in dict.fromkeys(arm for arm, _ in cells) if all((arm, name) in cells for name in sets)]
+    ways = {arm: [cells[arm, name]["gain"] for name in sets] for arm in arms if arm != BASELINE}
+    twice = [_longer(random.get(name), cells[BASELINE, name]) for name in sets]
+    ours = next(arm for arm in OURS if arm in ways)
+    reached = [float(cells[ours, name]["reached"]) for name in sets]
+    return [
+        ["", *sets, "mean"],
+        ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
+        *([["random, twice the steps", *twice, _mean_gain(twice)]] if random else []),
+        *sorted(([arm, *gains, _mean_gain(gains)] for arm, gains in ways.items()), key=lambda row: -float(row[-1])),
+        [
+            "ours reach random's end after (and median)",
+            *(f"{part:.2f}" for part in [*reached, statistics.median(reached)]),
+        ],
+    ]
+
+
+def _longer(longer: Row | None, row: Row) -> str:
+    return _signed(float(longer["ndcg"]) - float(row["ndcg"])) if longer else NONE
+
+
+def _mean_gain(gains: Sequence[str]) -> str:
+    """The mean over sets, if there is a gain on each."""
+    return NONE if NONE in gains else _signed(statistics.mean(float(gain.split()[0]) for gain in gains))
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{share(value)}"
+
+
+def masks_table(files: Sequence[Path]) -> Lines:
+    """One row per rule: precision and recall where the truth is known, and verdicts of masked cells read by eye."""
+    found = {(row["set"], row["rule"]): row for row in read_files(files)}
+    lines = [["", *(f"{name}, precision, recall" for name in KNOWN_SETS), "read: right, partly, wrong"]]
+    for rule, label in MASK_RULES.items():
+        known = [_precision_and_recall(found[name, rule]) for name in KNOWN_SETS]
+        verdicts = [sum(int(found[name, rule][verdict]) for name in READ_SETS) for verdict in ("yes", "partly", "no")]
+        lines.append([label, *known, ", ".join(map(str, verdicts))])
+    return lines
+
+
+def _precision_and_recall(row: Row) -> str:
+    return f"{share(float(row['precision']))}, {share(float(row['recall']))}"
+
+
+def batches_table(files: Sequence[Path]) -> Lines:
+    """One row per method, one column per batch size: medians over data sets of ratios to the reference."""
+    rows = read_files(files)
+    sizes = list(dict.fromkeys(row["batch"] for row in rows))
+    header = ["unmasked hardness; time, of the reference's", *(f"batches of {size}" for size in sizes)]
+    methods = dict.fromkeys(row["method"] for row in rows)
+    return [header, *([method, *(_over_reference(rows, method, size) for size in sizes)] for method in methods)]
+
+
+def _over_reference(rows: Sequence[Row], method: str, size: str) -> str:
+    """Hardness and time of a method relative to the reference."""
+    references = {row["data"]: row for row in rows if (row["method"], row["batch"]) == (_REFERENCE, size)}
+    own = [row for row in rows if (row["method"], row["batch"]) == (method, size) and int(row["batches"]) >= _BATCHES]
+    harder, slower = (
+        [float(row[name]) / float(references[row["data"]][name]) for row in own] for name in ("unmasked", "seconds")
+    )
+    hardness = f"{statistics.median(harder):.2f} ({min(harder):.2f} to {max(harder):.2f})"
+    return f"{hardness}; {share(statistics.median(slower))}"
+
+
+def scores_table(files: Sequence[Path]) -> Lines:
+    """One row per way to score, one column per batch size: seconds and memory."""
+    rows = read_files(files)
+    sizes = list(dict.fromkeys(row["batch"] for row in rows))
+    lines = [["processor time; peak memory", *(f"batches of {size}" for size in sizes)]]
+    for way in dict.fromkeys(row["way"] for row in rows):
+        found = {row["batch"]: f"{float(row['seconds']):.2f} s; {row['mib']} MiB" for row in rows if row["way"] == way}
+        lines.append([way, *(found.get(size, "") for size in sizes)])
+    return lines
+
+
+def scale_table(files: Sequence[Path]) -> Lines:
+    """One row per stage and one for all, one column per number of pairs and cores: seconds and the most memory."""
+    rows = read_files(files)
+    sizes = list(dict.fromkeys((row["pairs"], row["cores"]) for row in rows))
+    lines = [
+        [
+            "seconds; MiB",
+            *(f"{int(pairs):,} pairs, {cores} {'core' if cores == '1' else 'cores'}" for pairs, cores in sizes),
+        ]
+    ]
+    for stage in [*dict.fromkeys(row["stage"] for row in rows), "all"]:
+        own = [row for row in rows if stage in (row["stage"], "all")]
+        lines.append([stage, *(_sums([row for row in own if (row["pairs"], row["cores"]) == size]) for size in sizes)])
+    return lines
+
+
+def _sums(rows: Sequence[Row]) -> str:
+    return f"{sum(float(row['seconds']) for row in rows):.0f}; {max(int(row['mib']) for row in rows):,}"
