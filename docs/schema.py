@@ -10,7 +10,7 @@ from batchwright.core.params import Base, Params
 from batchwright.formats.runs import Run
 from pipelines.embed.params import EmbedParams
 from pipelines.ingest.params import IngestParams
-from project.retrain.params import RetrainParams
+from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch.params import StartModel
 from stages.filter.params import FilterParams

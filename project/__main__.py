@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from batchwright.core.command import described, failing
+from batchwright.core.errors import InputError
 from batchwright.inspect.measures import ORDERS
 from batchwright.integrity.verify import verify
 from project.batches import diff, export, show
@@ -32,24 +33,19 @@ def _add(**arguments: Any) -> str:
 
 
 def _retrain() -> str:
-    from project.retrain.retrain import main  # needs DVC, as the two below
+    from project.retrain.retrain import retrain  # needs what the pipeline needs, as the two below
 
-    outcome = main()
-    text = f"retrain: {outcome.kind}: {outcome.text}"
-    if outcome.code:
-        print(text)
-        sys.exit(outcome.code)
-    return text
+    return retrain()
 
 
 def _promote(name: str | None) -> str:
-    from project.retrain.promote import promote
+    from project.retrain.publish import promote
 
     return promote(name)
 
 
 def _roll_back() -> str:
-    from project.retrain.promote import roll_back
+    from project.retrain.publish import roll_back
 
     return roll_back()
 
@@ -192,7 +188,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.print_help()
         return
     with failing(f"batchwright {name}"):
-        _print(COMMANDS[name].function(**values))
+        try:
+            text = COMMANDS[name].function(**values)
+        except ModuleNotFoundError as error:  # show, diff, export and verify need no more than the library
+            raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[pipeline]'") from None
+        _print(text)
 
 
 def _parser() -> argparse.ArgumentParser:

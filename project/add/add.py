@@ -1,7 +1,7 @@
 """Look at a file or a folder of pairs, show what it holds, and name it in ``params.yaml``."""
 
 import io
-from collections.abc import Sequence
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,12 @@ from ruamel.yaml import YAML
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE
+from batchwright.core.paths import RAW_PAIRS, unwatched
 from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
-from project.add.columns import guess_columns
-from project.add.kinds import Entry, guess_kind, not_read
-from project.add.lengths import cut_shares
-from project.add.look import Look, look_at
-from project.add.peek import peek
-from project.add.watched import bring_in
-
-WIDTH = 100
+from project.add.guess import Entry, guess_columns, guess_kind, not_read, peek
+from project.add.preview import describe, preview
 
 
 def add(
@@ -41,26 +36,30 @@ def add(
     """
     if domain and domain_column:
         raise InputError("--domain and --domain-column exclude each other; leave out one of the two")
-    named = {key: value for key, value in (("domain", domain), ("domain_column", domain_column)) if value}
-    columns = {
-        key: value for key, value in (("query", query), ("document", document), ("negatives", negatives)) if value
-    }
     params = _read()
-    entry = _entry(path, named, columns)
-    found = look_at(_source(entry))
-    if not found.pairs:
-        raise InputError(f"{path}: no row is a pair; the first reason: {next(iter(found.rejected), 'it is empty')}")
-    shown = _show(found, entry, params) + _others(not_read(path, entry))
+    domains = {"domain": domain, "domain_column": domain_column}
+    columns = {"query": query, "document": document, "negatives": negatives}
+    entry = _entry(path, _given(domains), _given(columns))
+    rows = preview(_source(entry))
+    if not rows.pairs:
+        raise InputError(f"{path}: no row is a pair; the first reason: {next(iter(rows.rejected), 'it is empty')}")
+    shown = describe(rows, entry, params)
+    if others := not_read(path, entry):
+        shown += f"\nnot read: {len(others):,} files of other kinds, such as {others[0]}; add them by themselves"
     if look:
         return f"{shown}\n\nNothing was written."
-    entry |= guess_kind(bring_in(path))
+    entry |= guess_kind(_bring_in(path))
     if entry in (params["ingest"]["sources"] or []):
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
     _write(params, entry)
     return f"{shown}\n\nWritten to {PARAMS_FILE}. Next: dvc repro"
 
 
-def _entry(path: Path, named: Entry, columns: Entry) -> Entry:
+def _given(options: dict[str, Any]) -> Entry:
+    return {name: value for name, value in options.items() if value}
+
+
+def _entry(path: Path, domain: Entry, columns: Entry) -> Entry:
     entry = guess_kind(path)
     if entry["kind"] == "csv":
         file = find_files(entry["path"])[0]
@@ -68,7 +67,7 @@ def _entry(path: Path, named: Entry, columns: Entry) -> Entry:
             entry["delimiter"] = delimiter
     if entry["kind"] != "beir":
         entry["columns"] = guess_columns(peek(entry), columns, str(path))
-    return entry | (named or {"domain": path.name.partition(".")[0]})
+    return entry | (domain or {"domain": path.name.partition(".")[0]})
 
 
 def _source(entry: Entry) -> AnySource:
@@ -77,34 +76,6 @@ def _source(entry: Entry) -> AnySource:
     except ValidationError as error:
         raise InputError(f"{entry}: {error.errors()[0]['msg']}") from None
     return source
-
-
-def _show(found: Look, entry: Entry, params: dict[str, Any]) -> str:
-    rows = len(found.pairs) + sum(found.rejected.values())
-    lines = [f"{entry['kind']}: {', '.join(f'{key} {value}' for key, value in entry.items() if key != 'kind')}", ""]
-    for pair in found.pairs[:: max(len(found.pairs) // 5, 1)][:5]:
-        lines += [f"  query     {_short(pair.query)}", f"  document  {_short(pair.document)}", ""]
-    counts = f"{rows:,} rows" + (", and more" if found.more else "")
-    lines.append(f"{counts}: {len(found.pairs):,} pairs, {found.repeated:,} of them repeated")
-    lines += [f"  rejected: {reason} ({count:,})" for reason, count in found.rejected.most_common()]
-    for side in ("query", "document"):
-        texts = [getattr(pair, side) for pair in found.pairs]
-        words = sorted(len(text.split()) for text in texts)
-        lines.append(f"{side}: {words[len(words) // 2]} words (median), {words[-1]:,} at most")
-        cut = {name: share for name, share in cut_shares(texts, params).items() if share > 0.005}
-        lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
-    return "\n".join(lines)
-
-
-def _others(names: Sequence[str]) -> str:
-    return (
-        f"\nnot read: {len(names):,} files of other kinds, such as {names[0]}; add them by themselves" if names else ""
-    )
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
 def _yaml() -> YAML:
@@ -133,3 +104,24 @@ def _write(params: dict[str, Any], entry: Entry) -> None:
     _yaml().dump(params, text)
     with atomic_file(PARAMS_FILE) as temporary:
         temporary.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _bring_in(path: Path) -> Path:
+    """Return where DVC watches a file or a folder: where it is, or links in ``raw/pairs``, which this makes.
+
+    Raises:
+        InputError: something else has its name there.
+    """
+    if not unwatched(path, RAW_PAIRS):
+        return Path(os.path.relpath(path))
+    target = RAW_PAIRS / path.name
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
+    for file in files:
+        link = target / file.relative_to(path)
+        if link.is_symlink() and link.resolve() == file.resolve():
+            continue
+        if link.exists() or link.is_symlink():
+            raise InputError(f"{link}: is there already; rename {path}, or remove that one")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(file.resolve())
+    return target

@@ -1,14 +1,42 @@
-"""The gate: whether new models may replace the deployed ones, judged on the same queries."""
+"""The gate: whether new models may replace the deployed ones, judged on the same queries, and its verdicts as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from project.retrain.params import RetrainParams
+from batchwright.core.params import PARAMS_FILE, Params, load_params, read_params
 from stages.scoring.paired import Estimate, difference, unpaired
 
 ALL = "all"
+"""The name of a comparison over all collections or all domains."""
+_MOST_LINES = 60
+
+
+class RetrainParams(Params):
+    """Group ``retrain``: what ``batchwright retrain`` promotes. The group may be left out."""
+
+    models: list[str] | None = None
+    """The runs that are deployed, together: all of them must pass. Null means all ``runs``."""
+    most_loss: float = Field(default=0.02, ge=0)
+    """nDCG@10 that a model may lose in a collection or a domain, compared with the deployed model on the same queries.
+    Over all queries together it may lose nothing."""
+    significance: float = Field(default=0.05, gt=0, le=1)
+    """A larger loss in a collection or a domain counts if its paired p value is below this."""
+    most_drift: float = Field(default=0.1, ge=0)
+    """nDCG@10 by which the deployed model may be worse on a domain's held-out pairs of today than on those of the night
+    when it was promoted. A larger, significant drop means that the data are broken, and scores on them say nothing."""
+    floor: float = Field(default=0.0, ge=0, le=1)
+    """Least nDCG@10 of each model in each collection."""
+    review: bool = False
+    """Push what passes as the branch ``candidate``, for a person to merge and ``batchwright promote``."""
+
+
+def retrain_params() -> RetrainParams:
+    """Read the group ``retrain`` of ``params.yaml``, or return its defaults."""
+    return load_params("retrain", RetrainParams) if "retrain" in read_params(PARAMS_FILE) else RetrainParams()
+
 
 ByQuery = Mapping[str, float]
 """nDCG@10 of each query, by id."""
@@ -48,10 +76,10 @@ def judge(scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams) 
     of its own night. ``gone`` are the domains that had pairs then and have none today.
     """
     verdicts = []
-    for model in dict.fromkeys(each.model for each in scored):
-        own = [each for each in scored if each.model == model]
-        verdicts += [_overall(model, own), *(verdict for each in own for verdict in _parts(each, limits))]
-        verdicts += _drifted(own, limits)
+    for model in dict.fromkeys(scores.model for scores in scored):
+        of_model = [scores for scores in scored if scores.model == model]
+        verdicts += [_overall(model, of_model), *(verdict for scores in of_model for verdict in _parts(scores, limits))]
+        verdicts += _drifted(of_model, limits)
     verdicts += [Verdict("", "", domain, 0, 0.0, None, "it has no pairs any more") for domain in gone]
     return verdicts
 
@@ -70,19 +98,19 @@ def _overall(model: str, scored: Sequence[Scored]) -> Verdict:
 def _parts(scored: Scored, limits: RetrainParams) -> Iterator[Verdict]:
     domains = sorted(set(scored.domains.values()))
     for domain in [ALL, *(domains if len(domains) > 1 else [])]:
-        queries = [query for query, own in scored.domains.items() if domain in (ALL, own)]
+        queries = [query for query, its_domain in scored.domains.items() if domain in (ALL, its_domain)]
         old = [] if scored.deployed is None else [scored.deployed[query] for query in queries]
         verdict = _compare(scored.model, scored.collection, domain, [scored.new[query] for query in queries], old)
         yield verdict._replace(failed=_loss(verdict, limits) or _too_low(verdict, limits))
 
 
-def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
+def _drifted(of_model: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
     """Compare the deployed model on the held-out pairs of today with itself on those of its own night."""
-    before = next((each for each in own if not each.today), None)
+    today, before = of_model[0], next((scores for scores in of_model if not scores.today), None)
     if before is None:
         return
     for domain in sorted(set(before.domains.values())):
-        now, then = (_of_domain(each.deployed, each, domain) for each in (own[0], before))
+        now, then = (_of_domain(each.deployed, each, domain) for each in (today, before))
         if not now or not then:
             continue
         change = unpaired(now, then)
@@ -90,13 +118,15 @@ def _drifted(own: Sequence[Scored], limits: RetrainParams) -> Iterator[Verdict]:
             why = (
                 f"the deployed model had {np.mean(then):.4f} on the pairs of its own night, {np.mean(now):.4f} today; "
             )
-            new = _of_domain(own[0].new, own[0], domain)
-            yield _compare(own[0].model, own[0].collection, domain, new, now)._replace(failed=why + "look at the data")
+            new = _of_domain(today.new, today, domain)
+            yield _compare(today.model, today.collection, domain, new, now)._replace(failed=why + "look at the data")
 
 
 def _of_domain(scores: ByQuery | None, scored: Scored, domain: str) -> list[float]:
     """A model's scores of a domain's queries, none if there is no such model."""
-    return [scores[query] for query, own in scored.domains.items() if own == domain] if scores is not None else []
+    if scores is None:
+        return []
+    return [scores[query] for query, its_domain in scored.domains.items() if its_domain == domain]
 
 
 def _compare(model: str, collection: str, domain: str, new: Sequence[float], old: Sequence[float]) -> Verdict:
@@ -113,3 +143,26 @@ def _loss(verdict: Verdict, limits: RetrainParams) -> str:
 
 def _too_low(verdict: Verdict, limits: RetrainParams) -> str:
     return f"below the floor of {limits.floor:.3g}" if verdict.domain == ALL and verdict.new < limits.floor else ""
+
+
+def describe(verdicts: Sequence[Verdict]) -> str:
+    """Return a line for each comparison, what failed first."""
+    lines = [_line(verdict) for verdict in sorted(verdicts, key=lambda verdict: not verdict.failed)]
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*lines[:_MOST_LINES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _line(verdict: Verdict) -> str:
+    if not verdict.model:
+        return f"domain {verdict.domain}: FAILED: {verdict.failed}"
+    parts = [part for part in (verdict.collection, verdict.domain) if part != ALL]
+    where = " ".join([verdict.model, "on", *(parts or ["all collections"])])
+    failed = f" FAILED: {verdict.failed}" if verdict.failed else ""
+    return f"{where}: nDCG@10 {verdict.new:.4f}{_change(verdict)}, {verdict.queries:,} queries{failed}"
+
+
+def _change(verdict: Verdict) -> str:
+    if verdict.change is None:
+        return ", not deployed before"
+    error = f" ± {verdict.change.error:.4f}" if verdict.queries > 1 else ""
+    return f", {verdict.change.mean:+.4f}{error} over what is deployed"

@@ -1,26 +1,53 @@
-"""Train again on what came since; promote the models if they pass the gate."""
+"""Train again on what came since, promote the models if they pass the gate, and tell what came of it."""
 
+import json
+import os
+import sys
+import urllib.request
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from batchwright.core.errors import InputError
-from batchwright.core.files import read_json
+from batchwright.core.files import read_json, write_json
 from batchwright.core.lock import alone
 from batchwright.core.params import load_params
+from batchwright.core.runtime import scratch
 from batchwright.formats.runs import Runs
-from project.retrain.describe import describe
-from project.retrain.gate import Verdict, judge
-from project.retrain.message import Outcome, tell
-from project.retrain.params import RetrainParams, retrain_params
-from project.retrain.preflight import preflight
-from project.retrain.refs import publish, publish_candidate
-from project.retrain.repository import CANDIDATE, DEPLOYED, LOCK, Upstream, commit_own, locked, promoted, revision
-from project.retrain.snapshot import snapshot
-from project.retrain.sync import sync
-from project.retrain.tools import dvc, git
+from project.retrain.gate import RetrainParams, Verdict, describe, judge, retrain_params
+from project.retrain.prepare import preflight, snapshot, sync
+from project.retrain.publish import publish, push
+from project.retrain.repository import (
+    CANDIDATE,
+    DEPLOYED,
+    LOCK,
+    Upstream,
+    commit_own,
+    dvc,
+    git,
+    locked,
+    promoted,
+    revision,
+)
+
+CODES = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
+"""Exit codes; 2 is that of a wrong command line."""
+_TIMEOUT = 20
 
 
-def main() -> Outcome:
-    """Retrain, tell what came of it, and return that.
+class Outcome(NamedTuple):
+    """How a retraining ended."""
+
+    kind: Literal["promoted", "failed", "nothing new", "rejected"]
+    text: str
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return CODES[self.kind]
+
+
+def retrain() -> str:
+    """Retrain, tell what came of it, and return that; unless it is a promotion, print it and exit with its code.
 
     Whatever stops it, the next call goes on: nothing is published by halves, DVC remembers finished stages, and
     unfinished ones their parts.
@@ -32,10 +59,14 @@ def main() -> Outcome:
         try:
             outcome = _retrain()
         except BaseException as error:
-            tell(Outcome("failed", str(error) or type(error).__name__))
+            _tell(Outcome("failed", str(error) or type(error).__name__))
             raise
-        tell(outcome)
-        return outcome
+        _tell(outcome)
+    text = f"retrain: {outcome.kind}: {outcome.text}"
+    if outcome.code:
+        print(text)
+        sys.exit(outcome.code)
+    return text
 
 
 def _retrain() -> Outcome:
@@ -74,15 +105,15 @@ def _judge(models: list[str], deployed: str | None, limits: RetrainParams) -> li
     return judge(score(models, deployed), gone(deployed), limits)
 
 
-def _publish(at: Upstream, found: str, limits: RetrainParams) -> Outcome:
+def _publish(at: Upstream, comparisons: str, limits: RetrainParams) -> Outcome:
     dvc("push", "--quiet")
-    commit = commit_own(f"Retrained on {_pairs():,} pairs\n\n{found}")
+    commit = commit_own(f"Retrained on {_pairs():,} pairs\n\n{comparisons}")
     if limits.review:
-        publish_candidate(at, commit)
-        return Outcome("promoted", f"branch {CANDIDATE} is ready for review\n{found}")
+        push(at, CANDIDATE, commit)
+        return Outcome("promoted", f"branch {CANDIDATE} is ready for review\n{comparisons}")
     name = publish(at, commit)
     git("reset", "--quiet", "--soft", commit)
-    return Outcome("promoted", f"{name} is deployed\n{found}")
+    return Outcome("promoted", f"{name} is deployed\n{comparisons}")
 
 
 def _pairs() -> int:
@@ -92,3 +123,22 @@ def _pairs() -> int:
 
 def _say(text: str) -> None:
     print(f"retrain: {text}", flush=True)
+
+
+def _tell(outcome: Outcome) -> None:
+    """Write ``.scratch/retrain/message.json``, and post the same to ``BATCHWRIGHT_WEBHOOK`` if that is set.
+
+    The key ``text`` is what chat programs show. A webhook that does not answer changes nothing.
+    """
+    message = {"outcome": outcome.kind, "exit_code": outcome.code, "text": f"{outcome.kind}: {outcome.text}"}
+    write_json(scratch("retrain") / "message.json", message)
+    if not (url := os.environ.get("BATCHWRIGHT_WEBHOOK")):
+        return
+    try:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("expected a URL that begins with http:// or https://")
+        request = urllib.request.Request(url, json.dumps(message).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=_TIMEOUT):
+            pass
+    except (OSError, ValueError) as error:
+        print(f"warning: BATCHWRIGHT_WEBHOOK: the message could not be sent: {error}", file=sys.stderr)

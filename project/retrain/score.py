@@ -13,8 +13,7 @@ from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES
 from batchwright.core.runtime import scratch
 from batchwright.formats.query_scores import MEASURES, read_query_scores
 from project.retrain.gate import ByQuery, Scored
-from project.retrain.repository import locked
-from project.retrain.tools import dvc, git
+from project.retrain.repository import dvc, git, locked
 from stages.scoring.collection import Collection, has_split, held_out
 from stages.scoring.measures import score_queries
 from stages.scoring.params import EvaluateParams

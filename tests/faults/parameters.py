@@ -12,7 +12,7 @@ from batchwright.core.params import Base, load_params, read_params
 from batchwright.formats.runs import Runs
 from pipelines.embed.params import EmbedParams
 from pipelines.ingest.params import IngestParams
-from project.retrain.params import RetrainParams
+from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch.params import StartModel
 from stages.filter.params import FilterParams

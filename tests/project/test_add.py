@@ -14,8 +14,7 @@ from batchwright.core import untrusted_arrow
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.csv import likely_delimiter
 from project.__main__ import main
-from project.add.columns import guess_columns
-from project.add.peek import peek
+from project.add.guess import guess_columns, peek
 from tests.helpers import REPO
 
 PARAMS = (REPO / "project/template/params.yaml").read_text()

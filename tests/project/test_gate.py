@@ -6,9 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project.retrain.describe import describe
-from project.retrain.gate import ALL, Scored, Verdict, judge
-from project.retrain.params import RetrainParams
+from project.retrain.gate import ALL, RetrainParams, Scored, Verdict, describe, judge
 
 LIMITS = RetrainParams(most_loss=0.02, significance=0.05, floor=0.3)
 DOMAINS = {f"{domain}{number}": domain for domain, count in (("big", 200), ("small", 4)) for number in range(count)}

@@ -1,8 +1,9 @@
-"""What must be there before hours are spent."""
+"""Before hours are spent: check what must be there, take over what others pushed, and take in what came since."""
 
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -12,10 +13,11 @@ from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
-from project.retrain.repository import LOCK, Upstream, fetch, foreign_changes, upstream
-from project.retrain.tools import git
+from project.retrain.repository import LOCK, Upstream, dvc, fetch, foreign_changes, git, upstream
 
 _LOCKS = Path(".dvc/tmp/rwlock")
+_DVC = ".dvc"
+"""What the names of DVC's pointers end with."""
 
 
 def preflight() -> Upstream:
@@ -89,3 +91,72 @@ def _check_disk() -> None:
                 f"{folder}: {free / 1e9:.1f} GB are free, and a run may need {needed / 1e9:.1f}; free some, "
                 "such as by: dvc gc --workspace"
             )
+
+
+def sync(at: Upstream) -> None:
+    """Bring the branch up to date with the remote's, and the data that its new commits changed.
+
+    What an earlier retraining wrote and did not commit gives way to what was pushed; DVC remembers its runs.
+
+    Raises:
+        InputError: both have commits that the other lacks, or a file of ``raw/`` was changed here and there.
+    """
+    ours, theirs = map(int, git("rev-list", "--count", "--left-right", f"HEAD...{at.ref}").split())
+    if ours and theirs:
+        raise InputError(f"this branch and {at.remote}/{at.branch} have both gone on; run: git pull --rebase")
+    if not theirs:
+        return
+    pushed = set(_names("diff", "--name-only", "--relative", "-z", "HEAD", at.ref))
+    git("reset", "--quiet")
+    for file in pushed & set(_names("diff", "--name-only", "--relative", "-z", "HEAD")):
+        if _made_by_retraining(file):
+            git("checkout", "--quiet", "HEAD", "--", file)
+    for file in pushed & set(_names("ls-files", "--others", "--exclude-standard", "-z")):
+        if _made_by_retraining(file):
+            Path(file).unlink()
+    git("merge", "--quiet", "--ff-only", at.ref)
+    if data := [file for file in sorted(pushed) if file.endswith(".dvc") and Path(file).exists()]:
+        dvc("pull", "--quiet", *data)
+
+
+def _made_by_retraining(file: str) -> bool:
+    return file == LOCK or file.startswith("results/") or Path(file).suffix == ".dvc" or Path(file).name == ".gitignore"
+
+
+def _names(*arguments: str) -> list[str]:
+    return [name for name in git(*arguments).split("\0") if name]
+
+
+def snapshot() -> None:
+    """Bring imports up to date, and add new and changed files.
+
+    Links to files elsewhere become imports (``dvc import-url``), since a commit must hold its data. What git tracks is
+    left to git.
+    """
+    links = [path for path in _entries() if path.is_symlink()]
+    for link in links:
+        target = str(link.resolve())
+        if git("ls-files", "--", str(link)):
+            git("rm", "--quiet", "--cached", "--", str(link))
+        dvc("import-url", "--quiet", "--force", target, str(link))
+    pointers = sorted(RAW.rglob(f"*{_DVC}"))
+    imports = [pointer for pointer in pointers if _is_import(pointer)]
+    missing = [pointer for pointer in pointers if pointer not in imports and not pointer.with_suffix("").exists()]
+    if imports:
+        dvc("update", "--quiet", *map(str, imports))
+    if missing:
+        dvc("pull", "--quiet", *map(str, missing))
+    own = [path for path in _entries() if Path(f"{path}{_DVC}") not in imports and not git("ls-files", "--", str(path))]
+    if own:
+        dvc("add", "--quiet", *map(str, own))
+
+
+def _entries() -> Iterator[Path]:
+    """Files and folders in the folders of ``raw/``."""
+    for path in sorted(RAW.glob("*/*")):
+        if not path.name.startswith(".") and path.name != "README.md" and path.suffix != _DVC:
+            yield path
+
+
+def _is_import(pointer: Path) -> bool:
+    return "deps" in yaml.safe_load(pointer.read_text(encoding="utf-8"))

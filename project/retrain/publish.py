@@ -1,11 +1,9 @@
-"""Deploy by hand: the current commit, or an earlier promotion."""
+"""Publish and deploy: move the remote's branches and tags."""
 
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from project.retrain.refs import deploy, publish
-from project.retrain.repository import DEPLOYED, fetch, promoted, revision, tag, upstream
-from project.retrain.tools import dvc, git
+from project.retrain.repository import DEPLOYED, Upstream, dvc, fetch, git, promoted, revision, tag, upstream
 
 
 def promote(name: str | None) -> str:
@@ -28,7 +26,7 @@ def promote(name: str | None) -> str:
     known = {tag(number): commit for number, commit in promoted().items()}
     if name not in known:
         raise InputError(f"no promotion '{name}'; known: {', '.join(known) or 'none'}")
-    deploy(at, known[name])
+    push(at, DEPLOYED, known[name])
     return f"{name} is deployed again"
 
 
@@ -48,5 +46,22 @@ def roll_back() -> str:
     earlier = [number for number in known if numbers and number < numbers[0]]
     if not earlier:
         raise InputError("nothing was promoted before what is deployed now")
-    deploy(at, known[earlier[-1]])
+    push(at, DEPLOYED, known[earlier[-1]])
     return f"{tag(earlier[-1])} is deployed again"
+
+
+def publish(at: Upstream, commit: str) -> str:
+    """Push ``commit`` to its branch, as the next promotion, and as what is deployed: all of it or nothing.
+
+    Return the promotion's name.
+    """
+    name = tag(max(promoted(), default=0) + 1)
+    push(at, DEPLOYED, commit, f"{commit}:refs/heads/{at.branch}", f"{commit}:refs/tags/{name}")
+    return name
+
+
+def push(at: Upstream, branch: str, commit: str, *others: str) -> None:
+    """Move ``branch`` to ``commit``, unless somebody else has moved it since it was fetched."""
+    known = revision(at.branch_ref(branch)) or ""
+    lease = f"--force-with-lease=refs/heads/{branch}:{known}"
+    git("push", "--quiet", "--atomic", lease, at.remote, f"{commit}:refs/heads/{branch}", *others)

@@ -1,0 +1,107 @@
+"""What a source holds: pairs and rejected rows among its first ones, and how many texts each model cuts."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from batchwright.core.errors import InputError
+from batchwright.formats.models import ModelVersion, locate_model
+from pipelines.ingest.normalise import Pair, RowError, normalise
+from pipelines.ingest.sources import AnySource
+from project.add.guess import Entry
+
+ROWS, MEASURED, SHOWN, WIDTH = 20_000, 1_000, 5, 100
+"""The most rows that are read, texts that are measured, pairs that are shown, and characters of a shown text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """The first pairs of a source, and the reasons for which rows among them are none."""
+
+    pairs: list[Pair]
+    rejected: Counter[str]
+    more: bool
+
+    @property
+    def repeated(self) -> int:
+        """How many of the pairs occurred before."""
+        return len(self.pairs) - len({(pair.query, pair.document) for pair in self.pairs})
+
+
+def preview(source: AnySource) -> Preview:
+    """Read the first ``ROWS`` rows.
+
+    Raises:
+        InputError: the source cannot be read.
+    """
+    pairs: list[Pair] = []
+    rejected: Counter[str] = Counter()
+    rows = (row for part in source.parts() for row in source.rows(part))
+    for row in itertools.islice(rows, ROWS):
+        try:
+            pairs.append(normalise(row))
+        except RowError as error:
+            rejected[str(error)] += 1
+    return Preview(pairs=pairs, rejected=rejected, more=next(rows, None) is not None)
+
+
+def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
+    """Return some pairs, counts, reasons of rejects, and how long the texts are."""
+    count = len(rows.pairs) + sum(rows.rejected.values())
+    lines = [f"{entry['kind']}: {', '.join(f'{key} {value}' for key, value in entry.items() if key != 'kind')}", ""]
+    for pair in rows.pairs[:: max(len(rows.pairs) // SHOWN, 1)][:SHOWN]:
+        lines += [f"  query     {_short(pair.query)}", f"  document  {_short(pair.document)}", ""]
+    counts = f"{count:,} rows" + (", and more" if rows.more else "")
+    lines.append(f"{counts}: {len(rows.pairs):,} pairs, {rows.repeated:,} of them repeated")
+    lines += [f"  rejected: {reason} ({number:,})" for reason, number in rows.rejected.most_common()]
+    for side in ("query", "document"):
+        texts = [getattr(pair, side) for pair in rows.pairs]
+        words = sorted(len(text.split()) for text in texts)
+        lines.append(f"{side}: {words[len(words) // 2]} words (median), {words[-1]:,} at most")
+        cut = {name: share for name, share in _cut_shares(texts, params).items() if share > 0.005}
+        lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
+
+
+def _cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float]:
+    """Return the share of ``texts`` that each model of ``params.yaml`` cuts off at its ``max_length``.
+
+    Models without a tokenizer on this machine are left out.
+    """
+    shares = {}
+    for group, name, model in _models(params):
+        try:
+            file = locate_model(model["name"], _version(model)) / "tokenizer.json"
+        except InputError:
+            continue
+        if file.is_file():
+            tokenizer = Tokenizer.from_file(str(file))
+            tokenizer.no_truncation()
+            lengths = np.array([len(encoding.ids) for encoding in tokenizer.encode_batch(list(texts[:MEASURED]))])
+            limit = int(model["max_length"])
+            shares[f"{group}.{name}.max_length ({limit} tokens)"] = float(np.mean(lengths > limit))
+    return shares
+
+
+def _version(model: Entry) -> ModelVersion:
+    return ModelVersion(**{name: model[name] for name in ModelVersion.model_fields if name in model})
+
+
+def _models(params: dict[str, Any]) -> list[tuple[str, str, Entry]]:
+    groups = {"embed.models": params.get("embed", {}).get("models", {}), "start_models": params.get("start_models", {})}
+    return [
+        (group, name, model)
+        for group, models in groups.items()
+        for name, model in models.items()
+        if "name" in model and model.get("max_length")
+    ]
