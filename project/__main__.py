@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from batchwright.core.command import described, failing
 from batchwright.core.errors import InputError
-from batchwright.inspect.measures import ORDERS
-from batchwright.integrity.verify import verify
+from batchwright.inspect.overview import ORDERS
+from batchwright.verify import verify
 from project.batches import diff, export, show
 from project.own import init, upgrade
 from project.pipeline import run_stage

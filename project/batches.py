@@ -2,19 +2,16 @@
 
 from pathlib import Path
 
+from batchwright import export as pairs
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
-from batchwright.handover import export as pairs
-from batchwright.inspect.answer import as_json, as_text
+from batchwright.inspect import overview
+from batchwright.inspect.artifacts import Artifacts, open_shards
 from batchwright.inspect.batch import view_batch
 from batchwright.inspect.diff import compare
-from batchwright.inspect.measures import worst as worst_batches
-from batchwright.inspect.overview import overview, overview_lines, worst_lines
-from batchwright.inspect.project import Project, open_shards
-from batchwright.inspect.show_batch import batch_lines, row_lines
-from batchwright.inspect.show_diff import diff_lines
-from batchwright.inspect.show_trace import trace_lines
+from batchwright.inspect.terminal import as_json, as_text
 from batchwright.inspect.trace import trace
+from batchwright.inspect.views import batch_view, diff_view, overview_view, row_view, trace_view, worst_view
 
 
 def show(what: list[str], row: int | None, worst: str | None, shards: str, full: bool, json: bool) -> str:
@@ -33,25 +30,25 @@ def show(what: list[str], row: int | None, worst: str | None, shards: str, full:
     if is_batch:
         return _batch(shard_set, int(asked), row, full, json)
     if asked:
-        traced = trace(shard_set, Project.of(shard_set), asked)
-        return as_json(traced) if json else as_text(lambda terminal: trace_lines(traced, terminal, full=full))
+        traced = trace(shard_set, Artifacts.of(shard_set), asked)
+        return as_json(traced) if json else as_text(*trace_view(traced, full=full))
     if worst:
-        batches = worst_batches(shard_set, worst)
-        return as_json(batches) if json else as_text(lambda terminal: worst_lines(batches, worst, terminal))
-    summary = overview(shard_set)
-    return as_json(summary) if json else as_text(lambda terminal: overview_lines(summary, terminal))
+        batches = overview.worst(shard_set, worst)
+        return as_json(batches) if json else as_text(*worst_view(batches, worst))
+    summary = overview.overview(shard_set)
+    return as_json(summary) if json else as_text(*overview_view(summary))
 
 
 def _batch(shards: ShardSet, number: int, row: int | None, full: bool, json: bool) -> str:
-    view = view_batch(shards, Project.of(shards), number, row)
-    lines = batch_lines if row is None else row_lines
-    return as_json(view) if json else as_text(lambda terminal: lines(view, terminal, full=full))
+    view = view_batch(shards, Artifacts.of(shards), number, row)
+    lay_out = batch_view if row is None else row_view
+    return as_json(view) if json else as_text(*lay_out(view, full=full))
 
 
 def diff(a: str, b: str, json: bool) -> str:
     """Return how two shard sets differ."""
     difference = compare(open_shards(a), open_shards(b))
-    return as_json(difference) if json else as_text(lambda terminal: diff_lines(difference, terminal))
+    return as_json(difference) if json else as_text(*diff_view(difference))
 
 
 def export(shards: str, output: Path, negatives: int | None) -> str:

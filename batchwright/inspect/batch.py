@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import NAMES, ShardSet, read_reasons
+from batchwright.inspect.artifacts import Artifacts
 from batchwright.inspect.evidence import Evidence, gather
-from batchwright.inspect.project import Project
 
 HARDEST = 10
 """Unmasked negatives that are shown."""
@@ -65,7 +65,7 @@ class BatchView:
     missing: list[str]
 
 
-def view_batch(shards: ShardSet, project: Project, number: int, focus: int | None = None) -> BatchView:
+def view_batch(shards: ShardSet, artifacts: Artifacts, number: int, focus: int | None = None) -> BatchView:
     """Look at batch ``number``, or at its row ``focus``.
 
     Raises:
@@ -75,7 +75,7 @@ def view_batch(shards: ShardSet, project: Project, number: int, focus: int | Non
     batch = shards.batch(number)
     if focus is not None:
         _check(focus, batch.num_rows, "row", "rows", shards)
-    evidence, reasons = gather(shards, project, batch), read_reasons(batch)
+    evidence, reasons = gather(shards, artifacts, batch), read_reasons(batch)
     of_view = slice(None) if focus is None else slice(focus, focus + 1)
     masked = [
         _masked(evidence, NAMES[reasons[query, document]], query, document)

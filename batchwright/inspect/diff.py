@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.formats.shards import NAMES, ShardSet
-from batchwright.inspect.measures import Measured, by_domain, means, measure
-from batchwright.inspect.meetings import NOWHERE, Numbers, share_met
+from batchwright.inspect.meetings import Numbers, batch_numbers, share_met
+from batchwright.inspect.overview import Measured, by_domain, means, measure
 
 EXAMPLES = 5
 """Gained and lost pairs that are shown."""
@@ -97,27 +97,27 @@ def _parameters(a: ShardSet, b: ShardSet) -> list[Sides]:
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
-        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) and value else {f"{before}{name}": value}
-    return found
+        flat |= _flat(value, f"{before}{name}.") if isinstance(value, dict) and value else {f"{before}{name}": value}
+    return flat
 
 
 def _of_domains(ids: set[str], pairs: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    domains: dict[str, list[str]] = {}
     for name in sorted(ids):
-        found.setdefault(pairs[name][0], []).append(name)
-    return dict(sorted(found.items()))
+        domains.setdefault(pairs[name][0], []).append(name)
+    return dict(sorted(domains.items()))
 
 
 def _groups(a: list[Measured], b: list[Measured]) -> list[Group]:
     first, second = by_domain(a), by_domain(b)
     groups = []
     for domain, epoch in sorted(first.keys() | second.keys()):
-        own = [each.get((domain, epoch)) for each in (first, second)]
-        found = [{"batches": len(group), **means(group)} if group else {} for group in own]
+        batches = [side.get((domain, epoch)) for side in (first, second)]
+        measures = [{"batches": len(group), **means(group)} if group else {} for group in batches]
         sides = {
-            name: Sides(name=name, a=found[0].get(name), b=found[1].get(name))
+            name: Sides(name=name, a=measures[0].get(name), b=measures[1].get(name))
             for name in ("batches", "hardness", "masked_share")
         }
         groups.append(Group(domain=domain, epoch=epoch, **sides))
@@ -138,13 +138,11 @@ def _meetings(
 ) -> dict[str, float]:
     rows = [[np.array([numbers[name] for name in ids]) for ids in side] for side in batches]
     epochs = [_epochs(shards, side, len(numbers)) for shards, side in zip((a, b), rows, strict=True)]
-    shares = ([share_met(own, other) for own in side] for side, other in zip(rows, reversed(epochs), strict=True))
-    return dict(zip("ab", (round(float(np.mean(each)), 6) for each in shares), strict=True))
+    shares = ([share_met(pairs, other) for pairs in side] for side, other in zip(rows, reversed(epochs), strict=True))
+    return dict(zip("ab", (round(float(np.mean(side)), 6) for side in shares), strict=True))
 
 
 def _epochs(shards: ShardSet, rows: list[NDArray[np.int64]], pairs: int) -> list[Numbers]:
     """Return the number of each pair's batch in each epoch."""
-    found = [np.full(pairs, NOWHERE, np.int32) for _ in shards.manifest.epochs]
-    for number, own in enumerate(rows):
-        found[shards.manifest.epoch_of(number)][own] = number
-    return found
+    batches = ((shards.manifest.epoch_of(number), of_batch) for number, of_batch in enumerate(rows))
+    return list(batch_numbers(batches, pairs).values())

@@ -11,7 +11,7 @@ from batchwright.core.errors import InputError
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
 from batchwright.formats.pairs import InMemory
 from batchwright.formats.shards import UNKNOWN, ShardSet
-from batchwright.inspect.project import Project
+from batchwright.inspect.artifacts import Artifacts
 
 ROUNDING = 1e-3
 OLD = "an older version made these shards; run the stage 'pack' again"
@@ -78,8 +78,8 @@ class Evidence:
         return f"{words}: {score:.2f}, limit {limits[0]:.2f}{alike}"
 
 
-def gather(shards: ShardSet, project: Project, batch: pa.RecordBatch) -> Evidence:
-    """Look up what ``project`` knows about a training batch."""
+def gather(shards: ShardSet, artifacts: Artifacts, batch: pa.RecordBatch) -> Evidence:
+    """Look up what ``artifacts`` knows about a training batch."""
     domain, *others = batch["domain"].unique().to_pylist()
     judge = shards.manifest.parameters.get("judge") is not None
     if others:
@@ -90,31 +90,31 @@ def gather(shards: ShardSet, project: Project, batch: pa.RecordBatch) -> Evidenc
         missing.append(f"no reasons, hardness and clusters: {OLD}")
     surrogate, filtered = None, None
     try:
-        surrogate = _surrogate(shards, project, domain, batch)
+        surrogate = _surrogate(shards, artifacts, domain, batch)
     except InputError as error:
         missing.append(f"no scores: {error}")
     try:
-        filtered = _filtered(project, domain, batch["id"])
+        filtered = _filtered(artifacts, domain, batch["id"])
     except InputError as error:
         missing.append(f"no limits of the filter: {error}")
     return Evidence(surrogate=surrogate, filtered=filtered, judge=judge, missing=missing)
 
 
-def _surrogate(shards: ShardSet, project: Project, domain: str, batch: pa.RecordBatch) -> Surrogate:
-    vectors = project.vectors(domain, shards.manifest.models.get("surrogate", ""))
+def _surrogate(shards: ShardSet, artifacts: Artifacts, domain: str, batch: pa.RecordBatch) -> Surrogate:
+    vectors = artifacts.vectors(domain, shards.manifest.models.get("surrogate", ""))
     if vectors is None:
-        raise InputError(f"the vectors that these batches were masked with are not in {project.data}/vectors")
+        raise InputError(f"the vectors that these batches were masked with are not in {artifacts.data}/vectors")
     pairs = vectors.of_pairs([InMemory([batch])])
     rows = np.arange(batch.num_rows)
     sums = pairs.sums(rows)
     return Surrogate(scores=pairs.queries(rows) @ pairs.documents(rows).T, likeness=sums @ sums.T)
 
 
-def _filtered(project: Project, domain: str, batch_ids: pa.Array) -> Filtered:
-    ids = project.train_ids(domain)
+def _filtered(artifacts: Artifacts, domain: str, batch_ids: pa.Array) -> Filtered:
+    ids = artifacts.train_ids(domain)
     found = pc.index_in(batch_ids, value_set=ids)
     if found.null_count:
-        raise InputError(f"{project.data}/pairs no longer holds all pairs of this batch")
-    negatives, rows = project.negatives(domain, len(ids)), np.array(found.to_pylist(), dtype=np.int64)
+        raise InputError(f"{artifacts.data}/pairs no longer holds all pairs of this batch")
+    negatives, rows = artifacts.negatives(domain, len(ids)), np.array(found.to_pylist(), dtype=np.int64)
     asking = np.flatnonzero(np.isin(negatives.query_class, negatives.query_class[rows]))
     return Filtered(negatives=negatives, ids=ids, rows=rows, asking=asking)

@@ -33,3 +33,13 @@ def share_met(rows: NDArray[np.int64], epochs: Sequence[Numbers]) -> float:
         of = numbers[rows]
         met |= (of[:, None] == of[None, :]) & (of != NOWHERE)[:, None]
     return float((met.sum() - np.trace(met)) / max(len(rows) * (len(rows) - 1), 1))
+
+
+def batch_numbers(batches: Iterable[tuple[int, NDArray[np.int64]]], pairs: int) -> dict[int, Numbers]:
+    """Return the number of each pair's batch, by epoch; ``batches`` are as ``met_before`` takes them."""
+    epochs: dict[int, Numbers] = {}
+    for number, (epoch, rows) in enumerate(batches):
+        if epoch not in epochs:
+            epochs[epoch] = np.full(pairs, NOWHERE, np.int32)
+        epochs[epoch][rows] = number
+    return epochs

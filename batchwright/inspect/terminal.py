@@ -1,127 +1,110 @@
-"""Text for a terminal: no control character reaches it, texts are cut to fit, and only terminals see colours."""
+"""Answers as text for a terminal, which Rich lays out, or as JSON: no control character of the data reaches it."""
 
+import dataclasses
+import json
 import math
-import os
-import shutil
-import sys
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from textwrap import wrap
+from typing import Any
 
-NARROWEST, WIDEST = 60, 120
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+NARROWEST, WIDEST, ELSEWHERE = 60, 120, 100
+"""Columns: of a terminal at least and at most, and of anything else, such as a file."""
 _JOINERS = "\u200c\u200d"
 """Invisible, harmless, and needed to spell Persian, Hindi and emoji."""
-_GAP = "  "
 
 
-@dataclass(frozen=True)
-class Terminal:
-    """Where text is printed: how many columns there are, and whether it shows colours."""
+def as_text(*parts: RenderableType) -> str:
+    """Return ``parts`` one below the other, with colours if stdout is a terminal that shows them."""
+    console = screen()
+    with console.capture() as captured:
+        console.print(Group(*parts))
+    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
 
-    width: int = 100
-    colour: bool = False
 
-    @classmethod
-    def of_stdout(cls) -> "Terminal":
-        """Return this process's terminal, or 100 columns without colours if the output goes elsewhere."""
-        if not sys.stdout.isatty():
-            return cls()
-        width = min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
-        return cls(width, colour="NO_COLOR" not in os.environ)
+def screen() -> Console:
+    """Return the terminal that stdout is, or a place of ``ELSEWHERE`` columns without colours."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.width = min(max(console.width, NARROWEST), WIDEST) if console.is_terminal else ELSEWHERE
+    return console
 
-    def bold(self, text: str) -> str:
-        """Emphasise a text."""
-        return self._painted("1", text)
 
-    def dim(self, text: str) -> str:
-        """Make a text stand back."""
-        return self._painted("2", text)
+def as_json(answer: Any) -> str:
+    """Return a dataclass, or a list of them, as JSON in ASCII: no control character is left in it, NaN is null."""
+    values = [dataclasses.asdict(item) for item in answer] if isinstance(answer, list) else dataclasses.asdict(answer)
+    return json.dumps(_without_nan(values), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
-    def red(self, text: str) -> str:
-        """Colour what is masked."""
-        return self._painted("31", text)
 
-    def green(self, text: str) -> str:
-        """Colour what is left."""
-        return self._painted("32", text)
-
-    def _painted(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
-
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 0) -> list[str]:
-        """Lay out rows below a header; the last ``texts`` columns share the space that the others leave.
-
-        The widest of the others are cut if they leave less than a fifth of the width to each.
-        """
-        cells = [[plain(cell) for cell in row] for row in [header, *rows]]
-        numbers = len(header) - texts
-        widths = [max(span(row[column]) for row in cells) for column in range(numbers)]
-        room = self.width - len(_GAP) * (len(header) - 1)
-        widths = _narrowed(widths, room - self.width // 5 * texts)
-        rights = [all(row[column][:1] in "+-.0123456789" for row in cells[1:]) for column in range(numbers)]
-        left = room - sum(widths)
-        lines = []
-        for row in cells:
-            padded = [
-                _pad(cut(cell, width), width, right) for cell, width, right in zip(row, widths, rights, strict=False)
-            ]
-            padded += [_pad(cut(cell, left // texts), left // texts) for cell in row[numbers:]]
-            lines.append(_GAP.join(padded).rstrip())
-        return [self.dim(lines[0]), *lines[1:]]
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def plain(text: str) -> str:
     """Return a text on one line; characters that could control a terminal are replaced."""
     return "".join(
-        character if character.isprintable() or character in _JOINERS else "\ufffd"
-        for character in " ".join(text.split())
-    )
-
-
-def number(value: float | None, signed: str = "") -> str:
-    """Return a measure with three decimals, - if it is not known; ``signed`` is + if it is a difference."""
-    return "-" if value is None or math.isnan(value) else f"{value:{signed}.3f}"
-
-
-def span(text: str) -> int:
-    """Return the columns that a text takes; those of East Asia are twice as wide."""
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        character if character.isprintable() or character in _JOINERS else " " if character.isspace() else "\ufffd"
         for character in text
     )
 
 
-def cut(text: str, width: int) -> str:
-    """Return as much of a text as fits on one line of ``width`` columns."""
-    text = plain(text)
-    if span(text) <= width:
-        return text
-    text = text[:width]
-    while text and span(text) > width - 1:
-        text = text[:-1]
-    return text.rstrip() + "…"
+def words(text: str) -> str:
+    """Return a text as ``plain`` does, with one space between its words."""
+    return " ".join(plain(text).split())
 
 
-def fold(text: str, width: int, most: int | None) -> list[str]:
-    """Return a text's first ``most`` lines that are not empty, cut to ``width`` columns; if None, all, wrapped."""
-    lines = [line.expandtabs(4).rstrip() for line in text.splitlines() if line.strip()]
-    if most is None:
-        return [part for line in lines for part in wrap(plain(line), width, initial_indent=_indent(line))]
-    shown = [_indent(line) + cut(line, width - len(_indent(line)) - 2) for line in lines[:most]]
-    return shown if len(lines) <= most else [*shown[:-1], f"{shown[-1].removesuffix('…')} …"]
+def line(*parts: str | tuple[str, str], wrap: bool = False) -> Text:
+    """Return one line of texts and of (text, style); what does not fit is cut, or goes on in the next lines."""
+    text = Text(no_wrap=not wrap, overflow=None if wrap else "ellipsis")
+    for part in parts:
+        content, style = (part, "") if isinstance(part, str) else part
+        text.append(plain(content), style)
+    return text
 
 
-def _narrowed(widths: list[int], room: int) -> list[int]:
-    """Return ``widths``, the largest made equal and so small that all fit into ``room``."""
-    most = next((most for most in range(room, 1, -1) if sum(min(width, most) for width in widths) <= room), 1)
-    return [min(width, most) for width in widths]
+def heading(text: str) -> Text:
+    """Return a line that stands out."""
+    return line((text, "bold"))
 
 
-def _pad(text: str, width: int, right: bool = False) -> str:
-    space = " " * (width - span(text))
-    return space + text if right else text + space
+def excerpt(text: str, most: int | None) -> Text:
+    """Return a text's first ``most`` lines that are not empty, cut to the width; if None, all, wrapped."""
+    lines = [" " * min(_indent(row), 24) + words(row) for row in text.splitlines() if row.strip()]
+    more = " …" if most is not None and len(lines) > most else ""
+    cut = most is not None
+    return Text("\n".join(lines[:most]) + more, no_wrap=cut, overflow="ellipsis" if cut else None)
 
 
-def _indent(line: str) -> str:
-    return " " * min(len(line) - len(line.lstrip()), 24)
+def _indent(row: str) -> int:
+    expanded = row.expandtabs(4)
+    return len(expanded) - len(expanded.lstrip())
+
+
+def labelled(label: str, text: Text) -> Table:
+    """Return a text beside its label."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=11, style="dim")
+    grid.add_column()
+    grid.add_row(label, text)
+    return grid
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Lay out rows below a header. If they are too wide, the widest columns are cut, but never those of numbers."""
+    laid_out = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for number, title in enumerate(header):
+        numeric = all(row[number][:1] in "+-.0123456789" for row in rows)
+        laid_out.add_column(title, justify="right" if numeric else "left", no_wrap=numeric)
+    for row in rows:
+        laid_out.add_row(*(Text(words(cell), no_wrap=True, overflow="ellipsis") for cell in row))
+    return laid_out
+
+
+def measure(value: float | None, signed: str = "") -> str:
+    """Return a measure with three decimals, - if it is not known; ``signed`` is + if it is a difference."""
+    return "-" if value is None or math.isnan(value) else f"{value:{signed}.3f}"

@@ -1,7 +1,9 @@
 """What became of a pair: where it was packed, or why it was not."""
 
+import functools
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +13,10 @@ import pyarrow.compute as pc
 from batchwright.core.errors import InputError
 from batchwright.formats.negatives import DROPPED
 from batchwright.formats.shards import Manifest, ShardSet
+from batchwright.inspect.artifacts import Artifacts
 from batchwright.inspect.batch import BatchView, view_batch
-from batchwright.inspect.find import find_pairs, has_words
-from batchwright.inspect.project import Project
+
+_ID = re.compile("[0-9a-f]{6,32}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,28 +83,28 @@ class Trace:
     views: list[BatchView]
 
 
-def trace(shards: ShardSet, project: Project, asked: str) -> Trace:
+def trace(shards: ShardSet, artifacts: Artifacts, asked: str) -> Trace:
     """Look up the pairs that ``asked`` names (see ``find_pairs``), and rejected rows that have its words.
 
     Raises:
         InputError: there are none, among the rejected rows neither.
     """
-    found = find_pairs(shards, project, asked)
-    rejects = project.rejects()
+    found = find_pairs(shards, artifacts, asked)
+    rejects = artifacts.rejects()
     rejected = [] if rejects is None else rejects.filter(has_words(rejects["text"], asked)).to_pylist()
     if not found and not rejected:
-        where = f"{project.data}/pairs" if project.domains else str(shards.folder)
+        where = f"{artifacts.data}/pairs" if artifacts.domains else str(shards.folder)
         raise InputError(f"no query in {where} has all the words of '{asked}', and no id begins so")
-    pairs = _fates(shards, project, found)
+    pairs = _fates(shards, artifacts, found)
     of_one = pairs[0].places if len(pairs) == 1 else []
-    views = [view_batch(shards, project, at.batch, at.row) for at in of_one]
+    views = [view_batch(shards, artifacts, at.batch, at.row) for at in of_one]
     return Trace(asked=asked, pairs=pairs, rejects=[Reject(**row) for row in rejected], views=views)
 
 
-def _fates(shards: ShardSet, project: Project, found: Sequence[dict[str, str]]) -> list[Pair]:
+def _fates(shards: ShardSet, artifacts: Artifacts, found: Sequence[dict[str, str]]) -> list[Pair]:
     places = _places(shards, [row["id"] for row in found])
     unpacked = {row["domain"] for row in found if not places[row["id"]] and row.get("split") == "train"}
-    dropped = {name: reason for domain in unpacked for name, reason in _dropped(project, domain).items()}
+    dropped = {name: reason for domain in unpacked for name, reason in _dropped(artifacts, domain).items()}
     pairs = []
     for row in found:
         at, pair = places[row["id"]], {"split": "train", **row}
@@ -145,11 +148,53 @@ def _strings(values: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
-def _dropped(project: Project, domain: str) -> dict[str, str]:
+def _dropped(artifacts: Artifacts, domain: str) -> dict[str, str]:
     """Return why pairs were dropped, and what they scored, by id."""
-    ids: list[str] = project.train_ids(domain).to_pylist()
-    negatives = project.negatives(domain, len(ids))
+    ids: list[str] = artifacts.train_ids(domain).to_pylist()
+    negatives = artifacts.negatives(domain, len(ids))
     return {
         ids[row]: f"{DROPPED[int(negatives.dropped[row])]}; its score is {negatives.scores[row]:.3f}"
         for row in np.flatnonzero(~negatives.kept)
     }
+
+
+def find_pairs(shards: ShardSet, artifacts: Artifacts, asked: str) -> list[dict[str, str]]:
+    """Return id, query, domain and, if it is known, split of the pairs that ``asked`` names.
+
+    These are the pairs whose id begins so or, if there are none, those whose query equals it, or has all of its words;
+    queries that have the words in this order come first.
+    """
+    tables = list(_tables(shards, artifacts))
+    if _ID.fullmatch(asked) and (rows := _rows(tables, lambda each: pc.starts_with(each["id"], asked.lower()))):
+        return rows
+    rows = _rows(tables, lambda each: has_words(each["query"], asked))
+    folded = {row["id"]: " ".join(row["query"].casefold().split()) for row in rows}
+    phrase = " ".join(asked.casefold().split())
+    return [row for row in rows if folded[row["id"]] == phrase] or sorted(
+        rows, key=lambda row: phrase not in folded[row["id"]]
+    )
+
+
+def has_words(texts: pa.ChunkedArray, asked: str) -> pa.ChunkedArray:
+    """Return which texts contain all words of ``asked``, in any order and case."""
+    every = [pc.match_substring(texts, word, ignore_case=True) for word in asked.split()]
+    return functools.reduce(pc.and_, every)
+
+
+def _rows(
+    tables: Iterable[tuple[str | None, pa.Table]], chosen: Callable[[pa.Table], pa.ChunkedArray]
+) -> list[dict[str, str]]:
+    """Return the rows ``chosen`` from tables of domains, each pair once."""
+    found = {}
+    for domain, table in tables:
+        for row in table.filter(chosen(table)).to_pylist():
+            found[row["id"]] = row if domain is None else {"domain": domain, **row}
+    return list(found.values())
+
+
+def _tables(shards: ShardSet, artifacts: Artifacts) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield the pairs of each domain, or without them those of all batches."""
+    for domain in artifacts.domains:
+        yield domain, artifacts.columns(domain, "id", "query", "split")
+    if not artifacts.domains:
+        yield None, pa.Table.from_batches(shards.columns("id", "query", "domain"))

@@ -9,8 +9,7 @@ from contextlib import chdir
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from batchwright.integrity.locked import locked_outputs
-from batchwright.integrity.verify import verify
+from batchwright.verify import locked_outputs, verify
 from tests.faults.victim import EVERY, copy_code, environment, new_project, reproduce
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.handover.export import export
+from batchwright.export import export
 from tests.helpers import run_python
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 

@@ -9,9 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 
 from batchwright.formats.pairs import REJECTS_SCHEMA, write_table
-from batchwright.inspect.terminal import Terminal, cut, fold, plain, span
+from batchwright.inspect import terminal
+from batchwright.inspect.terminal import as_text, excerpt, line, plain, table
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
 from stages.pack import stage as pack
@@ -68,63 +71,79 @@ def test_no_control_character_is_printed(evil: Ask, capsys: pytest.CaptureFixtur
 def test_no_line_is_longer_than_the_terminal(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, command: list[object], width: int
 ) -> None:
-    monkeypatch.setattr(Terminal, "of_stdout", lambda: Terminal(width))
+    narrow(monkeypatch, width)
     asked = [{"evil": "topic1", "only": "topic0", "one": "list"}.get(str(word), word) for word in command]
-    assert max(span(line) for line in ask(*asked).splitlines()) <= width
+    assert max(cell_len(row) for row in ask(*asked).splitlines()) <= width
 
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_a_rejected_row_of_a_long_source_is_cut_to_the_terminal_but_for_its_number(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    monkeypatch.setattr(Terminal, "of_stdout", lambda: Terminal(width))
+    narrow(monkeypatch, width)
     row = {"source": f"{'folder/' * 30}mine.jsonl", "row": 1234567, "reason": "duplicate", "text": "unheard of " * 9}
     write_table(Path("data/rejects.parquet"), pa.Table.from_pylist([row]), REJECTS_SCHEMA)
     printed = ask("show", "unheard of").splitlines()
-    assert max(map(span, printed)) <= width
+    assert max(map(cell_len, printed)) <= width
     assert re.search(r"duplicate  folder/.*…  1234567  unheard ", printed[-1])
 
 
-def test_other_columns_are_cut_if_they_leave_no_room_for_texts() -> None:
-    """Nothing is cut that fits; otherwise the widest columns are, alike."""
-    assert Terminal(60).table(["a", "b"], [["x" * 46, "word " * 9]], texts=1)[1] == "x" * 46 + "  word word w…"
-    lines = Terminal(60).table(["", "a", "b", "text"], [["7", "x" * 80, "y" * 90, "word " * 9]], texts=1)
-    assert lines[1] == f"7  {'x' * 19}…  {'y' * 19}…  word word wo…"
-    assert all(cut("text", width) == "…" for width in (1, 0, -5))
+def narrow(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Let the answer be laid out for this many columns."""
+    monkeypatch.setattr(terminal, "ELSEWHERE", width)
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, width: int, *parts: RenderableType) -> list[str]:
+    narrow(monkeypatch, width)
+    return as_text(*parts).split("\n")
+
+
+def test_the_widest_columns_are_cut_alike_and_those_of_numbers_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is cut that fits."""
+    assert printed(monkeypatch, 60, table(["a", "b"], [["x" * 40, "word " * 3]]))[1] == "x" * 40 + "  word word word"
+    rows = [["1234567", "x" * 80, "y" * 90, "word " * 9]]
+    cut = printed(monkeypatch, 60, table(["", "a", "b", "text"], rows))[1]
+    assert re.fullmatch(r"1234567  x{14}…  y{14}…  word word word w…", cut)
+    assert cell_len(cut) <= 60
 
 
 @given(st.text(), st.integers(2, 40))
 def test_a_cut_text_fits_and_begins_as_the_text_does(text: str, width: int) -> None:
-    short = cut(text, width)
-    assert span(short) <= width
+    console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(Group(line(text)))
+    short = captured.get().rstrip("\n")
+    assert "\n" not in short and cell_len(short) <= width
     assert plain(text).startswith(short.removesuffix("…").rstrip())
     assert short.isprintable() or set(short) & set("\u200c\u200d")
 
 
-def test_wide_characters_take_two_columns() -> None:
-    assert span("日本語") == 6
-    assert cut("日本語の文章", 7) == "日本語…"
-    assert Terminal(30).table(["a", "text"], [["日本", "x"], ["b", "y"]], texts=1)[2] == "b     y"
+def test_wide_characters_take_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert printed(monkeypatch, 7, line("日本語の文章")) == ["日本語…"]
+    assert printed(monkeypatch, 30, table(["a", "text"], [["日本", "x"], ["b", "y"]]))[2] == "b     y"
 
 
-def test_folded_texts_keep_their_indentation_and_say_that_there_is_more() -> None:
+def test_excerpts_keep_their_indentation_and_say_that_there_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def f():\n\n\treturn 1\n    # end\n"
-    assert fold(text, 40, 2) == ["def f():", "    return 1 …"]
-    assert fold(text, 40, None) == ["def f():", "    return 1", "    # end"]
-    assert fold("word " * 10, 20, None) == ["word word word word"] * 2 + ["word word"]
+    assert printed(monkeypatch, 40, excerpt(text, 2)) == ["def f():", "    return 1 …"]
+    assert printed(monkeypatch, 40, excerpt(text, None)) == ["def f():", "    return 1", "    # end"]
+    assert printed(monkeypatch, 20, excerpt("word " * 10, None)) == ["word word word word"] * 2 + ["word word"]
 
 
 @pytest.mark.parametrize(
-    ("terminal", "variables", "coloured"), [(True, {}, True), (True, {"NO_COLOR": "1"}, False), (False, {}, False)]
+    ("is_terminal", "variables", "shown"),
+    [
+        (True, {}, "\x1b[31mx\x1b[0m"),
+        (True, {"NO_COLOR": "1"}, "x"),
+        (False, {}, "x"),
+    ],
 )
 def test_colours_are_for_terminals_only(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, variables: dict[str, str], coloured: bool
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, variables: dict[str, str], shown: str
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for name, value in variables.items():
+    for name, value in {"TERM": "xterm", "COLUMNS": "300", **variables}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    monkeypatch.setenv("COLUMNS", "300")
-    found = Terminal.of_stdout()
-    assert found == Terminal(120 if terminal else 100, coloured)
-    assert found.bold("x") == ("\x1b[1mx\x1b[0m" if coloured else "x")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    assert terminal.screen().width == (120 if is_terminal else 100)
+    assert as_text(line(("x", "red"))) == shown

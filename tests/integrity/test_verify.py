@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from batchwright.core.errors import InputError
-from batchwright.integrity.verify import verify
+from batchwright.verify import verify
 from tests.helpers import project_environment
 
 STAGE = """

@@ -11,10 +11,10 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.core.fingerprint import content_id
+from batchwright.export import export
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import InMemory, read_pairs
 from batchwright.formats.shards import ShardSet
-from batchwright.handover.export import export
 from stages.mine import stage as mine
 from stages.pack import stage as pack
 from tests.helpers import run_stage, topic_pairs, tree, write_params

@@ -31,14 +31,14 @@ def open_shards(name: str) -> ShardSet:
 
 
 @dataclass(frozen=True)
-class Project:
+class Artifacts:
     """The artifacts in ``data``, the folder that the folder of a shard set's folder is in."""
 
     data: Path
     _ids: dict[str, pa.Array] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, shards: ShardSet) -> "Project":
+    def of(cls, shards: ShardSet) -> "Artifacts":
         """Return the project of a shard set."""
         return cls(Path(os.path.relpath(shards.folder.resolve().parent.parent)))
 

@@ -1,1 +1,0 @@
-"""Are artifacts what they were when they were made?"""
