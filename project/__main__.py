@@ -50,6 +50,7 @@ def _roll_back() -> str:
     return roll_back()
 
 
+OURS = ("batchwright", "pipelines", "project", "stages", "trainers")
 SHARDS = "a folder of shards, or its name in data/shards"
 JSON = {"action": "store_true", "help": "print JSON"}
 
@@ -191,6 +192,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             text = COMMANDS[name].function(**values)
         except ModuleNotFoundError as error:  # show, diff, export and verify need no more than the library
+            if (error.name or "").partition(".")[0] in OURS:
+                raise
             raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[pipeline]'") from None
         _print(text)
 

@@ -179,8 +179,8 @@ def _others(view: BatchView, *, full: bool) -> View:
     if len(view.masked) > ROWS and not full:
         lines.append(line(f"{'':<11} and {len(view.masked) - ROWS} more; --full shows all"))
     for cell in view.hardest[: None if full else LEFT]:
-        document = words(rows[cell.document].document)
-        lines.append(line((f"left   {cell.document:>4}", "green"), f" {cell.score:.2f}  {document}"))
+        text = words(rows[cell.document].document)
+        lines.append(line((f"left   {cell.document:>4}", "green"), f" {cell.score:.2f}  {text}"))
     return [*lines, *_missing(view)]
 
 

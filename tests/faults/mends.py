@@ -68,7 +68,7 @@ MUTANTS = [
         "batchwright/core/atomic.py",
         "elif file_sha256(folder / name) != sums[name]",
         "elif False",
-        "integrity/test_verify.py",
+        "inspect/test_verify.py",
     ),
     Mutant(
         "damage to the checksums of an artifact within another goes unseen",
