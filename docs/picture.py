@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from batchwright.core.atomic import atomic_file
 from batchwright.core.command import command
 from batchwright.core.files import read_tsv
-from stages.report.charts import colour
-from stages.report.svg import STYLE, standalone
+from stages.report.charts import STYLE, colour, standalone
 
 CURVES = Path("experiments/rivals/static-curves.tsv")
 SET, RANDOM = "medquad", "random"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from batchwright.core.files import read_tsv
 from experiments.rivals import BASELINE
-from stages.report.differences import differences_table, read_differences
+from stages.report.scores import read_differences
+from stages.report.sections.results import differences_table
 from stages.report.table import NONE, share
 
 OURS = ("ours", "ours, InfoNCE")

@@ -18,7 +18,6 @@ MODELS = Path("models")
 START_MODELS = MODELS / "start"
 SCORES = DATA / "scores"
 RESULTS = Path("results")
-EXPERIMENTS = Path("experiments")
 REPORT = Path("report/index.html")
 RAW = Path("raw")
 RAW_PAIRS = RAW / "pairs"

@@ -1,27 +1,54 @@
-"""Common parts of charts: size, colours, legend and line charts."""
+"""Charts: their colours, line styles and kinds, and figures as SVG with the same bytes every time."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import StringIO
+from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
 
-from stages.report.svg import STYLE, inline
-from stages.report.table import signed
+from stages.report.table import share, signed
 
 SIZE = (5.0, 2.9)
 DASHES = ("-", "--", ":", "-.")
-
+_INK = "#010203"
+"""Placeholder for the text colour, which depends on where the figure is shown."""
+_INK_ON_WHITE = "#24292f"
 _COLOURS = {"contextual": "#3b82d6", "random": "#8b8f98"}
 _OTHERS = "#c4622d"
-_BINS = 24
 _LEGEND_WIDTH = 52
 """Number of characters that fit on one line above a chart."""
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": _INK,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelcolor": _INK,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": _INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "font.size": 10.5,
+    "grid.alpha": 0.15,
+    "grid.color": _INK,
+    "legend.frameon": False,
+    "lines.color": _INK,
+    "svg.fonttype": "none",
+    "text.color": _INK,
+    "text.parse_math": False,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "ytick.left": False,
+}
+"""Matplotlib settings for drawing and saving figures."""
 
 
 def colour(batches: str | None) -> str:
@@ -29,13 +56,13 @@ def colour(batches: str | None) -> str:
     return _COLOURS["random"] if batches is None else _COLOURS.get(batches, _OTHERS)
 
 
-def dashes(batches: Iterable[str]) -> list[str]:
+def line_styles(batches: Iterable[str]) -> list[str]:
     """Return a line style for each run, given its batches: it tells runs of one colour apart."""
     drawn: Counter[str] = Counter()
     styles = []
-    for each in map(colour, batches):
-        styles.append(DASHES[drawn[each] % len(DASHES)])
-        drawn[each] += 1
+    for name in map(colour, batches):
+        styles.append(DASHES[drawn[name] % len(DASHES)])
+        drawn[name] += 1
     return styles
 
 
@@ -44,23 +71,33 @@ def chart(draw: Callable[[Axes], None], description: str, size: tuple[float, flo
     with mpl.rc_context(STYLE):
         figure = Figure(size, layout=ConstrainedLayoutEngine(w_pad=0.12))  # a browser's font may be wider
         draw(figure.add_subplot())
-        return inline(figure, description)
+        return _inline(figure, description)
 
 
-def lines(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, title: str, *, log: bool = False
-) -> Markup:
+def lines(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, title: str) -> Markup:
     """Draw one line per curve, given its positions on the axis ``across`` and its values there."""
 
     def draw(axes: Axes) -> None:
-        axes.set(xlabel=across, xscale="log" if log else "linear")
-        if log:
-            axes.xaxis.set_major_formatter("{x:,.0f}")  # the default formatter writes powers in TeX
-        for (name, (places, values)), dashes in zip(curves.items(), DASHES, strict=False):
-            axes.plot(places, values, dashes, color=colour("contextual"), linewidth=2, label=name)
+        axes.set(xlabel=across)
+        for (name, (positions, values)), dashes in zip(curves.items(), DASHES, strict=False):
+            axes.plot(positions, values, dashes, color=colour("contextual"), linewidth=2, label=name)
         legend_above(axes)
 
     return chart(draw, f"Curves of {title} by {across}.")
+
+
+def bars(ndcg: Mapping[str, float], colours: Sequence[str], title: str) -> Markup:
+    """Draw one bar per system, given its nDCG@10, from top to bottom, each in its colour."""
+
+    def draw(axes: Axes) -> None:
+        drawn = axes.barh(range(len(ndcg)), list(ndcg.values()), color=colours, height=0.68)
+        axes.bar_label(drawn, fmt=share, padding=4)
+        axes.set_yticks(range(len(ndcg)), list(ndcg))
+        axes.invert_yaxis()
+        axes.set(xlabel="nDCG@10", xlim=(0, 1.15 * max(ndcg.values()) or 1))
+        axes.grid(visible=False)
+
+    return chart(draw, title, (SIZE[0], 0.6 + 0.34 * len(ndcg)))
 
 
 def intervals(gains: Mapping[str, tuple[float, float]], colours: Sequence[str], title: str) -> Markup:
@@ -70,13 +107,13 @@ def intervals(gains: Mapping[str, tuple[float, float]], colours: Sequence[str], 
     """
 
     def draw(axes: Axes) -> None:
-        places = range(len(gains))
-        for place, (mean, error), colour in zip(places, gains.values(), colours, strict=True):
-            axes.errorbar(mean, place, xerr=1.96 * error, fmt="o", color=colour, linewidth=2, markersize=6)
-            end = (max(mean + 1.96 * error, 0), place)
+        rows = range(len(gains))
+        for row, (mean, error), colour in zip(rows, gains.values(), colours, strict=True):
+            axes.errorbar(mean, row, xerr=1.96 * error, fmt="o", color=colour, linewidth=2, markersize=6)
+            end = (max(mean + 1.96 * error, 0), row)
             axes.annotate(signed(mean, error), end, (6, 0), textcoords="offset points", va="center")
         axes.axvline(0, color=mpl.rcParams["text.color"], linewidth=1)
-        axes.set_yticks(places, list(gains))
+        axes.set_yticks(rows, list(gains))
         low = min(0, *(mean - 2 * error for mean, error in gains.values()))
         high = max(0, *(mean + 2 * error for mean, error in gains.values()))
         axes.set(ylim=(len(gains) - 0.5, -0.5), xlim=(low, high + 0.45 * (high - low)), xlabel="nDCG@10")
@@ -93,12 +130,23 @@ def legend_above(axes: Axes) -> None:
     axes.figure.legend(handles, labels, loc="outside upper left", ncols=columns)
 
 
-def bins(values: NDArray[np.int64] | NDArray[np.float64]) -> list[float]:
-    """Return the edges of bins over all values; each integer is centred in its bin, unless several share one."""
-    low, high = float(values.min()), float(values.max())
-    if np.issubdtype(values.dtype, np.integer):
-        width = np.ceil((high - low + 1) / _BINS)
-        edges = np.arange(low - 0.5, high + width, width)
-    else:
-        edges = np.linspace(low, max(high, low + 1e-3), _BINS + 1)
-    return [float(edge) for edge in edges]
+def standalone(figure: Figure) -> str:
+    """Return the figure as a standalone SVG file on a white background."""
+    return _svg(figure, "figure", transparent=False).replace(_INK, _INK_ON_WHITE)
+
+
+def _inline(figure: Figure, description: str) -> Markup:
+    """Return the figure for use in a page: as wide as its container, in the page's font and text colour, ids unique."""
+    svg = _svg(figure, description, transparent=True).replace(_INK, "currentColor").replace("xlink:href", "href")
+    view, content = re.findall(r'<svg .*?(viewBox="[^"]*")[^>]*>(.*)', svg, re.DOTALL)[0]
+    content = re.sub(r' id="(?!\w[0-9a-f]{10}")[^"]*"', "", content)
+    return Markup('<svg role="img" aria-label="{}" {}>{}').format(description, Markup(view), Markup(content))
+
+
+def _svg(figure: Figure, salt: str, *, transparent: bool) -> str:
+    """Return the figure as SVG; ``salt`` makes its ids differ from those of other figures on the page."""
+    text = StringIO()
+    with mpl.rc_context({"svg.hashsalt": salt}):
+        no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(text, format="svg", metadata=no_metadata, transparent=transparent)
+    return text.getvalue()

@@ -1,4 +1,10 @@
-"""Show the results of all other stages on one page."""
+"""Show the results of all other stages on one page.
+
+To add a section, write a function in ``sections`` that reads what it needs and returns a ``Section``, or ``None`` if
+there is nothing to show. Then name it in ``SECTIONS``.
+"""
+
+from collections.abc import Callable
 
 from markupsafe import Markup
 
@@ -7,18 +13,29 @@ from batchwright.core.bar import bar
 from batchwright.core.params import load_params
 from batchwright.core.paths import REPORT
 from batchwright.formats.runs import Runs
-from stages.report.evaluation import HELD_OUT, Evaluation, evaluation_files, read_evaluation
-from stages.report.page import render
-from stages.report.sections import SECTIONS
-from stages.report.sections.counts import Ingested, read_ingested
-from stages.report.sections.hardness import PackSummary, read_summaries
+from stages.report.browser import section as batches
+from stages.report.page import Section, render
+from stages.report.records import read_ingested, read_pack_summaries
+from stages.report.scores import HELD_OUT, Evaluation, evaluation_files, read_evaluation
+from stages.report.sections import data, examples, outcome, results, training
 from stages.report.table import share
+
+SECTIONS: list[Callable[[], Section | None]] = [
+    outcome.section,
+    batches.section,
+    data.hardness,
+    examples.section,
+    results.section,
+    data.counts,
+    training.losses,
+    training.pretraining,
+]
 
 
 def main() -> str:
     """Write ``report/index.html``."""
     evaluation = read_evaluation(evaluation_files(load_params("runs", Runs).root))
-    summary = _summary(read_ingested(), read_summaries()["contextual"], evaluation)
+    summary = _summary(evaluation)
     sections = [section for make in bar(SECTIONS, desc="report", unit="section") if (section := make()) is not None]
     page = render(summary, sections)
     with atomic_file(REPORT) as temporary:
@@ -27,12 +44,12 @@ def main() -> str:
     return f"{REPORT}, {len(page):,} characters; best nDCG@10 on {_place(evaluation)} {ndcg:.3f} ({system})"
 
 
-def _summary(ingested: Ingested, packed: PackSummary, evaluation: Evaluation) -> Markup:
+def _summary(evaluation: Evaluation) -> Markup:
+    ingested, packed = read_ingested(), read_pack_summaries()["contextual"]
     system, ndcg = evaluation.best
     domains = f"{len(ingested.domains)} domain{'s' if len(ingested.domains) != 1 else ''}"
-    batches = f"{packed.batches:,} contextual batches"
-    return Markup("{:,} pairs in {}, {}; best nDCG@10 on {} <strong>{}</strong> ({}).").format(
-        ingested.pairs, domains, batches, _place(evaluation), share(ndcg), system
+    return Markup("{:,} pairs in {}, {:,} contextual batches; best nDCG@10 on {} <strong>{}</strong> ({}).").format(
+        ingested.pairs, domains, packed.batches, _place(evaluation), share(ndcg), system
     )
 
 

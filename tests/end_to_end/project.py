@@ -56,8 +56,8 @@ class Project:
         return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, capture_output=True, text=True)
 
     def artifacts(self) -> dict[str, str]:
-        """SHA-256 of every file that stages wrote, but for the report, which also tells of this machine's last runs."""
-        folders = ("data", "models", "results")
+        """SHA-256 of every file that stages wrote."""
+        folders = ("data", "models", "results", "report")
         files = [file for folder in folders for file in (self.folder / folder).rglob("*") if file.is_file()]
         return {str(file.relative_to(self.folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 

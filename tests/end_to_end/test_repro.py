@@ -1,7 +1,6 @@
 """``dvc repro`` in a fresh copy of the project leads from raw files to a table of results."""
 
 import csv
-import re
 
 import pytest
 import yaml
@@ -145,14 +144,8 @@ def test_another_project_gets_the_shards(project, tmp_path):
     ShardSet.open(tmp_path / "got").verify()
 
 
-def without_times(report):
-    """The report without its last section, which is of this machine, and the link to it."""
-    return re.sub(r'\s*(<section id="times">.*?</section>|<li><a href="#times">.*?</li>)', "", report, flags=re.DOTALL)
-
-
 def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
-    before, report = project.artifacts(), project.folder / "report/index.html"
-    shown = report.read_text()
+    before = project.artifacts()
     threads = "--runner=FnApiRunner --direct_running_mode=multi_threading --direct_num_workers=2"
     knobs = f"export BATCHWRIGHT_SCRATCH=.scratch/again BATCHWRIGHT_WORKERS=1 BEAM_OPTIONS='{threads}';"
     done = project.shell(f"{knobs} python - {' '.join(map(repr, AGAIN))} <<'END'\n{RUN_STAGES}\nEND")
@@ -160,8 +153,6 @@ def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
     after = project.artifacts()
     assert [name for name in before if after.get(name) != before[name]] == []
     assert after.keys() == before.keys()
-    assert without_times(report.read_text()) == without_times(shown)
-    report.write_text(shown)
 
 
 def test_nothing_runs_if_nothing_changed(project):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from batchwright.core.names import check_names
 from batchwright.core.params import Base, load_params, read_params
@@ -20,12 +20,16 @@ from stages.index.params import IndexParams
 from stages.mine.params import Mining
 from stages.pack.params import PackParams
 from stages.pretrain.stage import Pretrain
-from stages.report.params import Loop, Names
 from stages.scoring.params import EvaluateParams
 from tests.faults.sources import Seed
 from tests.helpers import REPO
 from trainers.common.params import Common
 from trainers.variants import VARIANTS, load_variant
+
+
+class Entries(RootModel[dict[str, dict[str, Any]]]):
+    """A group with one entry for each run of a stage."""
+
 
 GROUPS: dict[str, type[BaseModel]] = {
     "base": Base,
@@ -37,7 +41,6 @@ GROUPS: dict[str, type[BaseModel]] = {
     "train.common": Common,
     **{f"train.{variant}": load_variant(variant).Params for variant in VARIANTS},
     "runs": Runs,
-    "tokens": Names,
     "evaluate": EvaluateParams,
     "retrain": RetrainParams,
 }
@@ -75,6 +78,6 @@ def group_of(file: Path) -> object:
     check_names(file)
     group = file.stem
     if group in ENTRIES:
-        names = load_params(group, Loop, file).root
+        names = load_params(group, Entries, file).root
         return [load_params(f"{group}.{name}", ENTRIES[group], file) for name in names]
     return [load_params(name, model, file) for name, model in GROUPS.items() if name.partition(".")[0] == group]

@@ -17,7 +17,7 @@ from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons
 from project.__main__ import main
 from stages.pack import recipe
-from stages.report.browser.read import read_browser
+from stages.report.browser.section import read_browser
 from tests.helpers import planted_vectors, project_environment, run_stage, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
 from trainers.common.epochs import planned_batches

@@ -48,10 +48,7 @@ def test_three_commands_lead_to_the_first_batch(project: Path, installed: Path) 
 def test_nothing_in_the_project_is_code_or_a_result_of_the_repository(project: Path) -> None:
     files = subprocess.run(["git", "ls-files"], cwd=project, capture_output=True, text=True, check=True).stdout.split()
     assert not [file for file in files if file.endswith(".py")]
-    assert [file for file in files if file.startswith("results/")] == [
-        "results/pretrain/README.md",
-        "results/tokens/README.md",
-    ]
+    assert not [file for file in files if file.startswith("results/")]
     assert len((project / "README.md").read_text().splitlines()) <= 12
 
 
@@ -74,15 +71,13 @@ def test_other_code_is_told_until_the_project_is_brought_up_to_date(project: Pat
         assert stale.returncode == 1
         assert stale.stderr.endswith("is not the one that this project was made for; run: batchwright upgrade\n")
         done = run(*UPGRADE[0].split(), cwd=project, installed=installed)
-        assert done.stdout.startswith(
-            "these stages have changed, and run again with dvc repro: cluster, report; commit"
-        )
+        assert done.stdout.startswith("these stages have changed, and run again with dvc repro: cluster; commit")
         changed = run("dvc", "status", "cluster", "pack", cwd=project, installed=installed).stdout
         assert "code.json:\n" in changed
         assert (project / "params.yaml").read_text() == params
     finally:
         code.write_text(before)
-    assert "cluster, report" in run("batchwright", "upgrade", cwd=project, installed=installed).stdout
+    assert "cluster; commit" in run("batchwright", "upgrade", cwd=project, installed=installed).stdout
     assert (
         run("batchwright", "upgrade", cwd=project, installed=installed).stdout == "up to date; no stage has changed\n"
     )

@@ -1,8 +1,6 @@
 """Small artifacts in the form that the other stages write, for the report to read."""
 
-import json
 import math
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,46 +13,6 @@ from batchwright.formats.clusters import Clusters
 from tests.report.planted import WIDTH, plant_batches
 
 DOMAINS = ("cooking", "<script>alert(1)</script> & $x$")
-PIPELINE = """
-stages:
-  ingest: {cmd: x, deps: [pipelines/ingest], outs: [data/pairs], metrics: [{results/ingest.json: {cache: false}}]}
-  embed: {cmd: x, deps: [data/pairs], outs: [data/vectors]}
-  cluster: {cmd: x, deps: [data/pairs, data/vectors], outs: [data/clusters]}
-  filter: {cmd: x, deps: [data/pairs, data/vectors], outs: [data/negatives]}
-  pack:
-    matrix: {policy: [contextual, random]}
-    cmd: x
-    deps: [data/pairs, data/clusters, data/negatives]
-    outs: ["data/shards/${item.policy}"]
-  fetch:
-    foreach: ${start_models}
-    do: {cmd: x, deps: [requirements.lock], outs: ["models/start/${key}"]}
-  pretrain:
-    foreach: ${pretrain}
-    do: {cmd: x, deps: [data/pairs], outs: ["models/start/${key}"], metrics: ["results/pretrain/${key}.json"]}
-  mine:
-    foreach: ${mine}
-    do: {cmd: x, deps: [data/shards/contextual, "${item.model}"], outs: ["data/shards/${key}"]}
-  train:
-    foreach: ${runs}
-    do:
-      cmd: x
-      deps: ["trainers/${item.variant}", "${item.start}", "data/shards/${item.batches}"]
-      outs: ["models/${key}"]
-  baselines: {cmd: x, deps: [data/pairs, models/start], metrics: [results/baselines.json]}
-  evaluate:
-    foreach: ${runs}
-    do: {cmd: x, deps: [data/pairs, "models/${key}"], metrics: ["results/evaluate/${key}.json"]}
-  tokens:
-    matrix: {run: "${tokens}"}
-    cmd: x
-    deps: [data/pairs, "models/${item.run}"]
-    plots: ["results/tokens/${item.run}.tsv": {cache: false}]
-  report:
-    cmd: x
-    deps: [results/ingest.json, results/baselines.json, results/evaluate, results/tokens]
-    outs: [report/index.html]
-"""
 BASELINES = {"BM25": 0.411, "minilm, before training": 0.522}
 CONTEXTUAL, RANDOM, MINED = 0.623, 0.587, 0.6543
 
@@ -65,23 +23,16 @@ def write_artifacts(
     variants: tuple[str, ...] = ("biencoder",),
     pretrained: tuple[str, ...] = (),
     mined: tuple[str, ...] = (),
-    by_tokens: tuple[str, ...] = (),
 ) -> None:
-    """Write everything that the report reads, except the token results of the runs in ``by_tokens``.
+    """Write everything that the report reads.
 
     ``collections`` are evaluated in addition to the held-out one. Every variant is trained on contextual and on random
     batches, the first one on ``mined`` batches as well. Variants in ``pretrained`` start from a model of their own.
     """
-    (folder / "dvc.yaml").write_text(PIPELINE)
     runs = _runs(variants, pretrained, mined)
     params = {
-        "start_models": {"minilm": {"name": "package:minilm", "max_length": 64}},
         "pretrain": {name: {"steps": 20, "encoder": {"kind": "new"}} for name in pretrained},
-        "mine": {name: {"model": f"models/{variants[0]}", "count": 4, "depth": 50} for name in mined},
         "runs": runs,
-        "index": {},
-        "tokens": list(by_tokens),
-        "cluster": {"vectors": "small", "cluster_size": 8, "iterations": 2},
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
     for name in pretrained:
@@ -167,59 +118,6 @@ def write_examples(file: Path, systems: Mapping[str, int]) -> None:
             for place in sorted({1, 2, 3, rank})
         ],
     )
-
-
-def write_trials(file: Path) -> None:
-    """Write trials of an experiment; the seeds of a setting are not in consecutive rows."""
-    write_tsv(
-        file,
-        [
-            {
-                "domains": "a b",
-                "model": model,
-                "epochs": 4,
-                "batches": batches,
-                "seed": seed,
-                "last_loss": loss,
-                "ndcg@10 home": ndcg,
-            }
-            for model, batches, seed, loss, ndcg in (
-                ("cde", "random", 0, 1.0, 0.4),
-                ("cde", "<i>", 0, 0.125, ""),
-                ("biencoder", "random", 0, 0.75, 0.25),
-                ("cde", "random", 1, 1.5, 0.6),
-            )
-        ],
-    )
-
-
-def write_times(folder: Path) -> None:
-    """Write the times of three runs of two stages."""
-    rows = [("pack contextual", 700.0), ("report", 1.5), ("pack contextual", 65.0)]
-    lines = [json.dumps({"stage": stage, "seconds": seconds}) for stage, seconds in rows]
-    (folder / ".scratch").mkdir(exist_ok=True)
-    (folder / ".scratch/times.jsonl").write_text("\n".join(lines) + "\n")
-
-
-def commit(folder: Path, *files: str) -> None:
-    """Make the folder a git repository with one commit of some files, then change a parameter."""
-    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    for arguments in (["init", "--quiet"], ["add", *files], [*author, "commit", "--quiet", "-m", "a run"]):
-        subprocess.run(["git", *arguments], cwd=folder, check=True)
-    params = yaml.safe_load((folder / "params.yaml").read_text())
-    params["cluster"]["iterations"] += 1
-    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-
-
-def write_tokens(folder: Path, run: str) -> None:
-    """Write ``results/tokens/RUN*.tsv``."""
-    rows = [
-        {"retrieved": count, "imputation": name, "ndcg@10": 0.5, "recall@100": 0.8, "imputed": 0.4}
-        for count in (10, 100)
-        for name in ("last", "none")
-    ]
-    write_tsv(folder / f"results/tokens/{run}.tsv", rows)
-    write_tsv(folder / f"results/tokens/{run}-ranks.tsv", [{"rank": 1, "lexical": 0.5, "gold": 0.2}] * 2)
 
 
 def scores(ndcg: float) -> dict[str, float]:

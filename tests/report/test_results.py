@@ -9,7 +9,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from stages.report import charts
-from stages.report.evaluation import read_evaluation
+from stages.report.scores import read_evaluation
 from stages.report.sections.results import results_table
 from tests.report.artifacts import BASELINES, CONTEXTUAL, MINED, RANDOM, scores, write_artifacts, write_evaluation
 from tests.report.reader import Reader, page_in, section_of

@@ -1,1 +1,1 @@
-"""The batch browser and the map of clusters: what the page carries of batches, and the scripts that show it."""
+"""The browser of batches and the map of clusters: what the page carries of them, and the scripts that show it."""

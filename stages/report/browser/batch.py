@@ -1,5 +1,6 @@
-"""What the page carries of one batch."""
+"""What the page carries of a batch: its pairs, what is masked and why, and its hardest negatives; texts only once."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,10 @@ def hardest(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArr
     rows = np.argsort(-left, axis=1, kind="stable")[:, :HARDEST]
     best = np.take_along_axis(left, rows, axis=1)
     there = np.isfinite(best)
-    found = np.full((len(mask), HARDEST, 2), -1, np.int64)
-    found[:, : rows.shape[1], 0] = np.where(there, rows, -1)
-    found[:, : rows.shape[1], 1] = np.rint(100 * np.where(there, best, 0))
-    return found
+    named = np.full((len(mask), HARDEST, 2), -1, np.int64)
+    named[:, : rows.shape[1], 0] = np.where(there, rows, -1)
+    named[:, : rows.shape[1], 1] = np.rint(100 * np.where(there, best, 0))
+    return named
 
 
 def masked_documents(reasons: NDArray[np.int8]) -> dict[str, list[int]]:
@@ -53,3 +54,38 @@ def masked_documents(reasons: NDArray[np.int8]) -> dict[str, list[int]]:
         first = documents[:MOST_MASKED]
         listed[str(row)] = [len(documents), *np.stack([first, reasons[row, first]], axis=1).ravel().tolist()]
     return listed
+
+
+class Texts:
+    """Numbers pairs and texts as they come; each text is stored once, without line breaks."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[tuple[str, str], int] = {}
+        self._texts: dict[str, int] = {}
+        self._queries: list[int] = []
+        self._documents: list[int] = []
+
+    def add(self, domain: str, ids: Sequence[str], queries: Iterable[str], documents: Iterable[str]) -> list[int]:
+        """Return the numbers of pairs, given by their domain, ids and texts."""
+        numbers = []
+        for key, query, document in zip(ids, queries, documents, strict=True):
+            number = self._pairs.setdefault((domain, key), len(self._pairs))
+            if number == len(self._queries):
+                self._queries.append(self._number(query))
+                self._documents.append(self._number(document))
+            numbers.append(number)
+        return numbers
+
+    def cut(self, length: int) -> dict[str, Any]:
+        """Return all texts, cut to ``length`` characters, and the numbers of each pair's texts."""
+        texts = [text if len(text) <= length else text[: length - 1] + "…" for text in self._texts]
+        return {"texts": texts, "query": self._queries, "document": self._documents}
+
+    def _number(self, text: str) -> int:
+        return self._texts.setdefault(" ".join(text.split()), len(self._texts))
+
+
+def evenly(total: int, most: int) -> list[int]:
+    """Return at most ``most`` of the numbers below ``total``, evenly spaced from the first one on."""
+    count = min(total, most)
+    return [number * total // count for number in range(count)]

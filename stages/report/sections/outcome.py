@@ -10,10 +10,9 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS
 from batchwright.formats.runs import Run, Runs
 from stages.report import charts
-from stages.report.differences import Difference, read_differences
-from stages.report.evaluation import title
+from stages.report.page import Section, show_charts, show_table
 from stages.report.records import Record, read_rows
-from stages.report.section import Section, show_charts, show_table
+from stages.report.scores import Difference, read_differences, title
 from stages.report.table import NONE, Table, share
 
 RANDOM = "random batches"
@@ -28,12 +27,13 @@ class DevStep(Record):
 
 
 Curves = Mapping[str, Sequence[DevStep]]
+"""The dev curves of runs that were watched."""
 
 
 def section() -> Section | None:
     """Return quality by step and gains as charts, and the steps that runs take to where random batches end."""
     runs = load_params("runs", Runs).root
-    curves = {name: found for name in runs if (found := read_dev_curve(name))}
+    curves = {name: curve for name in runs if (curve := _read_dev_curve(name))}
     differences = read_differences()
     if not curves and not differences:
         return None
@@ -46,13 +46,13 @@ def section() -> Section | None:
         "before training. The dots are gains on the first collection, paired by query, with their 95% intervals: what "
         "crosses the line at 0 may be chance.",
         parts=[
-            show_charts(quality(curves, runs) | _gains(differences, runs)),
+            show_charts(_quality(curves, runs) | _gains(differences, runs)),
             *([show_table(table, "Steps to reach what random batches reach at their end")] if table.rows else []),
         ],
     )
 
 
-def read_dev_curve(run: str) -> list[DevStep]:
+def _read_dev_curve(run: str) -> list[DevStep]:
     """Read the measures of a run in training; there are none if it was not watched."""
     return read_rows(DevStep, RESULTS / "train" / f"{run}-dev.tsv", made_by="train")
 
@@ -72,36 +72,38 @@ def steps_table(curves: Curves, controls: Mapping[str, str]) -> Table:
 
 def steps_to(curve: Sequence[DevStep], ndcg: float) -> int | None:
     """Return the first measured step with this nDCG@10 or more, None if there is none."""
-    return next((each.step for each in curve if each.ndcg >= ndcg), None)
+    return next((row.step for row in curve if row.ndcg >= ndcg), None)
 
 
-def quality(curves: Curves, runs: Mapping[str, Run]) -> dict[str, Markup]:
+def _quality(curves: Curves, runs: Mapping[str, Run]) -> dict[str, Markup]:
     """Return a chart per variant, by title, with one line per run."""
     variants = dict.fromkeys(runs[name].variant for name in curves)
-    return {f"Quality by step, {variant}": _chart(variant, curves, runs) for variant in variants}
+    return {f"Quality by step, {variant}": _quality_of(variant, curves, runs) for variant in variants}
+
+
+def _quality_of(variant: str, curves: Curves, runs: Mapping[str, Run]) -> Markup:
+    batches = {name: runs[name].batches for name in curves if runs[name].variant == variant}
+
+    def draw(axes: Axes) -> None:
+        axes.set(xlabel="step", ylabel="nDCG@10, dev queries")
+        for name, style in zip(batches, charts.line_styles(batches.values()), strict=True):
+            steps, ndcg = [row.step for row in curves[name]], [row.ndcg for row in curves[name]]
+            colour = charts.colour(batches[name])
+            axes.plot(steps, ndcg, style, color=colour, linewidth=2, marker="o", markersize=3, label=name)
+        charts.legend_above(axes)
+
+    return charts.chart(
+        draw, f"Curves of nDCG@10 on dev queries in the training of {variant}: {' and '.join(batches)}."
+    )
 
 
 def _gains(differences: Sequence[Difference], runs: Mapping[str, Run]) -> dict[str, Markup]:
     """Return a chart of gains on the first collection, by title, for each kind of reference; random batches first."""
     first = [row for row in differences if row.collection == differences[0].collection]
-    charted = {}
+    drawn = {}
     for over in sorted({row.over for row in first}, key=lambda over: (over != RANDOM, over)):
         gains = {row.system: (row.difference, row.error) for row in first if row.over == over}
         colours = [charts.colour(runs[name].batches) for name in gains]
         heading = f"Gain over {over}, {title(first[0].collection)}"
-        charted[heading] = charts.intervals(gains, colours, f"{heading}: {', '.join(gains)}.")
-    return charted
-
-
-def _chart(variant: str, curves: Curves, runs: Mapping[str, Run]) -> Markup:
-    own = {name: curve for name, curve in curves.items() if runs[name].variant == variant}
-
-    def draw(axes: Axes) -> None:
-        axes.set(xlabel="step", ylabel="nDCG@10, dev queries")
-        for (name, curve), dashes in zip(own.items(), charts.dashes(runs[each].batches for each in own), strict=True):
-            colour = charts.colour(runs[name].batches)
-            places, values = [each.step for each in curve], [each.ndcg for each in curve]
-            axes.plot(places, values, dashes, color=colour, linewidth=2, marker="o", markersize=3, label=name)
-        charts.legend_above(axes)
-
-    return charts.chart(draw, f"Curves of nDCG@10 on dev queries in the training of {variant}: {' and '.join(own)}.")
+        drawn[heading] = charts.intervals(gains, colours, f"{heading}: {', '.join(gains)}.")
+    return drawn

@@ -1,17 +1,15 @@
-"""Results: how well every system retrieves."""
+"""Results: how well every system retrieves, and what every run gains."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
-from matplotlib.axes import Axes
 
 from batchwright.core.params import load_params
 from batchwright.formats.runs import Runs
 from stages.report import charts
-from stages.report.differences import differences_table, read_differences
-from stages.report.evaluation import Evaluation, evaluation_files, read_evaluation, title
-from stages.report.section import Section, show_charts, show_long_table, show_table
-from stages.report.table import NONE, Table, best_of_columns, best_of_rows, share
+from stages.report.page import Section, show_charts, show_long_table, show_table
+from stages.report.scores import Difference, Evaluation, evaluation_files, read_differences, read_evaluation, title
+from stages.report.table import NONE, Table, best_of_columns, best_of_rows, share, signed
 
 MEASURES = ["nDCG@10", "MRR@10", "Recall@100"]
 
@@ -22,6 +20,7 @@ def section() -> Section:
     evaluation = read_evaluation(evaluation_files(runs))
     by_domain = results_by_domain(evaluation)
     batches = {name: run.batches for name, run in runs.items()}
+    bars = {title(name): _bars(evaluation.ndcg(name), title(name), batches) for name in evaluation.collections}
     return Section(
         id="results",
         title="Results",
@@ -34,10 +33,31 @@ def section() -> Section:
                 "What each run gains in nDCG@10 ± standard error, paired by query; the number of queries in brackets",
             ),
             show_table(results_table(evaluation), _caption(evaluation)),
-            show_charts({title(name): _bars(evaluation, name, batches) for name in evaluation.collections}),
+            show_charts(bars),
             *([show_long_table(by_domain, "nDCG@10 on held-out queries by domain")] if by_domain.rows else []),
         ],
     )
+
+
+def differences_table(differences: Sequence[Difference]) -> Table:
+    """Return one row per run: for each collection its nDCG@10, and the difference to each reference."""
+    by_collection: dict[str, list[Difference]] = {}
+    for row in differences:
+        by_collection.setdefault(row.collection, []).append(row)
+    overs = {name: list(dict.fromkeys(row.over for row in rows)) for name, rows in by_collection.items()}
+    lines = []
+    for system in dict.fromkeys(row.system for row in differences):
+        cells = [system]
+        for name, rows in by_collection.items():
+            gains = {row.over: row for row in rows if row.system == system}
+            cells.append(next((share(row.ndcg) for row in gains.values()), NONE))
+            cells += [
+                signed(gains[over].difference, gains[over].error) if over in gains else NONE for over in overs[name]
+            ]
+        lines.append(cells)
+    groups = [(f"{title(name)} ({rows[0].queries:,})", 1 + len(overs[name])) for name, rows in by_collection.items()]
+    header = [cell for names in overs.values() for cell in ("nDCG@10", *(f"over {over}" for over in names))]
+    return Table(header=["Run", *header], groups=[("", 1), *groups], rows=lines)
 
 
 def results_table(evaluation: Evaluation) -> Table:
@@ -49,10 +69,10 @@ def results_table(evaluation: Evaluation) -> Table:
             scores = evaluation.scores.get((name, system))
             cells += [share(scores.ndcg), share(scores.mrr), share(scores.recall)] if scores else [NONE] * 3
         rows.append(cells)
-    counts = {name: f" ({count:,})" for name, count in evaluation.queries.items()}
+    queries = {name: f" ({count:,})" for name, count in evaluation.queries.items()}
     return Table(
         header=["System", *MEASURES * len(evaluation.collections)],
-        groups=[("", 1), *((title(name) + counts.get(name, ""), 3) for name in evaluation.collections)],
+        groups=[("", 1), *((title(name) + queries.get(name, ""), 3) for name in evaluation.collections)],
         rows=rows,
         best=best_of_columns(rows),
     )
@@ -67,32 +87,16 @@ def results_by_domain(evaluation: Evaluation) -> Table:
     return Table(header=["Domain", *evaluation.systems], rows=rows, best=best_of_rows(rows))
 
 
-def bars_height(scores: Mapping[str, float]) -> float:
-    """Return the height in inches that ``draw_bars`` needs."""
-    return 0.6 + 0.34 * len(scores)
-
-
-def draw_bars(axes: Axes, scores: Mapping[str, float], batches: Mapping[str, str]) -> None:
-    """Draw a bar with the nDCG@10 of each system, in the colour of the batches it was trained on."""
-    colours = [charts.colour(batches.get(system)) for system in scores]
-    bars = axes.barh(range(len(scores)), list(scores.values()), color=colours, height=0.68)
-    axes.bar_label(bars, fmt=share, padding=4)
-    axes.set_yticks(range(len(scores)), list(scores))
-    axes.invert_yaxis()
-    axes.set(xlabel="nDCG@10", xlim=(0, 1.15 * max(scores.values()) or 1))
-    axes.grid(visible=False)
-
-
-def _bars(evaluation: Evaluation, collection: str, batches: Mapping[str, str]) -> Markup:
-    scores = evaluation.ndcg(collection)
-    description = f"Bar chart of the nDCG@10 of each system: {title(collection)}."
-    return charts.chart(lambda axes: draw_bars(axes, scores, batches), description, (5.0, bars_height(scores)))
+def _bars(ndcg: Mapping[str, float], collection: str, batches: Mapping[str, str]) -> Markup:
+    """Draw a bar for each system, in the colour of the batches it was trained on."""
+    colours = [charts.colour(batches.get(system)) for system in ndcg]
+    return charts.bars(ndcg, colours, f"Bar chart of the nDCG@10 of each system: {collection}.")
 
 
 def _caption(evaluation: Evaluation) -> str:
     missing = {name: scores.missing for (name, _), scores in evaluation.scores.items() if scores.missing}
-    told = "".join(
+    notes = "".join(
         f"; {count:,} relevant documents of {name} are not in its corpus and count as not found"
         for name, count in missing.items()
     )
-    return f"Retrieval by system, with the number of queries in brackets{told}"
+    return f"Retrieval by system, with the number of queries in brackets{notes}"

@@ -1,4 +1,4 @@
-"""Retrieval scores of all systems, merged from the files of the stages ``baselines`` and ``evaluate``."""
+"""Retrieval scores of all systems, merged from several files, and what each run gains over other systems."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from batchwright.core.paths import RESULTS
 from stages.report.records import Record, read_record, read_rows
 
 HELD_OUT = "held_out"
+"""The collection of held-out pairs; all others are BEIR collections."""
 BASELINES = RESULTS / "baselines.json"
 
 
@@ -93,12 +94,14 @@ def read_evaluation(files: Iterable[Path]) -> Evaluation:
 def _merge(merged: Evaluation, file: Path, overall: dict[str, dict[str, Scores]], rows: list[DomainScores]) -> None:
     # The table is in the order of evaluation, the JSON file is sorted by name.
     collections = dict.fromkeys([*(row.collection for row in rows), *overall])
-    systems = dict.fromkeys([*(row.system for row in rows), *(name for own in overall.values() for name in own)])
+    systems = dict.fromkeys([*(row.system for row in rows), *(name for scores in overall.values() for name in scores)])
     if twice := [system for system in systems if system in merged.systems]:
         raise InputError(f"{file}: another file also contains scores of '{twice[0]}'; rename one of the two systems")
     merged.systems += systems
     merged.collections += [name for name in collections if name not in merged.collections]
-    merged.scores |= {(name, system): own for name, found in overall.items() for system, own in found.items()}
+    merged.scores |= {
+        (name, system): scores for name, by_system in overall.items() for system, scores in by_system.items()
+    }
     merged.domains |= {(row.domain, row.system): row.ndcg for row in rows if row.collection == HELD_OUT}
     for name, count in _count_queries(rows).items():
         if merged.queries.setdefault(name, count) != count:
@@ -115,3 +118,22 @@ def _count_queries(rows: list[DomainScores]) -> dict[str, int]:
         name: sum(count for (collection, _), count in counts.items() if collection == name)
         for name in dict.fromkeys(row.collection for row in rows)
     }
+
+
+class Difference(Record):
+    """One row of ``results/compare.tsv``: nDCG@10 of ``system`` minus that of ``reference``, paired by query."""
+
+    collection: str
+    system: str
+    over: str
+    """What the reference is: the model that the run starts from, BM25 or random batches."""
+    reference: str
+    queries: int
+    ndcg: float = Field(alias="ndcg@10")
+    difference: float
+    error: float
+
+
+def read_differences(file: Path = RESULTS / "compare.tsv") -> list[Difference]:
+    """Read the differences of all runs."""
+    return read_rows(Difference, file, made_by="compare")
