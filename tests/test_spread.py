@@ -25,9 +25,8 @@ from batchwright.core.paths import PAIRS
 from batchwright.formats.pairs import pair_parts, pairs_file
 from batchwright.formats.vectors import PairVectors, VectorStore
 from pipelines.beam.spread import spread
+from stages.cluster import methods
 from stages.cluster import stage as cluster
-from stages.cluster.methods import balance
-from stages.cluster.methods.balance import cells
 from stages.filter import stage as judge
 from stages.pack import stage as pack
 from tests.helpers import (
@@ -87,22 +86,22 @@ def test_parts_make_no_difference(corpus: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_processes_make_the_same_bytes(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "MOST_CLUSTERS", 3)
+    monkeypatch.setattr(methods, "MOST_CLUSTERS", 3)
     write_params(corpus, {"cluster.resident_pairs": 3 * 48})  # room for three cells
     read_by_row_groups(monkeypatch)
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     first = run_stages()
     forget()
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "4")
-    real = balance._cluster_cell
+    real = methods._cluster_cell
 
-    def noted(size: int, iterations: int, part: balance.Part) -> balance.Members:
+    def noted(size: int, iterations: int, part: methods.Part) -> methods.Members:
         if part[1][1] == 1 and len(part[0]) == 48:  # a cell of the large domain
             (tmp_path / f"{os.getpid()}.pid").touch()
             wait_for(lambda: len(list(tmp_path.glob("*.pid"))) >= 3, "three cells are never done at a time")
         return real(size, iterations, part)
 
-    monkeypatch.setattr(balance, "_cluster_cell", noted)
+    monkeypatch.setattr(methods, "_cluster_cell", noted)
     assert run_stages() == first
 
 
@@ -223,13 +222,13 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
             time.sleep(0.02)
         process.kill()
     done: list[int] = []
-    real = balance._cluster_cell
+    real = methods._cluster_cell
 
-    def noted(size: int, iterations: int, part: balance.Part) -> balance.Members:
+    def noted(size: int, iterations: int, part: methods.Part) -> methods.Members:
         done.append(part[1][-1])
         return real(size, iterations, part)
 
-    monkeypatch.setattr(balance, "_cluster_cell", noted)
+    monkeypatch.setattr(methods, "_cluster_cell", noted)
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", "1")
     cluster.main()
     assert 4 in done

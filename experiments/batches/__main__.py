@@ -24,7 +24,7 @@ from batchwright.formats.pairs import domains, pair_parts
 from batchwright.formats.positives import KnownPositives
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from experiments.batches.methods import ALL, DEFAULT, Batches
-from stages.pack.masks import mask_of
+from stages.pack.domain import mask_of
 
 
 @dataclass(frozen=True, kw_only=True)

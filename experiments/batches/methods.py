@@ -14,13 +14,12 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from batchwright.core.neighbours import on_gpu
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.vectors import PairVectors, blocks
+from stages.cluster import exchange, methods
 from stages.cluster.methods import METHODS
-from stages.cluster.methods.balance import cells, exchange
-from stages.cluster.methods.lloyd import joint_points, sample, sum_points, train
 from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_centroids
+from stages.cluster.points import joint_points, sample, side_centroids, sum_points, train
 from stages.pack.policies import contextual
-from stages.pack.tour.greedy import greedy_tour
+from stages.pack.tour import greedy_tour
 
 SEED = 17
 ITERATIONS = 5
@@ -98,7 +97,7 @@ def clustered(method: str, vectors: PairVectors, batch: int, **changes: int) -> 
 
 def optimum(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
     """``balanced`` without cells, whose pairs are exchanged until hardly any two of 64 neighbouring clusters gain."""
-    cells.MOST_CLUSTERS = len(vectors)
+    methods.MOST_CLUSTERS = len(vectors)
     exchange.NEIGHBOURS, exchange.ROUNDS, exchange.STALL, exchange.LEAST_GAIN = 64, 10_000, 64, 1e-6
     return clustered("balanced", vectors, batch, resident_pairs=len(vectors))
 

@@ -16,7 +16,7 @@ from experiments.rivals.library import TEMPERATURE, guided_loss, minable, mined,
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, pairs_only
-from stages.filter.classes import duplicate_classes
+from stages.filter.duplicates import duplicate_classes
 
 MARGIN = np.float32(0.05)
 NEAR_DUPLICATES = 0.9

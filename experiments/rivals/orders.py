@@ -19,7 +19,7 @@ from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_centroids
+from stages.cluster.points import side_centroids
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 

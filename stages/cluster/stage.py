@@ -17,10 +17,9 @@ from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
 from batchwright.formats.pairs import count_pairs, domains, pair_parts, pairs_file
 from batchwright.formats.vectors import Provenance, VectorStore
 from pipelines.beam.spread import spread
-from stages.cluster.methods import METHODS
-from stages.cluster.methods.balance.cells import at_once
+from stages.cluster.methods import METHODS, cells_at_a_time
 from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_centroids
+from stages.cluster.points import side_centroids
 
 OUTPUT = RESULTS / "cluster.json"
 
@@ -58,7 +57,7 @@ def main() -> str:
             needed,
             spread,
             pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
-            processes=at_once(params),
+            processes=cells_at_a_time(params),
         )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain.spread import Map
+from batchwright.core.neighbours import knn
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import MOST_RANKS, FilterParams, MineParams
 from stages.filter.rules import ROUNDING
-from stages.filter.search import nearest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +46,9 @@ def judge_by_rank(
     documents = np.unique(negatives.document_class, return_index=True)[1]
     dropped = negatives.dropped.copy()
     mined = np.full((len(negatives), params.mine.count if params.mine else 0), -1, dtype=np.int32)
-    asked = [(block, depth + _room(negatives, known, block)) for block in blocks(len(negatives))]
-    searched = do_parts(partial(_search, vectors, documents), asked)
-    for (block, _), (scores, rows) in zip(asked, searched, strict=True):
+    searches = [(block, depth + _most_known(negatives, known, block)) for block in blocks(len(negatives))]
+    results = do_parts(partial(_search, vectors, documents), searches)
+    for (block, _), (scores, rows) in zip(searches, results, strict=True):
         ranking = _rank(scores, rows, negatives, known, block)
         if params.consistency:
             lost = ~consistent(ranking, negatives.scores[block], params.consistency)
@@ -94,15 +94,15 @@ def hard_negatives(
     return mined
 
 
-def _room(negatives: Negatives, known: KnownPositives, block: slice) -> int:
+def _most_known(negatives: Negatives, known: KnownPositives, block: slice) -> int:
     """How many known positives may be among the top documents of a block's queries."""
     return min(int(known.count(negatives.query_class[block]).max()), MOST_RANKS)
 
 
 def _search(
-    vectors: PairVectors, documents: NDArray[np.int64], asked: tuple[slice, int]
+    vectors: PairVectors, documents: NDArray[np.int64], search: tuple[slice, int]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    block, depth = asked
+    block, depth = search
     return nearest(vectors.queries(block), vectors, documents, depth)
 
 
@@ -116,3 +116,22 @@ def _rank(
     """Rank the documents found for a block of pairs."""
     positive = known.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
     return Ranking(scores=scores, rows=rows, rank=np.where(positive, -1, np.cumsum(~positive, axis=1) - 1))
+
+
+def nearest(
+    queries: NDArray[np.float32], vectors: PairVectors, documents: NDArray[np.int64], depth: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the scores and rows of each query's best documents, best first, ``(n, min(depth, M))`` each.
+
+    ``queries`` is ``(n, d)``. ``documents`` ``(M,)`` are the rows whose documents are searched.
+    """
+    scores = np.empty((len(queries), 0), np.float32)
+    rows = np.empty((len(queries), 0), np.int64)
+    for block in blocks(len(documents)):
+        searched = vectors.documents(documents[block])
+        best_scores, places = knn(queries, searched, min(depth, len(searched)), inner_product=True)
+        scores = np.concatenate([scores, best_scores], axis=1)
+        rows = np.concatenate([rows, documents[block][places]], axis=1)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+        scores, rows = np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+    return scores, rows

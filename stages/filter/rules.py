@@ -1,12 +1,27 @@
-"""Rules for the score at which a document becomes a false negative."""
+"""Rules: from which score and which likeness on a document is a false negative, and which pairs are doubtful."""
+
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.by_domain.spread import Map
+from batchwright.formats.negatives import NO_PAIR
+from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import FilterParams
 
 ROUNDING = np.float32(2**-18)
 """Scores of unit vectors that differ by less than this are equal, because float32 sums depend on their order."""
+SAMPLED_PAIRS = 2048
+"""Pairs of a domain that are compared with each other to find its limit of likeness."""
+EXCHANGED = 0.65
+"""Share of the pairs above the limit whose documents can be exchanged."""
+ENOUGH = 50
+"""Pairs above the limit that must be found before they count as evidence."""
+SAMPLED_DOCUMENTS = 512
+"""Documents drawn from the domain."""
+DOUBTFUL_SHARE = 0.2
+"""A pair is doubtful if at least this share of them scores as high as its own document."""
 
 
 def thresholds(scores: NDArray[np.float32], params: FilterParams) -> NDArray[np.float32]:
@@ -23,3 +38,67 @@ def thresholds(scores: NDArray[np.float32], params: FilterParams) -> NDArray[np.
     )
     lowest: NDArray[np.float32] = scores - allowance - ROUNDING
     return lowest
+
+
+def likeness_limit(
+    vectors: PairVectors,
+    query_class: NDArray[np.int32],
+    document_class: NDArray[np.int32],
+    rng: np.random.Generator,
+) -> np.float32:
+    """Return the cosine of q + d and q' + d' from which on d' counts as an answer to q.
+
+    If (q, d) and (q', d') ask for the same thing, their documents can be exchanged, so f(q, d') + f(q', d) is no lower
+    than f(q, d) + f(q', d') about as often as not; if they only resemble each other, what distinguishes the queries
+    distinguishes the documents too, and it nearly always is lower. In a sample of the domain, this takes the lowest
+    cosine from which on ``EXCHANGED`` of the pairs, most alike first, can be exchanged. The share is above a half
+    because the pairs were chosen for their high scores. Most domains have no such cosine: the result is ``NO_PAIR``.
+    """
+    rows = np.sort(rng.permutation(len(vectors))[:SAMPLED_PAIRS])
+    sums, queries, documents = vectors.sums(rows), vectors.queries(rows), vectors.documents(rows)
+    scores = queries @ documents.T
+    own = scores.diagonal()
+    apart = (query_class[rows][:, None] != query_class[rows]) & (document_class[rows][:, None] != document_class[rows])
+    likeness = sums @ sums.T
+    pairs = np.triu(apart & (likeness < 1 - ROUNDING), 1)  # equal vectors can always be exchanged, and tell nothing
+    alike = likeness[pairs]
+    exchanged = (scores + scores.T >= own[:, None] + own - ROUNDING)[pairs]
+    if exchanged.sum() < EXCHANGED * ENOUGH:
+        return NO_PAIR
+    order = np.argsort(-alike, kind="stable")
+    counts = np.arange(1, len(order) + 1)
+    reached = np.flatnonzero((exchanged[order].cumsum() >= EXCHANGED * counts) & (counts >= ENOUGH))
+    if not len(reached):
+        return NO_PAIR
+    # Rounded, so that the last bits of the sample's cosines do not matter.
+    return np.float32(np.ceil(alike[order[reached[-1]]] * 100) / 100)
+
+
+def doubtful(
+    vectors: PairVectors,
+    scores: NDArray[np.float32],
+    document_class: NDArray[np.int32],
+    rng: np.random.Generator,
+    do_parts: Map = map,
+) -> NDArray[np.bool_]:
+    """Return which pairs ``(N,)`` are doubtful, given their own ``scores`` ``(N,)``.
+
+    Duplicates do not count, and equal scores are as high.
+    """
+    drawn = np.sort(rng.permutation(len(vectors))[:SAMPLED_DOCUMENTS])
+    compared = partial(_doubtful, vectors, scores, document_class, drawn)
+    return np.concatenate([np.empty(0, bool), *do_parts(compared, blocks(len(vectors)))])
+
+
+def _doubtful(
+    vectors: PairVectors,
+    scores: NDArray[np.float32],
+    document_class: NDArray[np.int32],
+    drawn: NDArray[np.int64],
+    block: slice,
+) -> NDArray[np.bool_]:
+    others = document_class[block][:, None] != document_class[drawn]
+    lowest = scores[block][:, None] - ROUNDING
+    as_high = others & (vectors.queries(block) @ vectors.documents(drawn).T >= lowest)
+    doubts: NDArray[np.bool_] = as_high.sum(axis=1) >= DOUBTFUL_SHARE * np.maximum(others.sum(axis=1), 1)
+    return doubts

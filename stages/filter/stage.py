@@ -17,14 +17,11 @@ from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, p
 from batchwright.formats.prefixes import SIDES
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from pipelines.beam.spread import spread
-from stages.filter.alike import likeness_limit
-from stages.filter.classes import duplicate_classes
-from stages.filter.doubtful import doubtful
-from stages.filter.judgements import read_judgements
+from stages.filter.duplicates import duplicate_classes
+from stages.filter.judgements import NOTHING, Matched, match_all, read_judgements, verdicts
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
-from stages.filter.rules import thresholds
-from stages.filter.verdicts import NOTHING, Matched, match_all, verdicts
+from stages.filter.rules import doubtful, likeness_limit, thresholds
 
 OUTPUT = RESULTS / "filter.json"
 JUDGEMENTS = RESULTS / "judgements.json"
@@ -44,9 +41,9 @@ def main() -> str:
 
     def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         rng = np.random.default_rng([seed, int(content_id(domain), 16)])
-        negatives, found = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng, do_parts)
+        negatives, metrics = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng, do_parts)
         negatives.write(folder, domain)
-        return found
+        return metrics
 
     settings = params.model_dump(exclude={"judgements"}), seed
     needed = {

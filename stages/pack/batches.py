@@ -1,24 +1,26 @@
-"""Make the batches of one domain, or of some small ones, with their masks, in files that a killed run goes on from."""
+"""The batches of each domain, in files that a killed run goes on from, and the shards of all domains."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from batchwright.by_domain.domains import Metrics
 from batchwright.by_domain.spread import Map, unless_beam
+from batchwright.core.bar import bar
 from batchwright.core.fingerprint import file_sha256
-from batchwright.formats.shards import write_shard
+from batchwright.core.runtime import workers
+from batchwright.formats.shards import Shard, shard_name, write_shard
 from batchwright.inspect.meetings import met_before
-from stages.pack.inputs import Inputs
+from stages.pack.inputs import Inputs, Source
 from stages.pack.params import PackParams
-from stages.pack.plan import Batch, plan_domain, shares_of
-from stages.pack.recipe import choose_recipe
-from stages.pack.source import Source
+from stages.pack.plan import Batch, choose_recipe, plan_domain, shares_of
 
 Row = dict[str, Any]
 
@@ -43,12 +45,13 @@ def make_batches(
         {"epoch": batch.epoch, "domain": name, **measured, "met_before": share}
         for batch, measured, share in zip(batches, measures, met, strict=True)
     ]
-    counts = [_counts(batches, epoch, domain.negatives.kept) for epoch in range(params.epochs)]
+    kept = domain.negatives.kept
+    counts = [_counts(batches, epoch, kept) for epoch in range(params.epochs)]
     return {
         "recipe": {"cluster_share": recipe.shares, "because": recipe.reason} if recipe else {},
         "rows": rows,
         "shares": shares_of(policy, params, recipe),
-        "documents": len(np.unique(domain.negatives.document_class[domain.negatives.kept])),
+        "documents": len(np.unique(domain.negatives.document_class[kept])),
         "left_over": [left_over for left_over, _ in counts],
         "repeated": [repeated for _, repeated in counts],
     }
@@ -78,12 +81,11 @@ def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str
     """Write a file of batches; return its SHA-256 and the measures of the batches."""
     file, batches = part
     domain, draws = source.opened
-
     # A batch's products are small: threads of theirs would mostly wait for each other.
     with _pools().limit(limits=1):
-        made = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch in batches]
-    shard = write_shard(file, [record_batch for record_batch, _ in made], compressed=False)  # it is read again soon
-    return shard.sha256, [measures for _, measures in made]
+        packed = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch in batches]
+    shard = write_shard(file, [record_batch for record_batch, _ in packed], compressed=False)  # it is read again soon
+    return shard.sha256, [measures for _, measures in packed]
 
 
 @cache
@@ -100,3 +102,26 @@ def _counts(batches: Sequence[Batch], epoch: int, kept: NDArray[np.bool_]) -> tu
             packed[batch.rows] = True
             total += len(batch.rows)
     return int(np.count_nonzero(kept & ~packed)), total - int(np.count_nonzero(packed))
+
+
+def write_shards(
+    files: Mapping[str, Path], order: Sequence[tuple[str, int]], per_shard: int, output: Path
+) -> list[Shard]:
+    """Write batches that ``make_batches`` made, in ``order``, into the folder ``output``, several shards at a time.
+
+    ``files`` are the domains' folders; ``order`` are domains and places among their batches.
+    """
+    starts = range(0, len(order), per_shard)
+
+    def write(start: int) -> Shard:
+        batches = [_read(files[domain], place, per_shard) for domain, place in order[start : start + per_shard]]
+        return write_shard(output / shard_name(start // per_shard, len(starts)), batches)
+
+    with ThreadPoolExecutor(workers()) as pool:
+        return list(bar(pool.map(write, starts), desc="shards", total=len(starts), unit="shard"))
+
+
+def _read(folder: Path, place: int, per_file: int) -> pa.RecordBatch:
+    file, number = batch_file(folder, place, per_file)
+    with pa.memory_map(str(file)) as source:
+        return pa.ipc.open_file(source).get_batch(number)

@@ -1,7 +1,8 @@
-"""One domain as packing reads it: its training pairs, their vectors and the data for masks."""
+"""A domain to pack, and the batches made of its pairs, with masks, their reasons and hardness."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +10,11 @@ from numpy.typing import NDArray
 
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives, Relation, judged
-from batchwright.formats.shards import SHARD_SCHEMA, pack_mask, pack_reasons
+from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons
 from batchwright.formats.vectors import PairVectors
-from stages.pack.hardness import measure, measure_rows
 from stages.pack.judge import Judge
-from stages.pack.masks import mask_of, masked_by, reasons_of, rows_mostly_masked
 
-_GIVEN = pa.schema(list(SHARD_SCHEMA)[:5])
+_OF_PAIRS = pa.schema(list(SHARD_SCHEMA)[:5])
 """The columns of pairs in shards."""
 
 
@@ -42,29 +41,41 @@ class Domain:
         the number of rows that are mostly masked and, if there is a judge, how many cells it was asked about and
         masked.
         """
-        table = self.pairs.take(rows).cast(_GIVEN)
-        own = _same(table["domain"])
-        similarities = _similarities(self.vectors, rows) * own
+        table = self.pairs.take(rows).cast(_OF_PAIRS)
+        same_domain = _same(table["domain"])
+        similarities = _similarities(self.vectors, rows) * same_domain
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
         query_class, document_class = self.negatives.query_class[rows], self.negatives.document_class[rows]
-        known, relevant, irrelevant = (each.among(query_class, document_class) for each in self.relations)
-        false, counts = self._false(table, rows, scores, known | irrelevant | ~own)
+        known, relevant, irrelevant = (relation.among(query_class, document_class) for relation in self.relations)
+        false, judge_counts = self._false(table, rows, scores, known | irrelevant | ~same_domain)
         mask = mask_of(false, known)
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
         reasons = reasons_of(mask, known, relevant, document_class)
         hardness, masked_share = measure_rows(similarities, mask)
-        columns |= {"negatives": self._hard_negatives(table, rows), "mask": pa.array(pack_mask(mask))}
-        columns |= {"reasons": pa.array(pack_reasons(reasons, mask), pa.binary()), "hardness": pa.array(hardness)}
-        columns |= {"masked_share": pa.array(masked_share), "cluster": pa.array(clusters)}
-        shares = {f"masked_{reason}": share for reason, share in masked_by(reasons, len(mask)).items()}
-        counts |= {"rows_mostly_masked": rows_mostly_masked(mask)}
-        record_batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
-        return record_batch, {**asdict(measure(similarities, mask)), **shares, **counts}
+        columns = {
+            **{name: table[name].combine_chunks() for name in table.column_names},
+            "negatives": self._hard_negatives(table, rows),
+            "mask": pa.array(pack_mask(mask)),
+            "reasons": pa.array(pack_reasons(reasons, mask), pa.binary()),
+            "hardness": pa.array(hardness),
+            "masked_share": pa.array(masked_share),
+            "cluster": pa.array(clusters),
+        }
+        measures = {
+            **asdict(measure(similarities, mask)),
+            **{f"masked_{reason}": share for reason, share in masked_by(reasons, len(mask)).items()},
+            **judge_counts,
+            "rows_mostly_masked": rows_mostly_masked(mask),
+        }
+        return pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA), measures
 
     @cached_property
     def relations(self) -> tuple[Relation, ...]:
         """Known positives, and what only judgements say: which documents answer a query, and which do not."""
-        return KnownPositives(self.negatives), *(judged(self.negatives, relevant=each) for each in (True, False))
+        return (
+            KnownPositives(self.negatives),
+            judged(self.negatives, relevant=True),
+            judged(self.negatives, relevant=False),
+        )
 
     def _false(
         self, table: pa.Table, rows: NDArray[np.int64], scores: NDArray[np.float32], certain: NDArray[np.bool_]
@@ -82,14 +93,14 @@ class Domain:
 
     def _hard_negatives(self, table: pa.Table, rows: NDArray[np.int64]) -> pa.Array:
         """Return each pair's hard negatives from the source, followed by the mined ones that are not among them."""
-        given, mined = table["negatives"].combine_chunks(), self.negatives.mined[rows]
-        found = mined >= 0
-        if not found.any():
-            return given
-        texts = iter(self.pairs["document"].take(mined[found]).to_pylist())
-        both = zip(given.to_pylist(), found.sum(axis=1).tolist(), strict=True)
-        lists = [list(dict.fromkeys([*of_pair, *(next(texts) for _ in range(count))])) for of_pair, count in both]
-        return pa.array(lists, type=given.type)
+        from_source, mined = table["negatives"].combine_chunks(), self.negatives.mined[rows]
+        there = mined >= 0
+        if not there.any():
+            return from_source
+        texts = iter(self.pairs["document"].take(mined[there]).to_pylist())
+        both = zip(from_source.to_pylist(), there.sum(axis=1).tolist(), strict=True)
+        lists = [list(dict.fromkeys([*negatives, *islice(texts, count)])) for negatives, count in both]
+        return pa.array(lists, type=from_source.type)
 
 
 def _same(values: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -102,3 +113,84 @@ def _same(values: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _similarities(vectors: PairVectors, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     similarities: NDArray[np.float32] = vectors.queries(rows) @ vectors.documents(rows).T
     return similarities
+
+
+def mask_of(false: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the mask ``(B, B)`` of documents j that must not be negatives of query i; the diagonal is never masked.
+
+    ``false[i, j]`` marks false negatives that the surrogate found (``Negatives.false``), ``known[i, j]`` marks known
+    positives (``KnownPositives``; Contextual Document Embeddings, eq. 4).
+    """
+    mask = false | known
+    np.fill_diagonal(mask, False)
+    return mask
+
+
+def reasons_of(
+    mask: NDArray[np.bool_], known: NDArray[np.bool_], relevant: NDArray[np.bool_], document_class: NDArray[np.int32]
+) -> NDArray[np.uint8]:
+    """Return why each masked cell is masked, ``(M,)``, row after row, as places in ``REASONS``.
+
+    A cell has the first reason that holds. ``duplicate``: document j is a duplicate of i's own. ``judged``: only a
+    judgement says that document j answers query i, which is what ``relevant`` marks. ``known_positive``: document j is
+    paired with query i, or with a duplicate of it, in some training pair. ``score``: none of these, so that the
+    surrogate or the judge masks document j.
+    """
+    cells = np.full(mask.shape, REASONS.index("score"), np.uint8)
+    # Later ones overrule earlier ones.
+    np.putmask(cells, known, REASONS.index("known_positive"))
+    np.putmask(cells, relevant, REASONS.index("judged"))
+    np.putmask(cells, document_class[:, None] == document_class, REASONS.index("duplicate"))
+    return cells[mask]
+
+
+def masked_by(reasons: NDArray[np.uint8], batch: int) -> dict[str, float]:
+    """Return the share of a batch's negatives that are masked for each reason."""
+    counts = np.bincount(reasons, minlength=len(REASONS)).tolist()
+    return {name: count / (batch * (batch - 1)) for name, count in zip(REASONS, counts, strict=True)}
+
+
+def rows_mostly_masked(mask: NDArray[np.bool_]) -> int:
+    """Count the queries of a batch with more than half of their negatives masked; they hardly learn anything."""
+    return int(np.count_nonzero(2 * mask.sum(axis=1) > len(mask) - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardness:
+    """Mean similarity of a batch's negatives: of all, and of those that are not masked.
+
+    ``masked_share`` is the share of negatives that are masked.
+    """
+
+    hardness: float
+    unmasked_hardness: float
+    masked_share: float
+
+
+def measure(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> Hardness:
+    """Measure a batch's hardness from its query-document similarities ``(B, B)`` (eq. 2, as a mean).
+
+    The diagonal does not count; ``mask`` never includes it.
+    """
+    batch = len(similarities)
+    negatives, masked = batch * (batch - 1), int(np.count_nonzero(mask))
+    of_all = float(similarities.sum(dtype=np.float64) - similarities.trace(dtype=np.float64))
+    of_masked = float(similarities[mask].sum(dtype=np.float64))
+    return Hardness(
+        hardness=of_all / negatives,
+        unmasked_hardness=(of_all - of_masked) / (negatives - masked) if masked < negatives else 0.0,
+        masked_share=masked / negatives,
+    )
+
+
+def measure_rows(
+    similarities: NDArray[np.float32], mask: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return each row's mean similarity to its unmasked negatives, 0 if there are none, and the share masked, ``(B,)``.
+
+    The means are rounded: their last bits depend on the processor, and shards must not.
+    """
+    masked, negatives = np.count_nonzero(mask, axis=1), len(mask) - 1
+    sums = (similarities * ~mask).sum(axis=1, dtype=np.float64) - similarities.diagonal()
+    means = np.where(masked < negatives, sums / np.maximum(negatives - masked, 1), 0.0)
+    return means.round(4).astype(np.float32), (masked / negatives).astype(np.float32)

@@ -1,31 +1,38 @@
-"""Open the artifacts that packing reads, a domain at a time."""
+"""The artifacts that packing reads, opened a domain at a time, in any process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from batchwright.by_domain.spread import Map
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
+from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import file_stem, pair_parts, pairs_file
+from batchwright.formats.pairs import PairsPart, file_stem, pair_parts, pairs_file
 from batchwright.formats.vectors import Provenance, VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
-from stages.pack.mapped import map_pairs
-from stages.pack.merged import in_memory, merge_clusters, merge_domains
 from stages.pack.params import JudgeParams
+from stages.pack.small_domains import in_memory, merge_clusters, merge_domains
+
+_TEXTS = ("id", "query", "document", "domain")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     """The vectors that clusters and negatives were made from, and the judge if there is one.
 
-    ``together`` are the domains that are packed as one, by the name that their batches go by.
+    ``together`` are the domains that are packed as one, by their batch name.
     """
 
     vectors: VectorStore
@@ -50,8 +57,8 @@ class Inputs:
             domain = self._open(names[0], do_parts)
             return domain, read_draws(CLUSTERS, names[0], len(domain.pairs))
         domains = [in_memory(self._open(name, map)) for name in names]
-        draws = (read_draws(CLUSTERS, name, len(own.pairs)) for name, own in zip(names, domains, strict=True))
-        return merge_domains(domains), [merge_clusters(each) for each in zip(*draws, strict=True)]
+        draws = (read_draws(CLUSTERS, name, len(domain.pairs)) for name, domain in zip(names, domains, strict=True))
+        return merge_domains(domains), [merge_clusters(draw) for draw in zip(*draws, strict=True)]
 
     def _open(self, name: str, do_parts: Map) -> Domain:
         parts = pair_parts(PAIRS, name, "train")
@@ -73,9 +80,26 @@ class Inputs:
 
     def fingerprint(self, name: str) -> str:
         """Fingerprint of a domain's files."""
-        made = [folder / file_stem(name) for folder in (CLUSTERS, NEGATIVES)]
+        folders = [folder / file_stem(name) for folder in (CLUSTERS, NEGATIVES)]
         vectors = dict.fromkeys([self.vectors.files(name), self.surrogate.files(name)])  # usually one folder
-        return files_fingerprint([pairs_file(PAIRS, name), *vectors, *made])
+        return files_fingerprint([pairs_file(PAIRS, name), *vectors, *folders])
+
+
+@dataclass(frozen=True)
+class Source:
+    """The domain ``name`` of ``inputs``; ``do_parts`` helps to open it here, but does not travel."""
+
+    inputs: Inputs
+    name: str
+    do_parts: Map = map
+
+    @cached_property
+    def opened(self) -> tuple[Domain, list[Clusters]]:
+        """The domain and its clusterings, opened once in each process."""
+        return self.inputs.open(self.name, self.do_parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Source, (self.inputs, self.name)
 
 
 def open_inputs(judging: JudgeParams | None) -> Inputs:
@@ -95,3 +119,22 @@ def _vectors_of(folder: Path, stage: str) -> VectorStore:
     if (source.weights, source.pairs) != (store.weights, files_fingerprint([PAIRS])):
         raise InputError(f"{folder}: the pairs or vectors it was made from have changed; run the stage '{stage}' again")
     return store
+
+
+def map_pairs(parts: Iterable[PairsPart]) -> pa.Table:
+    """Return the pairs of all parts, uncompressed and memory-mapped, so that they can be read in any order.
+
+    Columns have large types; ``negatives`` comes last; ``split`` is left out.
+    """
+    columns, lists, lengths = {name: SpilledTexts() for name in _TEXTS}, SpilledTexts(), SpilledRows(np.int64)
+    for batch in chain.from_iterable(part.read([*_TEXTS, "negatives"]) for part in parts):
+        for name, texts in columns.items():
+            texts.add(batch[name])
+        lists.add(batch["negatives"].flatten())
+        lengths.add(pc.list_value_length(batch["negatives"]).to_numpy())
+    counts = lengths.array()
+    ends = spilled(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    offsets = pa.Array.from_buffers(pa.int64(), len(ends), [None, pa.py_buffer(ends)])
+    negatives = pa.LargeListArray.from_arrays(offsets, lists.array())
+    return pa.table({**{name: texts.array() for name, texts in columns.items()}, "negatives": negatives})

@@ -1,7 +1,7 @@
-"""Plan the batches of all epochs: the domain and rows of each, in training order."""
+"""The plan of all epochs: which pairs share a batch, which epochs have hard batches, and the order of training."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.clusters import Clusters
+from stages.pack.domain import Domain
 from stages.pack.params import PackParams
 from stages.pack.policies import POLICIES
-from stages.pack.recipe import Recipe
-from stages.pack.sizes import small_domains
+from stages.pack.small_domains import small_domains
 
 Draws = Sequence[Clusters]
 """One or more clusterings of a domain."""
+FEWEST_BATCHES = 25
+"""Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
+MOST_LOST = 0.05
+"""Share of rows that may have more than half of their cluster masked."""
+SAMPLE = 256
+"""Clusters that are measured."""
 _HALF = Fraction(1, 2)
+
+Measure = Callable[[NDArray[np.int64]], Mapping[str, float]]
+"""Returns the measures of some rows, as if they were a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,14 @@ class Batch:
     domain: str
     draw: int
     rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The share of a batch that comes from one cluster, one value per epoch, and why."""
+
+    shares: list[float]
+    reason: str
 
 
 def plan_batches(clusters: Mapping[str, Draws], policy: str, params: PackParams, seed: int) -> list[Batch]:
@@ -66,9 +83,43 @@ def plan_domain(
 
 def shares_of(policy: str, params: PackParams, recipe: Recipe | None) -> list[float]:
     """Return the share of a batch that comes from one cluster, for each epoch; 0 if batches are random."""
-    given = [0.0] if params.cluster_share == "auto" or policy == "random" else params.cluster_share
-    shares = recipe.shares if recipe else given
+    if recipe:
+        shares = recipe.shares
+    else:
+        shares = [0.0] if params.cluster_share == "auto" or policy == "random" else params.cluster_share
     return [shares[min(epoch, len(shares) - 1)] for epoch in range(params.epochs)]
+
+
+def _batches_of_epoch(
+    draws: Draws, policy: str, params: PackParams, key: tuple[int, str, int], share: float
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the clustering's number and the rows of each batch of one epoch; ``key`` is seed, domain and epoch.
+
+    The domain's weight is the number of passes, of which the last may be partial. What it takes of a batch then adds up
+    over the epochs.
+    """
+    seed, domain, epoch = key
+    weight = params.weights.get(domain, 1.0)
+    passes = math.ceil(weight)
+    for number in range(passes):
+        rng = _rng(seed, policy, epoch, domain, number)
+        draw = (epoch * passes + number) % len(draws)
+        order = POLICIES[policy](draws[draw], params.batch_size, share, rng)
+        batches = _cut(order, params)
+        wanted = min(Fraction(1), Fraction(str(weight)) - number) * len(batches)  # exact: floats may miss a batch
+        taken = math.floor((epoch + 1) * wanted + _HALF) - math.floor(epoch * wanted + _HALF)
+        yield from ((draw, batches[place]) for place in np.sort(rng.permutation(len(batches))[:taken]))
+
+
+def _cut(order: NDArray[np.int64], params: PackParams) -> list[NDArray[np.int64]]:
+    """Cut ``order`` into whole batches; ``refill`` completes the last with earlier pairs."""
+    batch_size = params.batch_size
+    if len(order) < batch_size:
+        return [] if params.small_domains == "drop" else [np.resize(order, batch_size)]
+    batches = [order[end - batch_size : end] for end in range(batch_size, len(order) + 1, batch_size)]
+    if params.left_over == "refill" and len(order) % batch_size:
+        batches.append(order[-batch_size:])
+    return batches
 
 
 def training_order(epochs: Mapping[str, Sequence[int]], policy: str, seed: int) -> list[tuple[str, int]]:
@@ -97,37 +148,46 @@ def pairs_of(draws: Draws) -> int:
     return int(draws[0].sizes.sum())
 
 
-def _batches_of_epoch(
-    draws: Draws, policy: str, params: PackParams, named: tuple[int, str, int], share: float
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the number of the clustering and the rows of each of a domain's batches of one epoch.
-
-    The domain's weight is the number of passes, of which the last may be partial. What it takes of a batch then adds up
-    over the epochs.
-    """
-    seed, domain, epoch = named
-    weight = params.weights.get(domain, 1.0)
-    passes = math.ceil(weight)
-    for number in range(passes):
-        rng = _rng(seed, policy, epoch, domain, number)
-        draw = (epoch * passes + number) % len(draws)
-        order = POLICIES[policy](draws[draw], params.batch_size, share, rng)
-        batches = _cut(order, params)
-        wanted = min(Fraction(1), Fraction(str(weight)) - number) * len(batches)  # exact: floats may miss a batch
-        taken = math.floor((epoch + 1) * wanted + _HALF) - math.floor(epoch * wanted + _HALF)
-        yield from ((draw, batches[place]) for place in np.sort(rng.permutation(len(batches))[:taken]))
-
-
-def _cut(order: NDArray[np.int64], params: PackParams) -> list[NDArray[np.int64]]:
-    """Cut ``order`` into whole batches; ``refill`` completes the last with earlier pairs."""
-    batch_size = params.batch_size
-    if len(order) < batch_size:
-        return [] if params.small_domains == "drop" else [np.resize(order, batch_size)]
-    batches = [order[end - batch_size : end] for end in range(batch_size, len(order) + 1, batch_size)]
-    if params.left_over == "refill" and len(order) % batch_size:
-        batches.append(order[-batch_size:])
-    return batches
-
-
 def _rng(seed: int, policy: str, epoch: int, domain: str, number: int = 0) -> np.random.Generator:
     return np.random.default_rng([seed, epoch, number, int(content_id(policy, domain), 16)])
+
+
+def choose_recipe(name: str, domain: Domain, clusters: Clusters, params: PackParams, seed: int) -> Recipe | None:
+    """Choose a recipe for a domain that can fill a batch, unless ``params.cluster_share`` is one."""
+    if params.cluster_share != "auto" or clusters.sizes.sum() < params.batch_size:
+        return None
+    rng = np.random.default_rng([seed, int(content_id("recipe", name), 16)])
+
+    def measure(rows: NDArray[np.int64]) -> Mapping[str, float]:
+        return domain.batch(rows, clusters.assignment[rows])[1]
+
+    return choose(clusters, params.batch_size, params.epochs, measure, rng)
+
+
+def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, rng: np.random.Generator) -> Recipe:
+    """Choose random batches first and hard ones in the second half of the epochs, or random batches only.
+
+    A hard batch consists of whole clusters. They are of no use to a small domain, where they are a large part of all
+    its pairs, nor where they are made of documents that answer each other's queries: most of them would be masked.
+    """
+    random = [0.0] * epochs
+    batches = int(clusters.sizes.sum()) // batch_size
+    if batches < FEWEST_BATCHES:
+        return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}")
+    share = 1 / max(1, round(batch_size / max(np.median(clusters.sizes), 1)))
+    group = round(share * batch_size)
+    if group < 2:
+        return Recipe(shares=random, reason="most clusters are single pairs")
+    order = POLICIES["contextual"](clusters, group, 1.0, rng)
+    drawn = np.sort(rng.permutation(len(order) // group)[:SAMPLE])
+    measured = [measure(order[place * group : (place + 1) * group]) for place in drawn]
+    lost = sum(measures["rows_mostly_masked"] for measures in measured) / (len(measured) * group)
+    if lost > MOST_LOST:
+        return Recipe(shares=random, reason=f"{lost:.0%} of the rows would lose most of their cluster to masks")
+    hard = epochs // 2
+    if not hard:
+        return Recipe(shares=random, reason="a single epoch, and training begins with random batches")
+    return Recipe(
+        shares=random[hard:] + [share] * hard,
+        reason=f"{batches} batches an epoch, and {lost:.1%} of the rows lose most of their cluster to masks",
+    )

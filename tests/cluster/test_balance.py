@@ -6,12 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.cluster.methods import METHODS
-from stages.cluster.methods.balance import _best
-from stages.cluster.methods.balance.cells import regroup, split_into_cells
-from stages.cluster.methods.balance.equal import equal_clusters, improve
-from stages.cluster.methods.balance.exchange import exchange_pairs
-from stages.cluster.methods.balance.fill import fill
+from stages.cluster.equal import equal_clusters, fill, improve
+from stages.cluster.exchange import exchange_pairs
+from stages.cluster.methods import METHODS, _best, regroup, split_into_cells
 from stages.cluster.params import ClusterParams
 from tests.cluster.planted import pair_vectors, planted, value
 

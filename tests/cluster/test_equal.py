@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.cluster.methods.balance import equal
-from stages.cluster.methods.balance.equal import equal_clusters, improve
-from stages.cluster.methods.balance.exchange import _State, exchange_pairs
-from stages.cluster.methods.lloyd import joint_points
+from stages.cluster import equal
+from stages.cluster.equal import equal_clusters, improve
+from stages.cluster.exchange import _State, exchange_pairs
+from stages.cluster.points import joint_points
 from tests.cluster.planted import planted, value
 
 Clusters = NDArray[np.int64]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.cluster.methods.lloyd import EARLY_STOP, joint_points, train
+from stages.cluster.points import EARLY_STOP, joint_points, train
 from tests.cluster.planted import planted
 
 ALL = slice(None)

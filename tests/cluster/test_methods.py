@@ -10,7 +10,7 @@ from batchwright.formats.clusters import NONE
 from batchwright.formats.vectors import PairVectors
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
-from stages.cluster.side_sums import side_centroids
+from stages.cluster.points import side_centroids
 from tests.cluster.planted import objective, pair_vectors, planted
 
 Vectors = NDArray[np.float32]

@@ -9,7 +9,7 @@ import pytest
 from batchwright.core.neighbours import MOST_ON_GPU, _resources, knn
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
-from stages.filter.search import nearest
+from stages.filter.rank import nearest
 from stages.pack.tour import short_tour
 from tests.cluster.planted import planted
 

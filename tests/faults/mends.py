@@ -177,7 +177,7 @@ MUTANTS = [
     ),
     Mutant(
         "many domains, too many open files",
-        "stages/pack/write.py",
+        "stages/pack/batches.py",
         "    with pa.memory_map(str(file)) as source:\n        return pa.ipc.open_file(source).get_batch(number)\n",
         "    OPEN.append(pa.OSFile(str(file)))\n    return pa.ipc.open_file(OPEN[-1]).get_batch(number)\n\nOPEN = []\n",
         "pack/test_stage.py",

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.positives import KnownPositives
-from stages.filter.classes import duplicate_classes
+from stages.filter.duplicates import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
-from stages.pack.masks import mask_of
+from stages.pack.domain import mask_of
 
 RULE = FilterParams(vectors="planted", margin=0.05)
 Text = tuple[str, str]

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from batchwright.formats import vectors as store
 from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
-from stages.filter import alike
-from stages.filter.alike import likeness_limit
+from stages.filter import rules
 from stages.filter.params import FilterParams
+from stages.filter.rules import likeness_limit
 
 WIDTH = 64
 
@@ -82,7 +82,7 @@ def test_a_handful_of_pairs_is_no_evidence() -> None:
 
 
 def test_the_limit_is_that_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike, "ENOUGH", 3)
+    monkeypatch.setattr(rules, "ENOUGH", 3)
     vectors, _ = domain(same_answer=True, pairs=40, topics=8)
     queries, documents, sums = (each(slice(None)) for each in (vectors.queries, vectors.documents, vectors.sums))
     cells = []

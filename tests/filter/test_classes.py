@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchwright.core.normal_form import normal_form, normal_forms
-from stages.filter import near
-from stages.filter.classes import duplicate_classes
-from stages.filter.shingles import WIDTH, jaccard
-from stages.filter.sketches import numbers_in
+from stages.filter import duplicates
+from stages.filter.duplicates import duplicate_classes
+from stages.filter.sketches import WIDTH, jaccard, numbers_in
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -163,7 +162,7 @@ def test_the_comparisons_in_a_huge_class_are_linear_in_its_texts(monkeypatch: py
         compared.append(len(left))
         return jaccard(texts, left, right)
 
-    monkeypatch.setattr(near, "jaccard", counted)
+    monkeypatch.setattr(duplicates, "jaccard", counted)
     original = text(1, words=120)
     copies = [edited(original, 1, number) for number in range(2000)]
     assert len(set(duplicate_classes([[*copies, *copies[:50]]], 0.9).tolist())) == 1
@@ -191,5 +190,5 @@ def test_no_texts_one_text_and_empty_texts_get_classes(near_duplicates: float) -
 def test_the_size_of_blocks_does_not_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [text(number // 2, words=30) + ("" if number % 2 else " more") for number in range(40)]
     whole = duplicate_classes([texts], 0.9)
-    monkeypatch.setattr("stages.filter.shingles._BLOCK_BYTES", 300)
+    monkeypatch.setattr("stages.filter.sketches._BLOCK_BYTES", 300)
     np.testing.assert_array_equal(duplicate_classes([texts], 0.9), whole)

@@ -9,8 +9,7 @@ from batchwright.core.files import read_json
 from batchwright.formats.negatives import DOUBTFUL, Negatives
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage
-from stages.filter.doubtful import doubtful
-from stages.filter.rules import ROUNDING
+from stages.filter.rules import ROUNDING, doubtful
 from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
 
 

@@ -21,9 +21,8 @@ from batchwright.core.files import read_json
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.positives import KnownPositives, judged
-from stages.filter.judgements import read_judgements
+from stages.filter.judgements import Matched, read_judgements, verdicts
 from stages.filter.stage import main
-from stages.filter.verdicts import Matched, verdicts
 from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
 
 Rows = list[dict[str, Any]]

@@ -9,7 +9,7 @@ import pytest
 
 from batchwright.formats.pairs import PAIRS_SCHEMA, pair_parts, pairs_file, read_pairs
 from batchwright.formats.shards import SHARD_SCHEMA
-from stages.pack.mapped import map_pairs
+from stages.pack.inputs import map_pairs
 from tests.helpers import topic_pairs, write_pairs
 
 GIVEN = pa.schema(list(SHARD_SCHEMA)[:5])

@@ -17,9 +17,7 @@ from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.shards import REASONS, ShardSet, pack_mask, pack_reasons, read_reasons, unpack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage as judge
-from stages.pack.domain import Domain
-from stages.pack.hardness import measure
-from stages.pack.masks import mask_of, masked_by, reasons_of, rows_mostly_masked
+from stages.pack.domain import Domain, mask_of, masked_by, measure, reasons_of, rows_mostly_masked
 from tests.helpers import planted_vectors, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare, with_duplicates
 

@@ -10,8 +10,8 @@ from batchwright.core.paths import PAIRS
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import Manifest
-from stages.pack import recipe
-from stages.pack.recipe import Recipe, choose
+from stages.pack import plan
+from stages.pack.plan import Recipe, choose
 from tests.helpers import topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
 
@@ -37,7 +37,7 @@ def chosen(pairs: int, lost: float, epochs: int = 4) -> Recipe:
         return {"rows_mostly_masked": lost * CLUSTER}
 
     found = choose(clusters(pairs), BATCH, epochs, measure, np.random.default_rng(1))
-    assert len(seen) in (0, min(recipe.SAMPLE, pairs // CLUSTER))
+    assert len(seen) in (0, min(plan.SAMPLE, pairs // CLUSTER))
     assert len(found.shares) == epochs
     return found
 
@@ -56,12 +56,12 @@ def test_clusters_of_single_pairs_are_no_hard_batches_and_large_ones_fill_a_batc
 
 
 def test_no_more_clusters_than_a_sample_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "SAMPLE", 10)
+    monkeypatch.setattr(plan, "SAMPLE", 10)
     chosen(400, lost=0)
 
 
 def test_a_small_domain_stays_random() -> None:
-    found = chosen(BATCH * (recipe.FEWEST_BATCHES - 1), lost=0)
+    found = chosen(BATCH * (plan.FEWEST_BATCHES - 1), lost=0)
     assert found == Recipe(shares=[0.0] * 4, reason="24 batches an epoch, fewer than 25")
 
 
@@ -74,7 +74,7 @@ def test_a_domain_whose_hard_batches_would_be_masked_stays_random() -> None:
 def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     workspace: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch, given: object
 ) -> None:
-    monkeypatch.setattr(recipe, "FEWEST_BATCHES", 5)
+    monkeypatch.setattr(plan, "FEWEST_BATCHES", 5)
     changes = {"pack.cluster_share": given, "cluster.cluster_size": CLUSTER, "filter.margin": None}
     write_params(workspace, {**changes, "filter.threshold": 2.0})
     prepare(large=topic_pairs(100), small=topic_pairs(20))

@@ -16,7 +16,7 @@ from batchwright.formats.clusters import read_draws
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons
 from project.__main__ import main
-from stages.pack import recipe
+from stages.pack import plan
 from stages.report.browser.section import read_browser
 from tests.helpers import planted_vectors, project_environment, run_stage, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
@@ -194,7 +194,7 @@ def test_small_domains_of_another_weight_have_batches_of_their_own(corpus: Path,
 def test_the_recipe_of_merged_domains_is_decided_for_all_of_them(
     corpus: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipe, "FEWEST_BATCHES", 2)
+    monkeypatch.setattr(plan, "FEWEST_BATCHES", 2)
     write_params(corpus, {"pack.cluster_share": "auto", "filter.margin": None, "filter.threshold": 2.0})
     prepare()
     run_pack("contextual")

@@ -1,7 +1,11 @@
-"""Find near-duplicate texts: MinHash bands propose candidates, each is verified, and matches form tight classes."""
+"""Classes of duplicate texts: equal ones, and near-duplicates.
+
+Bands of MinHash sketches propose candidates, each is verified, and matches form tight classes.
+"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,14 +13,48 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from stages.filter.shingles import jaccard
+from batchwright.by_domain.spread import Map
+from batchwright.core.spill import SpilledRows, SpilledTexts, cut_small, first_in, slices, sort_keys, spilled_texts
+from stages.filter.sketches import KEY, SKETCH, forms_and_keys, jaccard, sketch
 
 NEIGHBOURS = 4
 """How many of the next texts with the same band key each text is compared with, unless they are already joined."""
 DEVIATIONS = 3
 """Candidates are compared exactly unless their sketches' similarity is this many deviations below the threshold."""
 ROUNDS = 8
+"""In which joined texts are divided into classes, at most."""
 _COMPARED_TOGETHER = 1 << 16
+
+
+def duplicate_classes(texts: Iterable[Iterable[str]], near_duplicates: float, do_parts: Map = map) -> NDArray[np.int32]:
+    """Return the class ``(N,)`` of each of ``texts``, which come in parts, of which a few are in memory at a time.
+
+    Texts share a class if their normal forms are equal or, with ``near_duplicates`` below 1, nearly equal (see
+    ``near_classes``). Class numbers do not depend on the order of the texts.
+    """
+    spilled_forms, spilled_keys = SpilledTexts(), SpilledRows(KEY)
+    for forms_of_part, keys_of_part in do_parts(forms_and_keys, texts):
+        spilled_forms.add(forms_of_part)
+        spilled_keys.add(keys_of_part)
+    form, first = _equal_classes(spilled_keys.array())
+    if near_duplicates == 1:
+        return form
+    forms = spilled_forms.array()
+    forms = spilled_texts(forms.take(pa.array(first[block])) for block in slices(len(first)))
+    sketches = SpilledRows(SKETCH)
+    for sketches_of_part in do_parts(partial(sketch, near_duplicates), cut_small(forms)):
+        sketches.add(sketches_of_part)
+    return near_classes(forms, sketches.array(), near_duplicates)[form]
+
+
+def _equal_classes(keys: NDArray[np.void]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the class of each of n keys, equal ones in one, and the first key of each class."""
+    words = keys.view(np.uint64).reshape(-1, 2).T
+    order = sort_keys(words)
+    first = first_in(words, order)
+    classes = np.empty(len(order), np.int32)
+    classes[order] = np.cumsum(first, dtype=np.int32) - 1
+    return classes, order[first]
 
 
 def near_classes(texts: pa.LargeStringArray, sketches: NDArray[np.void], threshold: float) -> NDArray[np.int32]:
@@ -54,21 +92,21 @@ def _candidates(keys: NDArray[np.uint64]) -> Iterator[tuple[NDArray[np.int64], N
     """
     bands = keys.shape[1]
     for band in range(bands):
-        own = keys[:, band]
-        crowd = _crowd(own)
+        of_band = keys[:, band]
+        crowd = _crowd(of_band)
         if not len(crowd):  # nearly always the case in small domains, of which there may be thousands
             continue
         order = crowd[np.lexsort([keys[crowd, number % bands] for number in range(band + bands - 1, band - 1, -1)])]
         for step in range(1, NEIGHBOURS + 1):
             left, right = order[:-step], order[step:]
-            shared = own[left] == own[right]
+            shared = of_band[left] == of_band[right]
             yield left[shared], right[shared]
 
 
-def _crowd(own: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _crowd(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return, in ascending order, which texts have a key that another one has, too."""
-    order = np.argsort(own)
-    same = own[order[1:]] == own[order[:-1]]
+    order = np.argsort(keys)
+    same = keys[order[1:]] == keys[order[:-1]]
     if not same.any():
         return order[:0]
     return np.sort(order[np.append(same, False) | np.insert(same, 0, False)])

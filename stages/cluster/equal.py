@@ -1,17 +1,24 @@
-"""Clusters of equal size from points in memory."""
+"""Clusters of equal size, from points in memory: filled by deferred acceptance, then improved."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.neighbours import knn
-from stages.cluster.methods.balance.fill import Nearest, fill
-from stages.cluster.methods.lloyd import train
+from batchwright.core.spill import slices
+from stages.cluster.points import train
 
 CANDIDATES = 8
+"""Clusters that a point may be put into, at a time."""
 STEPS = 4
 LEAST_GAIN = 1e-3
 
 Clusters = NDArray[np.int64]
+Nearest = Callable[[NDArray[np.int32], NDArray[np.int64]], tuple[NDArray[np.float32], NDArray[Any]]]
+"""Takes the numbers of n points and of places. Returns each point's m best places, best first: their scores ``(n, m)``
+and their indices ``(n, m)`` into the given places."""
 
 
 def equal_clusters(points: NDArray[np.float32], size: int, iterations: int, rng: np.random.Generator) -> Clusters:
@@ -89,3 +96,55 @@ def _sums(points: NDArray[np.float32], clusters: Clusters) -> NDArray[np.float32
 def _value(sums: NDArray[np.float32]) -> float:
     queries, documents = np.split(sums, 2, axis=1)
     return float(np.einsum("kd,kd->", queries, documents, dtype=np.float64))
+
+
+def fill(nearest: Nearest, points: int, capacities: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the place of each point, ``(points,)``, by deferred acceptance (Gale and Shapley, 1962).
+
+    Each point proposes to its best place. A full place keeps its best points and rejects the others, which propose to
+    their next choice. ``capacities`` must sum to ``points``.
+    """
+    placed = np.full(points, -1, dtype=np.int32)
+    waiting = np.arange(points, dtype=np.int32)
+    free = capacities.copy()
+    while len(waiting):
+        places = np.flatnonzero(free)
+        scores, best = nearest(waiting, places)
+        accepted = _accept(scores, best, free[places])
+        taken = accepted >= 0
+        placed[waiting[taken]] = places[accepted[taken]]
+        free -= np.bincount(placed[waiting[taken]], minlength=len(free))
+        waiting = waiting[~taken]
+    return placed
+
+
+def _accept(scores: NDArray[np.float32], best: NDArray[Any], capacities: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the place of each point, or -1 if every place that it proposed to is full of better points."""
+    points, choices = best.shape
+    choice = np.zeros(points, dtype=np.int32)
+    at = np.full(points, -1, dtype=np.int32)
+    score = np.zeros(points, dtype=np.float32)
+    free = np.arange(points, dtype=np.int32)
+    while len(free):
+        for block in slices(len(free)):
+            some = free[block]
+            at[some], score[some] = best[some, choice[some]], scores[some, choice[some]]
+        proposed_to = np.zeros(len(capacities) + 1, dtype=bool)  # the last place, -1, stands for none
+        proposed_to[at[free]] = True
+        free = _rejected(at, score, capacities, proposed_to)
+        at[free] = -1
+        choice[free] += 1
+        free = free[choice[free] < choices]
+    return at
+
+
+def _rejected(
+    at: NDArray[np.int32], score: NDArray[np.float32], capacities: NDArray[np.int64], proposed_to: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """Return the points for which there is no room in the places that were ``proposed_to``."""
+    there = np.flatnonzero(proposed_to[at]).astype(np.int32)
+    there = there[np.lexsort((-score[there], at[there]))]
+    ends = np.cumsum(np.bincount(at[there], minlength=len(capacities)))
+    starts = np.append(0, ends[:-1]) + capacities
+    full = np.flatnonzero(starts < ends)
+    return np.concatenate([there[:0], *(there[starts[place] : ends[place]] for place in full)])
