@@ -34,8 +34,8 @@ def contents() -> dict[Path, str]:
     """The content of each generated file."""
     from docs.schema import schema  # all stages and trainers, and PyTorch with them
 
-    found = schema()
-    return {SCHEMA: json.dumps(found, indent=2) + "\n", REFERENCE: _INTRODUCTION + tables(found)}
+    params = schema()
+    return {SCHEMA: json.dumps(params, indent=2) + "\n", REFERENCE: _INTRODUCTION + tables(params)}
 
 
 def main() -> str:

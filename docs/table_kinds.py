@@ -101,11 +101,11 @@ def _signed(value: float) -> str:
 
 def masks_table(files: Sequence[Path]) -> Lines:
     """One row per rule: precision and recall where the truth is known, and verdicts of masked cells read by eye."""
-    found = {(row["set"], row["rule"]): row for row in read_files(files)}
+    by_set = {(row["set"], row["rule"]): row for row in read_files(files)}
     lines = [["", *(f"{name}, precision, recall" for name in KNOWN_SETS), "read: right, partly, wrong"]]
     for rule, label in MASK_RULES.items():
-        known = [_precision_and_recall(found[name, rule]) for name in KNOWN_SETS]
-        verdicts = [sum(int(found[name, rule][verdict]) for name in READ_SETS) for verdict in ("yes", "partly", "no")]
+        known = [_precision_and_recall(by_set[name, rule]) for name in KNOWN_SETS]
+        verdicts = [sum(int(by_set[name, rule][verdict]) for name in READ_SETS) for verdict in ("yes", "partly", "no")]
         lines.append([label, *known, ", ".join(map(str, verdicts))])
     return lines
 
@@ -140,8 +140,10 @@ def scores_table(files: Sequence[Path]) -> Lines:
     sizes = list(dict.fromkeys(row["batch"] for row in rows))
     lines = [["processor time; peak memory", *(f"batches of {size}" for size in sizes)]]
     for way in dict.fromkeys(row["way"] for row in rows):
-        found = {row["batch"]: f"{float(row['seconds']):.2f} s; {row['mib']} MiB" for row in rows if row["way"] == way}
-        lines.append([way, *(found.get(size, "") for size in sizes)])
+        by_size = {
+            row["batch"]: f"{float(row['seconds']):.2f} s; {row['mib']} MiB" for row in rows if row["way"] == way
+        }
+        lines.append([way, *(by_size.get(size, "") for size in sizes)])
     return lines
 
 

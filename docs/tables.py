@@ -42,7 +42,7 @@ def main() -> str:
 
 def fill(text: str) -> str:
     """``text`` with every marked table rebuilt from its files, or left out if a file is missing."""
-    return _TABLE.sub(lambda found: f"{found[0].splitlines()[0]}\n{_table(found[1], found[2])}", text)
+    return _TABLE.sub(lambda marker: f"{marker[0].splitlines()[0]}\n{_table(marker[1], marker[2])}", text)
 
 
 def _table(kind: str, shown: str) -> str:

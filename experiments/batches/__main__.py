@@ -67,9 +67,9 @@ def main() -> None:
     rows: list[Row] = []
     for folder, name in sets:
         if name in (arguments.domains or [name]):
-            of_set = _compare(name, partial(open_domain, folder, name), jobs)
-            _show(of_set)
-            rows += of_set
+            set_rows = _compare(name, partial(open_domain, folder, name), jobs)
+            _show(set_rows)
+            rows += set_rows
     if arguments.output:
         write_tsv(arguments.output, [asdict(row) for row in rows])
 

@@ -79,8 +79,8 @@ def gcbs(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[np.int64]]:
     2023), cut into batches. The graph joins nearest neighbours above their median similarity."""
     queries, documents = vectors.queries(slice(None)), vectors.documents(slice(None))
     count = len(queries)
-    found, near = faiss.knn(queries, documents, min(NEIGHBOURS, count), metric=faiss.METRIC_INNER_PRODUCT)
-    kept = (found >= np.median(found)).ravel()
+    scores, near = faiss.knn(queries, documents, min(NEIGHBOURS, count), metric=faiss.METRIC_INNER_PRODUCT)
+    kept = (scores >= np.median(scores)).ravel()
     rows, columns = np.repeat(np.arange(count), near.shape[1])[kept], near.ravel()[kept]
     graph = coo_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape=(count, count)).tocsr()
     order = reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True)

@@ -36,7 +36,7 @@ from stages.scoring.params import HeldOutParams
 from trainers.cde.params import Params
 from trainers.cde.start import start_from
 
-ASKED = HeldOutParams(queries=1000, documents=2000)
+SIZES = HeldOutParams(queries=1000, documents=2000)
 SHARE = 0.1
 """Share of the pairs that are packed: a short training sees no more of them."""
 TEMPERATURE = 0.05
@@ -62,7 +62,7 @@ def main() -> None:
     scores: Scores = {}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, ASKED)
+        workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, SIZES)
         home = workspace.held_out
         for seed in range(arguments.seeds):
             for model, step, trained in _models(workspace, seed, arguments):
@@ -183,8 +183,8 @@ def _gain(values: NDArray[np.float64], scores: Scores, other: Key, key: Key) -> 
     """The mean difference from ``other``, with its error."""
     if other == key:
         return "-"
-    found = difference(values, scores[other][: len(values)])
-    return signed(found.mean, found.error)
+    gain = difference(values, scores[other][: len(values)])
+    return signed(gain.mean, gain.error)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from stages.scoring.collection import held_out
 from stages.scoring.params import HeldOutParams
 
 ROOT = Path(__file__).parents[2]
-ASKED = HeldOutParams(queries=2000, documents=10_000)
+SIZES = HeldOutParams(queries=2000, documents=10_000)
 
 Row = dict[str, Any]
 START = "models/start/model"
@@ -42,11 +42,11 @@ class Workspace:
     """
 
     def __init__(
-        self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0, asked: HeldOutParams = ASKED
+        self, folder: Path, data: Path, names: Sequence[str], share: float = 1.0, sizes: HeldOutParams = SIZES
     ) -> None:
         self.folder = folder
         _take(folder / "held_out", data, names, 1.0)
-        self.held_out = held_out(folder / "held_out", asked)
+        self.held_out = held_out(folder / "held_out", sizes)
         _take(folder / "data/pairs", data, names, share)
         self.training_pairs = sum(len(read_pairs(folder / "data/pairs", name, "train")) for name in names)
         (folder / "data/vectors").symlink_to((data / "vectors").resolve())

@@ -52,16 +52,16 @@ Training = Callable[[Workspace, int], Path]
 def main() -> str:
     """Train, compare, print one line per trainer."""
     arguments = _parse()
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in TRAININGS}
+    scores_of: dict[str, list[dict[str, float]]] = {name: [] for name in TRAININGS}
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder), arguments.data, arguments.domains, arguments.share)
         for seed in range(arguments.seeds):
             _pack(workspace, seed, arguments)
             for name, train in TRAININGS.items():
                 scores = _score(workspace, train(workspace, seed))
-                found[name].append(scores)
+                scores_of[name].append(scores)
                 print(f"{name}, seed {seed}: nDCG@10 {statistics.mean(scores.values()):.4f}", flush=True)
-    tables = {name: by_query(scores) for name, scores in found.items()}
+    tables = {name: by_query(scores) for name, scores in scores_of.items()}
     rows = [_row(name, table, tables["Batchwright"]) for name, table in tables.items()]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
@@ -100,9 +100,9 @@ def _score(workspace: Workspace, model: Path) -> dict[str, float]:
 
 
 def _row(name: str, table: NDArray[np.float64], reference: NDArray[np.float64]) -> Row:
-    found = difference(table, reference)
+    gain = difference(table, reference)
     row: Row = {"trainer": name, "nDCG@10": round(estimate(table).mean, 6)}
-    row |= {"difference": round(found.mean, 6), "error": round(found.error, 6)}
+    row |= {"difference": round(gain.mean, 6), "error": round(gain.error, 6)}
     return row | {"seeds": len(table), "queries": table.shape[1]}
 
 
@@ -131,8 +131,8 @@ def ours(workspace: Workspace, seed: int) -> Path:
 def handed_over(workspace: Workspace, seed: int) -> Path:
     """The trainer of sentence-transformers on our batches, with our masks."""
     shards = ShardSet.open(workspace.folder / SHARDS)
-    given = training_arguments(shards)
-    return _fit(workspace, shard_dataset(shards, whole_domain=True), MaskedMultipleNegativesRankingLoss, seed, given)
+    options = training_arguments(shards)
+    return _fit(workspace, shard_dataset(shards, whole_domain=True), MaskedMultipleNegativesRankingLoss, seed, options)
 
 
 def shuffled(workspace: Workspace, seed: int) -> Path:
@@ -140,12 +140,12 @@ def shuffled(workspace: Workspace, seed: int) -> Path:
     folder = workspace.folder / SHARDS
     rows = load_dataset(str(folder), split="train", cache_dir=str(workspace.folder / "cache"))
     size = ShardSet.open(folder).manifest.batch_size
-    given = {"num_train_epochs": 1, "per_device_train_batch_size": size, "dataloader_drop_last": True}
-    return _fit(workspace, rows.select_columns(["query", "document"]), MultipleNegativesRankingLoss, seed, given)
+    options = {"num_train_epochs": 1, "per_device_train_batch_size": size, "dataloader_drop_last": True}
+    return _fit(workspace, rows.select_columns(["query", "document"]), MultipleNegativesRankingLoss, seed, options)
 
 
 def _fit(
-    workspace: Workspace, dataset: Dataset, loss: Callable[..., nn.Module], seed: int, given: dict[str, Any]
+    workspace: Workspace, dataset: Dataset, loss: Callable[..., nn.Module], seed: int, options: dict[str, Any]
 ) -> Path:
     start, output = workspace.folder / START, workspace.folder / "models/elsewhere"
     common = BASE["train"]["common"]
@@ -161,7 +161,7 @@ def _fit(
         logging_strategy="no",
         report_to="none",
         disable_tqdm=True,
-        **given,
+        **options,
     )
     model = SentenceTransformer(str(start), device="cpu", local_files_only=True)
     SentenceTransformerTrainer(model, arguments, dataset, loss=loss(model, SCALE)).train()

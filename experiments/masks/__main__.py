@@ -22,16 +22,16 @@ EXAMPLE = "python -m experiments.masks pairs beir --output experiments/masks/rul
 def main() -> str:
     """Measure all rules on all sets."""
     arguments = _parse()
-    found = find_sets(arguments.pairs_folder, arguments.beir_folder)
-    if unknown := sorted(set(arguments.sets or ()) - found.keys()):
-        raise InputError(f"--sets {' '.join(unknown)}: not among the sets, which are {', '.join(found)}")
+    sets = find_sets(arguments.pairs_folder, arguments.beir_folder)
+    if unknown := sorted(set(arguments.sets or ()) - sets.keys()):
+        raise InputError(f"--sets {' '.join(unknown)}: not among the sets, which are {', '.join(sets)}")
     verdicts = read_verdicts()
     rows: list[Row] = []
-    for name in arguments.sets or found:
+    for name in arguments.sets or sets:
         read = [each for each in verdicts if each.set == name]
-        pairs = found[name]().sample(arguments.pairs, {key for each in read for key in (each.pair, each.other)})
-        rows += (of_set := measure(pairs, Surrogate(View.of(pairs, arguments.vectors)), read))
-        for row in of_set:
+        pairs = sets[name]().sample(arguments.pairs, {key for each in read for key in (each.pair, each.other)})
+        rows += (set_rows := measure(pairs, Surrogate(View.of(pairs, arguments.vectors)), read))
+        for row in set_rows:
             cells = (f"{key} {value:.3g}" if isinstance(value, float) else f"{value}" for key, value in row.items())
             print("  ".join(cells))
     if arguments.output:

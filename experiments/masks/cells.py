@@ -35,10 +35,10 @@ class View:
     def of(cls, pairs: PairSet, folder: Path) -> "View":
         """Embed a set, or read the vectors of the same pairs from ``folder``."""
         sides = {"query": [pair.query for pair in pairs.pairs], "document": [pair.document for pair in pairs.pairs]}
-        found = surrogate_vectors(folder / f"{pairs.name}-{fingerprint(pairs.ids)}.npz", pa.table(sides))
+        surrogate = surrogate_vectors(folder / f"{pairs.name}-{fingerprint(pairs.ids)}.npz", pa.table(sides))
         return cls(
             vectors=PairVectors(
-                vectors=np.concatenate([found.queries, found.documents]),
+                vectors=np.concatenate([surrogate.queries, surrogate.documents]),
                 rows=np.arange(2 * len(pairs.ids)).reshape(2, -1),
             ),
             query_class=duplicate_classes([sides["query"]], NEAR_DUPLICATES),
@@ -131,7 +131,7 @@ def _best(vectors: PairVectors, document_class: NDArray[np.int32]) -> Ints:
 
 
 def _products(left: Floats, right: Floats, row: Ints, other: Ints) -> Floats:
-    found = np.empty(len(row), np.float32)
+    products = np.empty(len(row), np.float32)
     for block in blocks(len(row)):
-        found[block] = np.einsum("nd,nd->n", left[row[block]], right[other[block]])
-    return found
+        products[block] = np.einsum("nd,nd->n", left[row[block]], right[other[block]])
+    return products

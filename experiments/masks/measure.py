@@ -117,11 +117,11 @@ def measure(pairs: PairSet, surrogate: Surrogate, verdicts: Sequence[Verdict]) -
 
 
 def _of_best(best: Cells, masked: NDArray[np.bool_], pairs: PairSet) -> Row:
-    found: Row = {"masked": float(masked.mean()), "over_half": over_half(best.row, masked)}
+    row: Row = {"masked": float(masked.mean()), "over_half": over_half(best.row, masked)}
     if pairs.true is None:
-        return {**found, "precision": UNKNOWN, "recall": UNKNOWN}
+        return {**row, "precision": UNKNOWN, "recall": UNKNOWN}
     truth = pairs.truth(best.row, best.other)
-    return {**found, "precision": _share(truth[masked]), "recall": _share(masked[truth])}
+    return {**row, "precision": _share(truth[masked]), "recall": _share(masked[truth])}
 
 
 def over_half(row: NDArray[np.int64], masked: NDArray[np.bool_]) -> float:

@@ -89,9 +89,9 @@ def find_sets(pairs: Path, beir: Path | None) -> dict[str, Callable[[], PairSet]
     if not files:
         raise InputError(f"{pairs}: no *.parquet files; give a folder of pairs with query, document and group")
     folders = sorted(file.parents[1] for file in beir.glob("*/qrels/test.tsv")) if beir else []
-    found = {file.stem: partial(_from_parquet, file) for file in files}
+    parquet = {file.stem: partial(_from_parquet, file) for file in files}
     judged = {folder.name: partial(_from_beir, folder) for folder in folders if _several_answers(folder)}
-    return {**found, **judged, **{name: partial(_from_package, name) for name in PACKAGES}}
+    return {**parquet, **judged, **{name: partial(_from_package, name) for name in PACKAGES}}
 
 
 def _from_parquet(file: Path) -> PairSet:

@@ -71,8 +71,8 @@ def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
         none, absent = queries.new_empty(size, 0, queries.shape[1]), masked[:, :0]
         groups = np.arange(size) if batch.groups is None else batch.groups
         each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
-        found = each if stand_for == "domain" else None
-        return compare(queries, documents, masked, none, absent, TEMPERATURE, stands_for=found).loss
+        counts = each if stand_for == "domain" else None
+        return compare(queries, documents, masked, none, absent, TEMPERATURE, stands_for=counts).loss
 
     return loss
 
@@ -86,9 +86,9 @@ def known(training: Training) -> Mask:
     """Mask known positives and duplicates, without a score."""
 
     def mask(rows: Rows) -> NDArray[np.bool_]:
-        found = known_cells(training, rows, rows)
-        np.fill_diagonal(found, False)
-        return found
+        positives = known_cells(training, rows, rows)
+        np.fill_diagonal(positives, False)
+        return positives
 
     return mask
 
@@ -116,8 +116,8 @@ def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool
     """
     queries, documents, width, edges = _classes(training)
     cells = queries[rows][:, None] * width + documents[others]
-    found: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
-    return found
+    answers: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
+    return answers
 
 
 def document_counts(training: Training) -> dict[str, int]:

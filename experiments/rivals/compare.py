@@ -96,12 +96,12 @@ def describe(training: Training, batches: Sequence[Batch]) -> dict[str, float]:
     margin of .05 would mask: a measure of doubt, not what the arms mask.
     """
     rules = known(training), margin(training)
-    found = []
+    measures = []
     for batch in batches[len(batches) // 2 :: 4]:
         scores = training.vectors.queries(batch.rows) @ training.vectors.documents(batch.rows).T
         negative = ~np.eye(len(scores), dtype=np.bool_)
         masked = rules[1](batch.rows)[negative].mean()
         honest = negative & ~rules[0](batch.rows)
         above = (scores > scores.diagonal()[:, None])[honest]
-        found.append((scores[honest].mean(), above.mean(), masked))
-    return dict(zip(("hardness", "above_own", "masked"), np.mean(found, axis=0).tolist(), strict=True))
+        measures.append((scores[honest].mean(), above.mean(), masked))
+    return dict(zip(("hardness", "above_own", "masked"), np.mean(measures, axis=0).tolist(), strict=True))

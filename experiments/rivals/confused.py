@@ -54,11 +54,11 @@ def shares(
         inside: ``(Q, N)``, which documents are in each query's cluster.
     """
     scores = queries @ documents.T / TEMPERATURE
-    found = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found /= found.sum(axis=1, keepdims=True)
-    right = found[np.arange(len(own)), own].copy()
-    found[np.arange(len(own)), own] = 0
-    return float(found[inside].sum() / found.sum()), float(right.mean())
+    softmax = np.exp(scores - scores.max(axis=1, keepdims=True))
+    softmax /= softmax.sum(axis=1, keepdims=True)
+    right = softmax[np.arange(len(own)), own].copy()
+    softmax[np.arange(len(own)), own] = 0
+    return float(softmax[inside].sum() / softmax.sum()), float(right.mean())
 
 
 def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
@@ -79,18 +79,18 @@ class _Look:
 
     def __init__(self, training: Training, texts: Texts) -> None:
         rows = np.arange(len(training))
-        self.asked = np.random.default_rng(0).permutation(rows)[:QUERIES]
-        self.queries = texts.pairs[0][self.asked]
+        self.rows = np.random.default_rng(0).permutation(rows)[:QUERIES]
+        self.queries = texts.pairs[0][self.rows]
         self.documents, place = np.unique(texts.pairs[1], return_inverse=True)
-        self.own = place[self.asked]
+        self.own = place[self.rows]
         assignment = clusters_of(training, rows, 0, round(HARD * BATCH)).assignment
-        self.inside = np.zeros((len(self.asked), len(self.documents)), np.bool_)
-        for number, row in enumerate(self.asked):
+        self.inside = np.zeros((len(self.rows), len(self.documents)), np.bool_)
+        for number, row in enumerate(self.rows):
             self.inside[number, place[assignment == assignment[row]]] = True
 
     def __call__(self, model: nn.Module) -> NDArray[np.float32]:
-        found = shares(embed(model, self.queries), embed(model, self.documents), self.own, self.inside)
-        return np.array(found, np.float32)
+        measured = shares(embed(model, self.queries), embed(model, self.documents), self.own, self.inside)
+        return np.array(measured, np.float32)
 
 
 def _parse() -> argparse.Namespace:

@@ -80,8 +80,8 @@ class Transformer(nn.Module):
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
         """Unit vectors of some texts."""
         groups = self._groups(rows)
-        found = torch.cat([self._encode(rows[group]) for group in groups])
-        return functional.normalize(found[torch.from_numpy(np.argsort(np.concatenate(groups)))], dim=-1)
+        vectors = torch.cat([self._encode(rows[group]) for group in groups])
+        return functional.normalize(vectors[torch.from_numpy(np.argsort(np.concatenate(groups)))], dim=-1)
 
     def _groups(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Groups of similar length, as in training; on a GPU, a small model waits for each group as long as for all."""
@@ -92,8 +92,8 @@ class Transformer(nn.Module):
     def _encode(self, rows: NDArray[np.int64]) -> Tensor:
         ids, attention = (each.to(self.device) for each in self.tokens.padded(rows))
         with torch.autocast(self.device, dtype=torch.bfloat16):
-            found = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
-        return cast(Tensor, found).float()
+            vectors = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
+        return cast(Tensor, vectors).float()
 
 
 def start_model(kind: Kind, seed: int) -> SentenceTransformer:
@@ -110,7 +110,7 @@ def tokenise(kind: Kind, texts: Sequence[str]) -> Tokens:
     model = start_model(kind, 0)
     if kind == "static":
         tokenizer = cast(StaticEmbedding, model[0]).tokenizer
-        ids = [found.ids for found in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        ids = [encoding.ids for encoding in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
     else:
         ids = model.tokenizer(list(texts), truncation=True, max_length=LENGTHS[kind])["input_ids"]
     starts = np.cumsum([0, *map(len, ids)])

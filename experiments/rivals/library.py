@@ -97,7 +97,7 @@ def mined(training: Training, _: int, seed: int) -> Iterator[Batch]:
     """
     pairs = Dataset.from_dict({"anchor": training.queries, "positive": training.documents})
     with redirect_stderr(StringIO()):
-        found = mine_hard_negatives(
+        with_negatives = mine_hard_negatives(
             pairs,
             Remembered(modules=list(start_model("minilm", 0)), device="cpu").remember(training),
             relative_margin=RELATIVE_MARGIN,
@@ -106,12 +106,12 @@ def mined(training: Training, _: int, seed: int) -> Iterator[Batch]:
             output_format="n-tuple",
             verbose=False,
         )
-    print(f"mine_hard_negatives leaves out {len(pairs) - len(found)} of {len(pairs)} pairs", flush=True)
+    print(f"mine_hard_negatives leaves out {len(pairs) - len(with_negatives)} of {len(pairs)} pairs", flush=True)
     row_of = {pair: row for row, pair in enumerate(zip(training.queries, training.documents, strict=True))}
     row_of_document = {text: row for row, text in enumerate(training.documents)}
-    rows = np.array([row_of[pair] for pair in zip(found["anchor"], found["positive"], strict=True)])
-    negatives = np.array([row_of_document[text] for text in found["negative_1"]])
-    for batch in sampled(found, seed):
+    rows = np.array([row_of[pair] for pair in zip(with_negatives["anchor"], with_negatives["positive"], strict=True)])
+    negatives = np.array([row_of_document[text] for text in with_negatives["negative_1"]])
+    for batch in sampled(with_negatives, seed):
         yield Batch(rows=rows[batch], negatives=negatives[batch])
 
 

@@ -54,8 +54,8 @@ def _gradient(model: nn.Module, places: tuple[NDArray[np.int64], NDArray[np.int6
 
     def gradient(batch: Batch, loss: Loss) -> Tensor:
         queries, documents = (model(side[batch.rows]) for side in places)
-        found = loss(queries, documents, batch)
-        parts = torch.autograd.grad(found, weights, allow_unused=True)
+        value = loss(queries, documents, batch)
+        parts = torch.autograd.grad(value, weights, allow_unused=True)
         return torch.cat([each.flatten() for each in parts if each is not None])
 
     return gradient
@@ -71,10 +71,10 @@ def _measure(training: Training, gradient: Gradient, arguments: argparse.Namespa
     base = None
     for name, batches in kinds.items():
         for stand_for, loss in (("domain", domain), ("batch", batch)):
-            found = torch.stack([gradient(each, loss) for each in batches])
-            spread = float((found - found.mean(0)).norm(dim=1).square().mean().sqrt())
+            gradients = torch.stack([gradient(each, loss) for each in batches])
+            spread = float((gradients - gradients.mean(0)).norm(dim=1).square().mean().sqrt())
             base = base or spread
-            cosine = float(torch.cosine_similarity(found, whole[None]).mean())
+            cosine = float(torch.cosine_similarity(gradients, whole[None]).mean())
             yield {
                 "batches": name,
                 "stand_for": stand_for,

@@ -74,8 +74,8 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
     }
     params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
     for batch in plan_batches(clusters, "contextual", params, seed):
-        found = clusters[batch.domain][batch.draw].assignment[batch.rows]
-        groups = found if schedule[batch.epoch] > 0 else np.arange(BATCH)
+        cluster = clusters[batch.domain][batch.draw].assignment[batch.rows]
+        groups = cluster if schedule[batch.epoch] > 0 else np.arange(BATCH)
         yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
 
 

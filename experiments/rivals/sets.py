@@ -78,9 +78,11 @@ def read_set(name: str, files: Sequence[Path], vectors: Path, limit: int | None)
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there.
     """
     tables = [_read(file).slice(0, limit) for file in files]
-    found = [surrogate_vectors(vectors / f"{file.stem}.npz", table) for file, table in zip(files, tables, strict=True)]
+    embedded = [
+        surrogate_vectors(vectors / f"{file.stem}.npz", table) for file, table in zip(files, tables, strict=True)
+    ]
     pairs = pa.concat_tables(tables)
-    both = np.concatenate([of_file.queries for of_file in found] + [of_file.documents for of_file in found])
+    both = np.concatenate([of_file.queries for of_file in embedded] + [of_file.documents for of_file in embedded])
     test = held_out_rows(pairs)
     rows = np.flatnonzero(~test)
     training = Training(
@@ -89,7 +91,7 @@ def read_set(name: str, files: Sequence[Path], vectors: Path, limit: int | None)
         domains=np.array(pairs["domain"].take(rows).to_pylist()),
         vectors=PairVectors(vectors=both, rows=np.stack([rows, rows + len(pairs)])),
     )
-    seconds = sum(of_file.seconds for of_file in found)
+    seconds = sum(of_file.seconds for of_file in embedded)
     return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
 
 
@@ -119,10 +121,10 @@ def surrogate_vectors(file: Path, pairs: pa.Table) -> SetVectors:
         _write(file, pairs)
     with np.load(file) as arrays:
         seconds = float(arrays["seconds"]) if "seconds" in arrays else float("nan")
-        found = SetVectors(queries=arrays["query"], documents=arrays["document"], seconds=seconds)
-    if len(found.queries) != len(pairs):
-        raise InputError(f"{file}: {len(found.queries)} rows for {len(pairs)} pairs; remove it, or change --limit")
-    return found
+        vectors = SetVectors(queries=arrays["query"], documents=arrays["document"], seconds=seconds)
+    if len(vectors.queries) != len(pairs):
+        raise InputError(f"{file}: {len(vectors.queries)} rows for {len(pairs)} pairs; remove it, or change --limit")
+    return vectors
 
 
 def _write(file: Path, pairs: pa.Table) -> None:
@@ -183,16 +185,18 @@ def _components(pairs: pa.Table) -> NDArray[np.int32]:
 def collect(pairs: pa.Table, test: NDArray[np.bool_]) -> HeldOut:
     """The held-out queries, against their documents and others, drawn by hash, up to ``DOCUMENTS``."""
     documents = pairs["document"].to_pylist()
-    asked: dict[str, set[str]] = {}
+    relevant: dict[str, set[str]] = {}
     for row in np.flatnonzero(test):
-        asked.setdefault(pairs["query"][int(row)].as_py(), set()).add(documents[row])
-    wanted = set().union(*asked.values())
+        relevant.setdefault(pairs["query"][int(row)].as_py(), set()).add(documents[row])
+    wanted = set().union(*relevant.values())
     others = sorted(set(documents) - wanted, key=content_id)[: max(DOCUMENTS - len(wanted), 0)]
     corpus = sorted(wanted) + others
     place = {text: number for number, text in enumerate(corpus)}
-    queries = sorted(asked, key=content_id)
+    queries = sorted(relevant, key=content_id)
     return HeldOut(
-        queries=queries, documents=corpus, relevant=[sorted(place[text] for text in asked[query]) for query in queries]
+        queries=queries,
+        documents=corpus,
+        relevant=[sorted(place[text] for text in relevant[query]) for query in queries],
     )
 
 

@@ -54,15 +54,15 @@ def sample(pairs: PairSet, batches: int) -> PairSet:
 def _compare(pairs: PairSet, batches: int, runs: Runs, seeds: int) -> Row:
     epochs = 2 * max(1, round(STEPS / batches / 2))  # half of them are hard
     compare(pairs, runs, [BASELINE, SAME_LOSS, OURS], "static", epochs, seeds)
-    found = scores_of(runs, Setting(pairs.name, "static", epochs))
-    of_random = float(np.mean([scores.astype(np.float64).mean() for scores in found[BASELINE].values()]))
+    scores_by_arm = scores_of(runs, Setting(pairs.name, "static", epochs))
+    of_random = float(np.mean([scores.astype(np.float64).mean() for scores in scores_by_arm[BASELINE].values()]))
     return {
         "set": pairs.name.rpartition("-")[0],
         "batches": batches,
         "epochs": epochs,
         "random": round(of_random, 4),
-        "over_random": gain(found[OURS], found[BASELINE]),
-        "over_random_same_loss": gain(found[OURS], found[SAME_LOSS]),
+        "over_random": gain(scores_by_arm[OURS], scores_by_arm[BASELINE]),
+        "over_random_same_loss": gain(scores_by_arm[OURS], scores_by_arm[SAME_LOSS]),
     }
 
 

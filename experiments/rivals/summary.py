@@ -78,12 +78,12 @@ def mean_curves(runs: Runs, setting: Setting) -> list[Row]:
 
 def scores_of(runs: Runs, setting: Setting) -> dict[str, Scores]:
     """The scores of each arm."""
-    found: dict[str, Scores] = {}
+    arms: dict[str, Scores] = {}
     for key, scores in runs.scores.get(setting.set, {}).items():
         arm, kind, epochs, seed = key.split("|")
         if (kind, epochs) == (setting.kind, str(setting.epochs)):
-            found.setdefault(arm, {})[int(seed)] = scores
-    return found
+            arms.setdefault(arm, {})[int(seed)] = scores
+    return arms
 
 
 def gain(seeds: Scores, others: Scores | None) -> str:
@@ -91,8 +91,8 @@ def gain(seeds: Scores, others: Scores | None) -> str:
     common = sorted(seeds.keys() & (others or {}).keys())
     if not common or others is None or seeds is others:
         return ""
-    found = difference(*(np.stack([each[seed] for seed in common]) for each in (seeds, others)))
-    return signed(found.mean, found.error)
+    paired = difference(*(np.stack([each[seed] for seed in common]) for each in (seeds, others)))
+    return signed(paired.mean, paired.error)
 
 
 def share_to_reach(steps: NDArray[np.float64], ndcg: NDArray[np.float64], goal: float) -> float:

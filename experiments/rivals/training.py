@@ -69,13 +69,13 @@ def train(
     for step, batch in enumerate(batches, start=1):
         started = time.perf_counter()
         documents = np.concatenate([batch.rows, batch.negatives])
-        found = loss(model(places[0][batch.rows]), model(places[1][documents]), batch)
+        value = loss(model(places[0][batch.rows]), model(places[1][documents]), batch)
         optimiser.zero_grad()
-        found.backward()  # type: ignore[no-untyped-call]
+        value.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm)
         optimiser.step()
         schedule.step()
-        since.append(found.item())
+        since.append(value.item())
         seconds += time.perf_counter() - started
         if step in points:
             scores.append(score(model))
@@ -93,9 +93,9 @@ def point_steps(steps: int, points: int) -> list[int]:
 def embed(model: nn.Module, rows: NDArray[np.int64], block: int = 512) -> NDArray[np.float32]:
     """Unit vectors of some texts."""
     model.eval()
-    found = [model(rows[start : start + block]).cpu().numpy() for start in range(0, len(rows), block)]
+    vectors = [model(rows[start : start + block]).cpu().numpy() for start in range(0, len(rows), block)]
     model.train()
-    return np.concatenate(found)
+    return np.concatenate(vectors)
 
 
 def pairs_only(batches: Iterable[NDArray[np.int64]]) -> Iterator[Batch]:
@@ -106,8 +106,8 @@ def pairs_only(batches: Iterable[NDArray[np.int64]]) -> Iterator[Batch]:
 def best_documents(queries: NDArray[np.float32], documents: NDArray[np.float32]) -> NDArray[np.int64]:
     """The places of each query's best documents, best first, ``(Q, DEPTH)``."""
     scores = torch.from_numpy(queries) @ torch.from_numpy(documents).T
-    found: NDArray[np.int64] = scores.topk(DEPTH).indices.numpy()
-    return found
+    best: NDArray[np.int64] = scores.topk(DEPTH).indices.numpy()
+    return best
 
 
 def ndcg(ranked: NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> NDArray[np.float32]:

@@ -24,14 +24,14 @@ from stages.scoring.paired import by_query, difference
 
 MLM, SEED = COMPARED
 _LOSSES = ("mlm", "decoder", "h0_gap")
-Found = dict[Setting, list[Measured]]
+Results = dict[Setting, list[Measured]]
 """What was measured with each seed."""
 
 
 def main() -> None:
     """Measure all settings; print and write one row for each."""
     arguments = _parse()
-    found: Found = {}
+    measured: Results = {}
     with tempfile.TemporaryDirectory() as folder:
         trials = Trials(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
@@ -41,14 +41,16 @@ def main() -> None:
         def measure(settings: Sequence[Setting]) -> None:
             for seed in range(arguments.seeds):
                 for setting in settings:
-                    found.setdefault(setting, []).append(trials.measure(setting, seed))
-                    print(f"{setting.kind}, {setting.rate:g}, seed {seed}: {_mean(found[setting][-1]):.4f}", flush=True)
+                    measured.setdefault(setting, []).append(trials.measure(setting, seed))
+                    print(
+                        f"{setting.kind}, {setting.rate:g}, seed {seed}: {_mean(measured[setting][-1]):.4f}", flush=True
+                    )
 
         measure([Setting(kind, rate) for kind in COMPARED for rate in arguments.rates])
         if arguments.grid:
-            rate = _better(found, SEED).rate
+            rate = _better(measured, SEED).rate
             measure([Setting(kind, rate) for kind in GRID])
-    rows = [_row(setting, found) for setting in found]
+    rows = [_row(setting, measured) for setting in measured]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     if arguments.output:
@@ -69,10 +71,10 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _row(setting: Setting, found: Found) -> Row:
-    own = found[setting]
-    reference = _better(found, MLM)
-    ours, theirs = (by_query([each.ndcg for each in found[key]]) for key in (setting, reference))
+def _row(setting: Setting, measured: Results) -> Row:
+    own = measured[setting]
+    reference = _better(measured, MLM)
+    ours, theirs = (by_query([each.ndcg for each in measured[key]]) for key in (setting, reference))
     gain, error, _ = difference(ours, theirs)
     row: Row = {
         "pre-training": setting.kind,
@@ -88,8 +90,8 @@ def _row(setting: Setting, found: Found) -> Row:
     return row
 
 
-def _better(found: Found, kind: str) -> Setting:
-    return max((each for each in found if each.kind == kind), key=lambda each: mean(map(_mean, found[each])))
+def _better(measured: Results, kind: str) -> Setting:
+    return max((each for each in measured if each.kind == kind), key=lambda each: mean(map(_mean, measured[each])))
 
 
 def _mean(measured: Measured) -> float:

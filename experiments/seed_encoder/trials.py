@@ -73,7 +73,7 @@ class Setting(NamedTuple):
 
 
 BATCH = 64
-ASKED = HeldOutParams(queries=1000, documents=3000)
+SIZES = HeldOutParams(queries=1000, documents=3000)
 TIMED, WARM, ANY_RATE = 100, 20, 1e-3
 MASKS = {"vectors": "tfidf", "likeness": "auto"}
 FINE_TUNING = {"mini_batch_size": BATCH, "learning_rate": 2e-3, "warmup_ratio": 0.1}
@@ -98,9 +98,9 @@ class Trials:
     def __init__(
         self, folder: Path, data: Path, domains: list[str], kept: Path, *, reference: str, steps: int, tuning: int
     ) -> None:
-        self._space = Workspace(folder / "space", data, domains, asked=ASKED)
+        self._workspace = Workspace(folder / "space", data, domains, sizes=SIZES)
         self._folder, self._kept, self._reference, self._steps, self._tuning = folder, kept, reference, steps, tuning
-        self._asked, self._packed = DevScores(self._space.held_out), -1
+        self._held_out, self._packed = DevScores(self._workspace.held_out), -1
 
     def measure(self, setting: Setting, seed: int) -> Measured:
         """Pre-train, fine-tune and score; read the result if it was kept."""
@@ -140,11 +140,11 @@ class Trials:
             shards=self._pack(seed),
             model=self._folder / "tuned",
             curve=self._folder / "tuned.tsv",
-            dev=self._asked,
+            dev=self._held_out,
         )
         train(tuned)
         curve = {row["step"]: float(row["ndcg@10"]) for row in read_tsv(tuned.dev_curve, made_by="train")}
-        scored = score_queries(self._asked.collection, model_system(tuned.model)(self._asked.collection))
+        scored = score_queries(self._held_out.collection, model_system(tuned.model)(self._held_out.collection))
         for scratch in (job.scratch, tuned.scratch):
             shutil.rmtree(scratch, ignore_errors=True)
         ndcg = {query: values["ndcg@10"] for query, values in scored.items()}
@@ -155,22 +155,22 @@ class Trials:
             name="pretrained",
             seed=seed,
             params=PretrainParams.model_validate(setting.params(steps)),
-            pairs=self._space.folder / "data/pairs",
+            pairs=self._workspace.folder / "data/pairs",
             model=self._folder / "pretrained",
             results=self._folder / "results",
         )
 
     def _epochs(self) -> dict[str, int]:
         # Half as many again, since pairs that do not fill a batch are left out.
-        return {"epochs": 2 + 3 * self._tuning * BATCH // (2 * self._space.training_pairs), "steps": self._tuning}
+        return {"epochs": 2 + 3 * self._tuning * BATCH // (2 * self._workspace.training_pairs), "steps": self._tuning}
 
     def _pack(self, seed: int) -> Path:
         """Random batches, drawn by ``seed``."""
         if self._packed != seed:
             changes = {"base.seed": seed, "pack.batch_size": BATCH, "pack.epochs": self._epochs()["epochs"]}
-            self._space.set_params(BASE, changes | {"cluster.vectors": "tfidf", "filter": MASKS})
-            self._space.filter()
+            self._workspace.set_params(BASE, changes | {"cluster.vectors": "tfidf", "filter": MASKS})
+            self._workspace.filter()
             for stage in ("cluster", "pack random"):
-                self._space.run(stage)
+                self._workspace.run(stage)
             self._packed = seed
-        return self._space.folder / "data/shards/random"
+        return self._workspace.folder / "data/shards/random"

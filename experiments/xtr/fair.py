@@ -30,11 +30,11 @@ KINDS = ("xtr", "colbert")
 def main() -> None:
     """Choose the settings, compare at the chosen ones, and write both tables."""
     arguments = _parse()
-    asked = HeldOutParams(queries=arguments.tuning + arguments.queries, documents=arguments.documents)
+    sizes = HeldOutParams(queries=arguments.tuning + arguments.queries, documents=arguments.documents)
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
-            start=arguments.start, steps=arguments.steps, batch=arguments.batch, asked=asked,
+            start=arguments.start, steps=arguments.steps, batch=arguments.batch, sizes=sizes,
         )  # fmt: skip
         tuned = {each: _mean(trainings.measure(each), arguments.tuning) for each in _candidates(arguments)}
         chosen = {
@@ -86,9 +86,9 @@ def _settings(setting: Setting) -> Row:
     return {"training": setting.score, "k": k, "rate": setting.learning_rate, "temperature": setting.temperature}
 
 
-def _mean(found: Measured, tuning: int) -> float:
+def _mean(measured: Measured, tuning: int) -> float:
     """nDCG@10 on the first ``tuning`` queries, in the order of their ids."""
-    values = found.ndcg[str(SEARCHED)]
+    values = measured.ndcg[str(SEARCHED)]
     return round(float(np.mean([values[query] for query in sorted(values)[:tuning]])), 6)
 
 
@@ -96,11 +96,11 @@ def _compare(measured: dict[str, list[Measured]], tuning: int) -> list[Row]:
     """One row per way of search: means over seeds and queries, and the paired difference."""
     rows: list[Row] = []
     for way in (*map(str, WAYS), ALL):
-        ours, theirs = (by_query([found.ndcg[way] for found in measured[kind]])[:, tuning:] for kind in KINDS)
-        found = difference(ours, theirs)
+        ours, theirs = (by_query([each.ndcg[way] for each in measured[kind]])[:, tuning:] for kind in KINDS)
+        gain = difference(ours, theirs)
         row: Row = {"tokens retrieved": way, "queries": ours.shape[1], "seeds": len(ours)}
         row |= {"xtr": share(estimate(ours).mean), "colbert": share(estimate(theirs).mean)}
-        row |= {"difference": signed(found.mean, found.error), "p": round(found.p, 3)}
+        row |= {"difference": signed(gain.mean, gain.error), "p": round(gain.p, 3)}
         for kind in KINDS:
             searched = [each.candidates[way] for each in measured[kind] if way != ALL]
             row[f"candidates, {kind}"] = round(float(np.mean(searched)), 1) if searched else ""

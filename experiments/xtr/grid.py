@@ -38,17 +38,17 @@ def main() -> None:
         trainings = Trainings(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
             start=arguments.start, steps=arguments.steps, batch=arguments.batch,
-            asked=HeldOutParams(queries=arguments.queries, documents=arguments.documents),
+            sizes=HeldOutParams(queries=arguments.queries, documents=arguments.documents),
         )  # fmt: skip
         for k in [*arguments.k, None]:
             kind = "xtr" if k else "colbert"
             row: Row = {"k in training": k or kind, "seeds": arguments.seeds}
-            found = [
+            measured = [
                 trainings.measure(Setting(kind, k or 0, arguments.rate, arguments.temperature, seed)).ndcg
                 for seed in range(1, arguments.seeds + 1)
             ]
             for way in (*map(str, WAYS), ALL):
-                row[f"ndcg@10, {way}"] = share(float(np.mean([list(each[way].values()) for each in found])))
+                row[f"ndcg@10, {way}"] = share(float(np.mean([list(each[way].values()) for each in measured])))
             rows.append(row)
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     if arguments.output:

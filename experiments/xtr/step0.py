@@ -57,20 +57,20 @@ def main() -> None:
 
 def _measure(model: MultiVectorEncoder, pairs: pa.Table) -> list[tuple[float, float]]:
     """Accuracy and share of retrieved documents for each of ``K``, over batches."""
-    found: list[list[tuple[float, float]]] = []
+    measures: list[list[tuple[float, float]]] = []
     for start in range(0, len(pairs), BATCH):
         batch = pairs.slice(start, BATCH)
         queries = _tokens(model, batch["query"].to_pylist(), "query")
         documents = _tokens(model, batch["document"].to_pylist(), "document")
         scored = [score(queries, documents, k) for k in K]
         own = torch.arange(len(batch))
-        found.append(
+        measures.append(
             [
                 (float((each.values.argmax(dim=1) == own).float().mean()), float((each.retrieving > 0).float().mean()))
                 for each in scored
             ]
         )
-    return [(float(accuracy), float(retrieved)) for accuracy, retrieved in np.mean(found, axis=0)]
+    return [(float(accuracy), float(retrieved)) for accuracy, retrieved in np.mean(measures, axis=0)]
 
 
 def _tokens(model: MultiVectorEncoder, texts: list[str], task: Task) -> Tokens:

@@ -67,9 +67,9 @@ class Trainings:
         start: str,
         steps: int,
         batch: int,
-        asked: HeldOutParams,
+        sizes: HeldOutParams,
     ) -> None:
-        self._workspace = Workspace(folder, data, domains, 1.0, asked)
+        self._workspace = Workspace(folder, data, domains, 1.0, sizes)
         self._kept, self._start, self._steps, self._batch = kept, start, steps, batch
         self._packed: int | None = None
 
@@ -116,10 +116,10 @@ def _search(folder: Path, collection: Collection) -> Measured:
     imputed: dict[int, list[float]] = {way: [] for way in WAYS}
     for similarities, numbers in index.retrieve(queries.vectors, queries.lengths, max(WAYS)):
         for way in WAYS:  # the nearest come first
-            found = collect(similarities[:, :way], index.owners_of(numbers[:, :way]))
-            candidates[way].append(len(found.documents))
-            imputed[way].append(found.imputed_share)
-            ranked[way].append(rank_all(found, index.present, DEPTH)[0])
+            retrieved = collect(similarities[:, :way], index.owners_of(numbers[:, :way]))
+            candidates[way].append(len(retrieved.documents))
+            imputed[way].append(retrieved.imputed_share)
+            ranked[way].append(rank_all(retrieved, index.present, DEPTH)[0])
     return Measured(
         {ALL: _ndcg(collection, _search_all(queries, documents))}
         | {str(way): _ndcg(collection, np.array(ranked[way])) for way in WAYS},
