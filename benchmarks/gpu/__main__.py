@@ -10,7 +10,6 @@ from pathlib import Path
 
 from batchwright.core.command import new_parser
 from benchmarks.gpu.curves import curves
-from benchmarks.gpu.dropout import dropout
 from benchmarks.gpu.form import FULL, SMALL, Form
 from benchmarks.gpu.machine import card
 from benchmarks.gpu.matrix import matrix
@@ -20,10 +19,9 @@ from benchmarks.gpu.table import Result, Table
 from benchmarks.gpu.ways import ways
 from trainers.common.job import training_device
 
-ABOUT = """Measures training on a GPU and writes a table after every result: dropout in one kernel, losses in float32
-and bfloat16, the matrix rate, steps of the biencoder and of CDE beside sentence-transformers, ways to make them faster,
-and XTR's scores."""
-PARTS = ("dropout", "curves", "matrix", "steps", "ways", "scores")
+ABOUT = """Measures training on a GPU and writes a table after every result: losses in float32 and bfloat16, the matrix
+rate, steps of the biencoder and of CDE beside sentence-transformers, ways to make them faster, and XTR's scores."""
+PARTS = ("curves", "matrix", "steps", "ways", "scores")
 
 
 def main() -> None:
@@ -49,7 +47,6 @@ def main() -> None:
 
 def _results(parts: Sequence[str], form: Form, folder: Path, arguments: argparse.Namespace) -> Iterator[Result]:
     measure = {
-        "dropout": partial(dropout, form),
         "curves": partial(curves, form, folder, arguments.shards, arguments.start),
         "matrix": partial(matrix, form),
         "steps": partial(steps, form, folder),

@@ -1,6 +1,5 @@
 """Generated shards, whose words are tokens, and BERTs with random weights that read them."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -44,7 +43,7 @@ def texts(shards: Path) -> Iterator[str]:
 
 
 def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str]) -> Path:
-    """Write a model with random weights that knows the words of the texts ``read`` and drops nothing."""
+    """Write a model with random weights that knows the words of the texts ``read``."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.train_from_iterator(
@@ -57,8 +56,6 @@ def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str]) ->
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         intermediate_size=shape.inner,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
     )
     bert = folder / "bert"
     BertModel(config).save_pretrained(bert)
@@ -71,14 +68,11 @@ def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str]) ->
     return folder
 
 
-def base_start(folder: Path, form: Form, hidden: float, attention: float) -> Path:
-    """Write the model to time, once and with all words; then set its rates of dropout."""
+def base_start(folder: Path, form: Form) -> Path:
+    """Write the model to time, once and with all words."""
     start = folder / "base"
     if not start.exists():
         write_start(start, form.base, max(form.sizes)[0], [" ".join(f"w{word}" for word in range(WORDS))])
-    file = start / "config.json"
-    rates = {"hidden_dropout_prob": hidden, "attention_probs_dropout_prob": attention}
-    file.write_text(json.dumps(json.loads(file.read_text()) | rates))
     return start
 
 

@@ -36,7 +36,7 @@ class Curve:
 def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) -> Iterator[Result]:
     """Train a small model on ``shards``, or on generated ones, from the model ``start``, or from random weights.
 
-    Random weights have no dropout, so that both precisions draw nothing.
+    Nothing is dropped, so that both precisions draw nothing.
     """
     shards = shards or write_shards(folder / "shards", form.steps, form.pairs, form.cut)
     start = start or write_start(folder / "start", form.mini, form.cut, texts(shards))

@@ -20,6 +20,7 @@ from trainers.common.embed import preprocess
 from trainers.common.job import training_device
 from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Common
+from trainers.common.passes.precision import set_dropout
 from trainers.common.train_job import TrainJob
 from trainers.variants import build_learner, load_variant
 
@@ -81,6 +82,7 @@ def theirs(job: TrainJob, *, bf16: bool) -> Trainer:
     assert job.common.mini_batch_size != "auto"
     torch.use_deterministic_algorithms(False)
     model = load_model(job.start_model, job.info.max_length, job.device)
+    set_dropout(model, job.common.dropout)
     loss = CachedMultipleNegativesRankingLoss(model, 1 / TEMPERATURE, mini_batch_size=job.common.mini_batch_size)
 
     def prepare(batch: TrainBatch) -> list[dict[str, Tensor]]:

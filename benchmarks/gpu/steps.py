@@ -1,8 +1,8 @@
 """Steps of the biencoder and of CDE, beside sentence-transformers on the same batch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import torch
 
@@ -10,25 +10,24 @@ from benchmarks.gpu.corpus import base_start, write_shards
 from benchmarks.gpu.form import Form
 from benchmarks.gpu.learning import ours, plan, theirs, timed
 from benchmarks.gpu.machine import Spent
-from benchmarks.gpu.matrix import rate
+from benchmarks.gpu.matrix import rate as matrix_rate
 from benchmarks.gpu.table import Result
-from trainers.common.passes import row_dropout
 from trainers.common.train_job import TrainJob
 
 SHARE, FASTER, DEARER = 0.5, 1.3, 1.6
-KINDS = {"dropout .1": (0.1, 0.1), "attention without dropout": (0.1, 0.0), "no dropout": (0.0, 0.0)}
-"""Rates of dropout, of layers and of attention weights."""
+DROPOUT = {"no dropout": 0.0, "dropout .1": 0.1}
 PASSES = 4
 """A gradient cache encodes twice, and a backward pass costs two forward ones."""
 
 
 def steps(form: Form, folder: Path) -> Iterator[Result]:
-    """Measure a step in bfloat16 of each size and kind of dropout, and CDE's with the first kind."""
+    """Measure a step in bfloat16 of each size, with dropout and without, and CDE's without."""
     for length, size in form.sizes:
         shards = write_shards(folder / f"shards-{length}-{size}", 1, size, length)
-        for kind, rates in KINDS.items():
-            job = plan("biencoder", base_start(folder, form, *rates), shards, max(form.chunk_tokens // length, 1))
-            yield from _compare(form, job, length, kind)
+        job = plan("biencoder", base_start(folder, form), shards, max(form.chunk_tokens // length, 1))
+        for kind, rate in DROPOUT.items():
+            common = job.common.model_copy(update={"dropout": rate})
+            yield from _compare(form, replace(job, common=common), length, kind)
 
 
 def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Result]:
@@ -38,25 +37,15 @@ def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Resu
     if own:
         work = PASSES * 2 * size * form.base.operations(length)
         aim = f"at least {SHARE}" if length == max(form.sizes)[0] else ""
-        reached = work / own.seconds / rate(form.matrix, torch.bfloat16)
+        reached = work / own.seconds / matrix_rate(form.matrix, torch.bfloat16)
         yield Result("biencoder", setting, "share of the matrix rate", reached, aim)
-    if any(KINDS[kind]):
-        yield from _plain(form, job, setting, own)
     library = timed(job, theirs(job, bf16=True), form)
     yield from _told("sentence-transformers", setting, library, size)
     if own and library:
         faster = library.seconds / own.seconds
         yield Result("biencoder", setting, "times as fast as sentence-transformers", faster, f"at least {FASTER}")
-    if kind == next(iter(KINDS)):
+    if not job.common.dropout:
         yield from _contextual(form, job, setting, own)
-
-
-def _plain(form: Form, job: TrainJob, setting: str, fused: Spent | None) -> Iterator[Result]:
-    with mock.patch.object(row_dropout, "fused_drop", lambda: None):
-        spent = timed(job, ours(job, bf16=True), form)
-    yield from _told("biencoder, plain dropout", setting, spent, job.batch_size)
-    if fused and spent:
-        yield Result("biencoder", setting, "times as fast as with plain dropout", spent.seconds / fused.seconds)
 
 
 def _contextual(form: Form, job: TrainJob, setting: str, biencoder: Spent | None) -> Iterator[Result]:

@@ -16,7 +16,7 @@ def ways(form: Form, folder: Path) -> Iterator[Result]:
     """Measure steps in bfloat16, without dropout, of the shortest texts."""
     length, size = form.sizes[0]
     shards = write_shards(folder / "shards-ways", 1, size, length)
-    start = base_start(folder, form, 0, 0)
+    start = base_start(folder, form)
     job = plan("biencoder", start, shards, max(form.chunk_tokens // length, 1))
     before = timed(job, ours(job, bf16=True), form)
     for name, value in form.ways:

@@ -61,8 +61,10 @@ def test_flash_attention_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no transformer"):
         prepare_backbones(on_gpu(job), torch.nn.Linear(2, 2))
     dropping = write_toy_model(tmp_path / "dropping")
-    with pytest.raises(InputError, match="set attention_probs_dropout_prob to 0"):
-        prepare_backbones(on_gpu(job_in(tmp_path, dropping)), SentenceTransformer(str(dropping), device="cpu"))
+    with pytest.raises(InputError, match="set dropout to 0"):
+        prepare_backbones(
+            on_gpu(job_in(tmp_path, dropping, dropout=None)), SentenceTransformer(str(dropping), device="cpu")
+        )
     t5 = describe(save_t5(tmp_path / "t5"))
     with pytest.raises(InputError, match="does not support Flash Attention 2"):
         prepare_backbones(on_gpu(job_in(tmp_path, t5)), SentenceTransformer(str(t5), device="cpu"))
@@ -107,9 +109,10 @@ def test_flash_attention_gives_the_same_gradient(tmp_path: Path, monkeypatch: py
 
 def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
     plain = {"attention": "auto", "compile": True}
-    with pytest.raises(InputError, match="set hidden_dropout_prob, attention_probs_dropout_prob to 0"):
-        train(job_in(tmp_path, write_toy_model(tmp_path / "dropping"), **plain))
-    start = write_toy_model(tmp_path / "start", dropout=0)
+    start = write_toy_model(tmp_path / "start")
+    for rate in (None, 0.1):
+        with pytest.raises(InputError, match="set dropout to 0"):
+            train(job_in(tmp_path, start, **plain, dropout=rate))
     with pytest.raises(InputError, match="context cannot be compiled"):
         train(job_in(tmp_path, start, "cde", **plain, context_documents=4))
     with pytest.raises(InputError, match="no transformer; set compile to false"):

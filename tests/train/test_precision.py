@@ -13,9 +13,8 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.passes.precision import float32_products, send
-from trainers.common.passes.randomness import seed_start
 from trainers.common.train_job import TrainJob
-from trainers.variants import load_variant, train
+from trainers.variants import build_learner, train
 
 VARIANTS = ["biencoder", "cde", "seed_encoder", "xtr"]
 
@@ -35,8 +34,7 @@ def job_in(folder: Path, variant: str, precision: str) -> TrainJob:
 
 
 def gradient(job: TrainJob) -> Tensor:
-    seed_start(job.seed)
-    learner = load_variant(job.variant).build_learner(job)
+    learner = build_learner(job)
     learner.model.train()
     outcome = learner.backward(
         learner.prepare(BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(1, slice(None)))

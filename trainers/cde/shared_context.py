@@ -12,7 +12,7 @@ from batchwright.training.batches import TrainBatch
 from trainers.common.distributed import sum_ranks
 from trainers.common.job_passes import Draws, JobPasses
 from trainers.common.passes.groups import Features, Group, group_texts
-from trainers.common.passes.precision import sent, training_pass
+from trainers.common.passes.precision import sent
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,7 @@ class SharedContext:
         if self._stage is not None:
             vectors[self._places] = self._stage.output
         self._vectors = sum_ranks(vectors).requires_grad_()
-        job = passes.job
-        seed = [job.seed, batch.index, Draws.CONTEXT]
-        with training_pass(job.common.precision, seed, torch.zeros(1, dtype=torch.int64), device):
+        with passes.training(batch, Draws.CONTEXT):
             self._prepared = encoder.prepare(self._vectors).float()
         self.prepared = self._prepared.detach().requires_grad_()
 

@@ -5,15 +5,17 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from batchwright.core.errors import InputError
+from trainers.common.passes.precision import dropout_rates, set_dropout
 from trainers.common.train_job import TrainJob
 
 
 def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
-    """Let all transformers in ``model`` run as the job's parameters ``attention`` and ``compile`` say.
+    """Let all transformers in ``model`` run as the job's parameters ``dropout``, ``attention`` and ``compile`` say.
 
     Raises:
         InputError: the machine or a transformer cannot do it.
     """
+    set_dropout(model, job.common.dropout)
     if job.common.attention == "flash":
         _use_flash(job, model)
     if job.common.compile:
@@ -27,7 +29,7 @@ def _use_flash(job: TrainJob, model: nn.Module) -> None:
     if job.common.precision != "bfloat16":
         raise InputError(f"train {job.name}: attention flash needs precision bfloat16; set it, or attention to auto")
     for backbone in _backbones(job, model, "attention to auto"):
-        _check_dropout(job, backbone, "flash attention", "att")
+        _check_dropout(job, backbone, "flash attention")
         try:
             backbone.set_attn_implementation("flash_attention_2")
         except (ImportError, ValueError) as error:
@@ -39,7 +41,7 @@ def _compile(job: TrainJob, model: nn.Module) -> None:
     if job.variant == "cde":
         raise InputError(f"train {job.name}: attention to a context cannot be compiled; set compile to false")
     for backbone in _backbones(job, model, "compile to false"):
-        _check_dropout(job, backbone, "torch.compile", "")
+        _check_dropout(job, backbone, "torch.compile")
         # sentence-transformers calls the method, which nn.Module.compile leaves as it is
         backbone.forward = torch.compile(backbone.forward, dynamic=True)
 
@@ -52,11 +54,7 @@ def _backbones(job: TrainJob, model: nn.Module, remedy: str) -> list[PreTrainedM
     return outer
 
 
-def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str, kind: str) -> None:
-    """Neither goes together with ``RowDropout``: kernels draw for themselves, and its count cannot be traced."""
-    rates = backbone.config.to_dict().items()
-    if dropped := [key for key, rate in rates if "drop" in key and kind in key and isinstance(rate, float) and rate]:
-        raise InputError(
-            f"model '{job.start_model}': {what} does not go together with dropout of rows; set {', '.join(dropped)} to "
-            "0 in its config.json, or leave it out of the parameters"
-        )
+def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str) -> None:
+    """Neither is sure to draw the same in both passes of a gradient cache."""
+    if any(dropout_rates(backbone.config).values()):
+        raise InputError(f"train {job.name}: {what} does not go together with dropout; set dropout to 0")

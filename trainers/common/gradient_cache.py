@@ -20,7 +20,8 @@ class CachedForward:
 
     ``encode`` turns a group into a tensor with one row per text; ``output`` holds the rows of all texts, detached. More
     texts than the ``chunk``'s size are encoded twice: first without gradient, then in ``backward`` with gradient, at
-    most that many at once. ``encode`` must compute the same both times, so dropout must be that of ``RowDropout``.
+    most that many at once. ``encode`` must compute the same both times, so what it draws must depend on the group only.
+    If the chunk is halved in between, for want of a GPU's memory, the groups of this one batch draw anew.
 
     To chain two stages, let ``encode`` of the second read a leaf made from the first stage's ``output``. Call the
     second stage's ``backward``, then the first stage's with ``leaf.grad``.

@@ -1,6 +1,7 @@
 """Passes of a job's texts through its model."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from enum import IntEnum
 
 import torch
@@ -15,7 +16,7 @@ from trainers.common.train_job import TrainJob
 
 
 class Draws(IntEnum):
-    """What dropout is drawn for: all draws of a step come from the seed, the batch's number and one of these."""
+    """What dropout is drawn for. A pass draws by the seed, the batch's number, one of these and its first text."""
 
     TEXTS = 0
     CONTEXT_DOCUMENTS = 1
@@ -40,11 +41,15 @@ class JobPasses:
         draws: Draws = Draws.TEXTS,
     ) -> CachedForward:
         """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
-        device, seed, common = torch.device(self.job.device), [self.job.seed, batch.index, draws], self.job.common
 
         def run(group: Group) -> Tensor:
-            rows = None if common.compile else group.numbers
-            with training_pass(common.precision, seed, rows, device):
+            with self.training(batch, draws, int(group.numbers[0])):
                 return encode(group.features)
 
         return CachedForward(run, groups, self._chunk)
+
+    def training(self, batch: TrainBatch, draws: Draws, first: int = 0) -> AbstractContextManager[None]:
+        """Run the block's model on a batch's texts from number ``first`` on."""
+        job = self.job
+        draw = [job.seed, batch.index, draws, first] if job.common.dropout != 0 else None
+        return training_pass(job.common.precision, draw, torch.device(job.device))

@@ -25,6 +25,9 @@ class Optimisation(Params):
     """What the model computes in: ``float32``; ``tfloat32``, float32 whose products GPUs round, which is faster there;
     or ``bfloat16``, which is about twice as fast on many processors and GPUs (docs/scale.md). Weights,
     similarities, losses and sums of gradients are float32 in each."""
+    dropout: float | None = Field(default=0, ge=0, lt=1)
+    """Share of hidden states and attention weights that transformers drop in training; null: what the start model's
+    configuration says. With another number of workers, or another ``mini_batch_size``, other ones are drawn."""
 
 
 class Common(Optimisation):
@@ -51,7 +54,7 @@ class Common(Optimisation):
 
     attention: Literal["auto", "flash"] = "auto"
     """``flash`` lets transformers attend with FlashAttention-2, which leaves out padding; it needs a GPU, the package
-    ``flash-attn``, ``precision: bfloat16`` and a start model that does not drop attention weights."""
+    ``flash-attn``, ``precision: bfloat16`` and no dropout."""
     compile: bool = False
     """Whether to compile transformers with ``torch.compile`` in the first step; not with dropout, and not CDE."""
 

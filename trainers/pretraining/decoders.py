@@ -9,7 +9,6 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from batchwright.formats.models import first_position
-from trainers.pretraining.attention import Attention
 from trainers.pretraining.windows import hidden_positions
 
 
@@ -73,7 +72,6 @@ class WeakDecoder(Decoder):
         layer = nn.TransformerDecoderLayer(
             shape.width, shape.heads, shape.feed_forward, shape.dropout, "gelu", batch_first=True, norm_first=True
         )
-        layer.self_attn, layer.multihead_attn = (Attention(shape.width, shape.heads, shape.dropout) for _ in range(2))
         self.layers = nn.TransformerDecoder(layer, layers, norm=nn.LayerNorm(shape.width))
 
     def forward(self, h0: Tensor, embedded: Tensor, present: Tensor) -> Tensor:  # noqa: ARG002
@@ -98,7 +96,7 @@ class EnhancedDecoder(Decoder):
         self.masked = masked
         self.positions = nn.Embedding(shape.positions, shape.width)
         self.norm = nn.LayerNorm(shape.width)
-        self.attention = Attention(shape.width, shape.heads, shape.dropout)
+        self.attention = nn.MultiheadAttention(shape.width, shape.heads, shape.dropout, batch_first=True)
         self.attention_norm = nn.LayerNorm(shape.width)
         self.feed_forward = nn.Sequential(
             nn.Linear(shape.width, shape.feed_forward), nn.GELU(), nn.Linear(shape.feed_forward, shape.width)
@@ -111,7 +109,8 @@ class EnhancedDecoder(Decoder):
         places = self.positions.weight[: embedded.shape[1]]
         queries = h0[:, None] + places[1:]
         seen = self.norm(torch.cat([h0[:, None], embedded[:, 1:]], dim=1) + places)
-        attended, _ = self.attention(queries, seen, seen, attn_mask=self._hidden(present)[:, None])
+        hidden = self._hidden(present).repeat_interleave(self.attention.num_heads, dim=0)
+        attended, _ = self.attention(queries, seen, seen, attn_mask=hidden, need_weights=False)
         states = self.attention_norm(queries + self.dropout(attended))
         return cast(Tensor, self.output_norm(states + self.dropout(self.feed_forward(states))))
 

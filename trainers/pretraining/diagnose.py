@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.common.passes.row_dropout import RowDropout
+from trainers.common.passes.precision import drawing
 from trainers.pretraining.model import Pretrained, Sequences
 
 SHORTEST = 8
-_DRAWS = [0]
 
 
 @torch.no_grad()
@@ -32,7 +31,7 @@ def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
         total.append(given.new_zeros(()))
         rows = torch.arange(len(given), device=given.device)
         for chunk, own_rows in zip(chunks, torch.split(rows, [len(first) for first in firsts]), strict=True):
-            with RowDropout(_DRAWS, own_rows):
+            with drawing([int(own_rows[0])], own.device):
                 total[-1] += model.decoder_sum(given[own_rows], chunk)
     return torch.stack(total)
 
@@ -64,7 +63,7 @@ def cosine_by_position(model: Pretrained, tokens: Tensor, chunk: int) -> list[di
     for rows in torch.split(torch.arange(len(tokens), device=tokens.device), chunk):
         part = tokens[rows]
         h0 = _first_states(model, part)
-        with RowDropout(_DRAWS, rows):
+        with drawing([int(rows[0])], rows.device):
             states = model.decode(h0, part, torch.ones_like(part, dtype=torch.bool))
         found.append(functional.cosine_similarity(states, h0[:, None], dim=-1))
     return [{"position": place, "cosine": float(value)} for place, value in enumerate(torch.cat(found).mean(dim=0))]

@@ -52,7 +52,7 @@ class Enhanced(Params):
 
     kind: Literal["retromae"]
     mask_ratio: float = Field(default=0.5, ge=0, lt=1)
-    """Share of the other tokens that are hidden when the decoder predicts a token."""
+    """Share of the other tokens that are hidden when the decoder predicts a token; drawn like dropout."""
 
 
 class PretrainParams(Optimisation):

@@ -15,7 +15,7 @@ from trainers.common.measured import columns, measured
 from trainers.common.passes.ahead import ahead
 from trainers.common.passes.chunk import Chunk
 from trainers.common.passes.groups import split_by_length
-from trainers.common.passes.precision import training_pass
+from trainers.common.passes.precision import set_dropout, training_pass
 from trainers.common.passes.randomness import seed_start
 from trainers.common.recorder import recording
 from trainers.common.step_loop import Measures, run_steps
@@ -83,6 +83,7 @@ class Pretraining:
         self._chunk = Chunk.of(job.params.mini_batch_size, job.params.max_length, job.device)
         start = build_model(job.params, job.start_model, self.tokenizer, self.reader.counts())
         self.model, self.steps_before, self.fresh = start.model.to(job.device), start.steps, start.fresh
+        set_dropout(self.model, job.params.dropout)
 
     def read(self, step: int) -> Masked:
         """Read this rank's sequences of a step, on the CPU."""
@@ -103,9 +104,9 @@ class Pretraining:
     def _add(self, sums: Tensor, step: int, batch: Masked, places: NDArray[np.int64], start: int) -> int:
         """Backpropagate sequences from ``places[start]`` on and add their losses to ``sums``; return the next start."""
         part = places[start : start + self._chunk.size]
-        numbers = torch.arange(self._params.batch_size)[own_rows()][part]
-        seed = [self._job.seed, self.steps_before + step]
-        with training_pass(self._params.precision, seed, numbers, sums.device):
+        first = range(self._params.batch_size)[own_rows()][part[0]]
+        draw = [self._job.seed, self.steps_before + step, first]
+        with training_pass(self._params.precision, draw, sums.device):
             found = self.model(choose(batch.sequences, part, self._job.device))
         own, loss = torch.stack(found).detach(), found.encoder / batch.chosen + found.decoder / batch.wanted
         self._chunk.backward([loss], [torch.ones_like(loss)])

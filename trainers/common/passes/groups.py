@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -26,7 +25,7 @@ class Group:
 
     features: Features
     places: NDArray[np.int64]
-    numbers: Tensor
+    numbers: NDArray[np.int64]
 
     def parts(self, most: int) -> "list[Group]":
         """Cut into groups of at most ``most`` texts; texts without padding stay together."""
@@ -51,9 +50,9 @@ def group_texts(
     """
     features = preprocess(texts) if texts else {}
     if PRESENT not in features:
-        return [Group(features, np.arange(len(texts)), torch.from_numpy(numbers))] if texts else []
+        return [Group(features, np.arange(len(texts)), numbers)] if texts else []
     groups = split_by_length(features[PRESENT].sum(dim=1).numpy(), most)
-    return [Group(_choose(features, places), places, torch.from_numpy(numbers[places])) for places in groups]
+    return [Group(_choose(features, places), places, numbers[places]) for places in groups]
 
 
 def _choose(features: Features, places: NDArray[np.int64] | slice) -> Features:

@@ -1,28 +1,60 @@
-"""A pass of a model in training: in its precision, and with dropout that belongs to rows."""
+"""A pass of a model in training: in its precision, and with dropout that a second pass repeats."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from batchwright.formats.runs import Precision
-from trainers.common.passes.row_dropout import RowDropout
 
 
 @contextmanager
-def training_pass(
-    precision: Precision, seed: Sequence[int], rows: Tensor | None, device: torch.device
-) -> Iterator[None]:
-    """Run the block's model in ``precision``; ``seed`` and ``rows`` as in ``RowDropout``, None if nothing is dropped.
+def training_pass(precision: Precision, draw: Sequence[int] | None, device: torch.device) -> Iterator[None]:
+    """Run the block's model in ``precision``; ``draw`` as in ``drawing``, None if nothing is drawn.
 
     Each pass casts the weights anew, so that their gradients are summed in float32.
     """
     bfloat16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-    with bfloat16, nullcontext() if rows is None else RowDropout(seed, send(rows, device)):
+    with bfloat16, nullcontext() if draw is None else drawing(draw, device):
         yield
+
+
+@contextmanager
+def drawing(seed: Sequence[int], device: torch.device) -> Iterator[None]:
+    """Start torch's generators at ``seed`` for the length of the block, and leave them as they were."""
+    number = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng([device] if on_gpu else []):
+        torch.default_generator.manual_seed(number)
+        if on_gpu:
+            torch.cuda.manual_seed(number)
+        yield
+
+
+def set_dropout(model: nn.Module, rate: float | None) -> None:
+    """Let ``model`` drop at ``rate`` wherever it drops, and say so in its configurations; None leaves it as it is."""
+    if rate is None:
+        return
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        for part in (module, module.config) if isinstance(module, PreTrainedModel) else (module,):
+            for name in dropout_rates(part):
+                setattr(part, name, rate)
+
+
+def dropout_rates(part: object) -> dict[str, float]:
+    """The rates of dropout among the attributes of a module or of its configuration."""
+    return {
+        name: value
+        for name, value in vars(part).items()
+        if ("dropout" in name or "pdrop" in name) and type(value) in (int, float)
+    }
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:

@@ -1,4 +1,4 @@
-"""Random state before training. In training there is none: dropout is a function of seed, step and row."""
+"""Random state before training. Each pass of a model that draws has its own (``drawing``)."""
 
 import os
 
