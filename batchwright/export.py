@@ -61,10 +61,10 @@ def _tables(shards: ShardSet, chosen: NDArray[np.bool_], negatives: int) -> Iter
         numbers = range(first, first + shard.batches)
         rows = pa.Table.from_batches([shards.batch(number) for number in numbers])
         rows = rows.filter(pa.array(chosen[numbers.start * size : numbers.stop * size]))
-        own = rows["negatives"].to_pylist()
+        listed = rows["negatives"].to_pylist()
         columns = {"anchor": rows["query"], "positive": rows["document"]}
         for place in range(negatives):
-            columns[f"negative_{place + 1}"] = pa.array([texts[place] for texts in own], type=pa.string())
+            columns[f"negative_{place + 1}"] = pa.array([texts[place] for texts in listed], type=pa.string())
         yield pa.table(columns)
         first = numbers.stop
 

@@ -24,7 +24,7 @@ def open_shards(name: str) -> ShardSet:
     """
     folder = Path(name) if Path(name).is_dir() else SHARDS / name
     if not folder.is_dir():
-        known = [each.name for each in sorted(SHARDS.glob("*")) if each.is_dir()]
+        known = [entry.name for entry in sorted(SHARDS.glob("*")) if entry.is_dir()]
         remedy = hint(name, known) or "; run dvc repro pack in the project's folder, or name a folder of shards"
         raise InputError(f"{name}: no such folder, and no shards of this name in {SHARDS}{remedy}")
     return ShardSet.open(folder)
@@ -39,7 +39,7 @@ class Artifacts:
 
     @classmethod
     def of(cls, shards: ShardSet) -> "Artifacts":
-        """Return the project of a shard set."""
+        """Return those that a shard set was made of, and with."""
         return cls(Path(os.path.relpath(shards.folder.resolve().parent.parent)))
 
     @property

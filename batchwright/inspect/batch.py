@@ -115,7 +115,7 @@ def _check(number: int, count: int, what: str, many: str, shards: ShardSet) -> N
 
 
 def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
-    own = evidence.surrogate.scores.diagonal().tolist() if evidence.surrogate else [None] * batch.num_rows
+    scores = evidence.surrogate.scores.diagonal().tolist() if evidence.surrogate else [None] * batch.num_rows
     names = ("id", "query", "document", "cluster", "hardness", "masked_share")
     return [
         Row(
@@ -126,7 +126,7 @@ def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
             cluster=cluster,
             hardness=round(hardness, 4),
             masked_share=round(share, 6),
-            own_score=_rounded(own[place]),
+            own_score=_rounded(scores[place]),
         )
         for place, (name, query, document, cluster, hardness, share) in enumerate(
             zip(*(batch[name].to_pylist() for name in names), strict=True)

@@ -90,10 +90,10 @@ def _read(shards: ShardSet) -> tuple[dict[str, tuple[str, str]], list[list[str]]
 
 
 def _parameters(a: ShardSet, b: ShardSet) -> list[Sides]:
-    flat = [_flat(each.manifest.model_dump(include={"policy", "seed", "models", "parameters"})) for each in (a, b)]
+    flat = [_flat(side.manifest.model_dump(include={"policy", "seed", "models", "parameters"})) for side in (a, b)]
     names = sorted(flat[0] | flat[1])
     sides = [Sides(name=name, a=flat[0].get(name), b=flat[1].get(name)) for name in names]
-    return [each for each in sides if each.a != each.b]
+    return [side for side in sides if side.a != side.b]
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -63,15 +63,15 @@ class Evidence:
 
     def why(self, reason: str, query: int, document: int) -> str:
         """Say why document number ``document`` is masked for query number ``query``."""
-        words, found = WORDS[reason], self.filtered
-        if reason == "known_positive" and found and (other := found.paired(query, document)):
+        words, filtered = WORDS[reason], self.filtered
+        if reason == "known_positive" and filtered and (other := filtered.paired(query, document)):
             return f"{words.removesuffix('another pair')}pair {other[:8]}"
         if reason != "score" or not self.surrogate:
             return words
-        score, likeness = (each[query, document] for each in (self.surrogate.scores, self.surrogate.likeness))
-        if not found:
+        score, likeness = (matrix[query, document] for matrix in (self.surrogate.scores, self.surrogate.likeness))
+        if not filtered:
             return f"{words}: {score:.2f}, alike {likeness:.2f}"
-        limits = found.negatives.thresholds[found.rows[query]], found.negatives.likeness
+        limits = filtered.negatives.thresholds[filtered.rows[query]], filtered.negatives.likeness
         if self.judge and (score < limits[0] - ROUNDING or likeness < limits[1] - ROUNDING):
             return f"the cross-encoder says so; score {score:.2f}, alike {likeness:.2f}"
         alike = "" if limits[1] == EVERY_PAIR else f"; alike {likeness:.2f}, limit {limits[1]:.2f}"
@@ -112,9 +112,9 @@ def _surrogate(shards: ShardSet, artifacts: Artifacts, domain: str, batch: pa.Re
 
 def _filtered(artifacts: Artifacts, domain: str, batch_ids: pa.Array) -> Filtered:
     ids = artifacts.train_ids(domain)
-    found = pc.index_in(batch_ids, value_set=ids)
-    if found.null_count:
+    places = pc.index_in(batch_ids, value_set=ids)
+    if places.null_count:
         raise InputError(f"{artifacts.data}/pairs no longer holds all pairs of this batch")
-    negatives, rows = artifacts.negatives(domain, len(ids)), np.array(found.to_pylist(), dtype=np.int64)
+    negatives, rows = artifacts.negatives(domain, len(ids)), np.array(places.to_pylist(), dtype=np.int64)
     asking = np.flatnonzero(np.isin(negatives.query_class, negatives.query_class[rows]))
     return Filtered(negatives=negatives, ids=ids, rows=rows, asking=asking)

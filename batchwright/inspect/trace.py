@@ -89,24 +89,25 @@ def trace(shards: ShardSet, artifacts: Artifacts, asked: str) -> Trace:
     Raises:
         InputError: there are none, among the rejected rows neither.
     """
-    found = find_pairs(shards, artifacts, asked)
+    rows = find_pairs(shards, artifacts, asked)
     rejects = artifacts.rejects()
     rejected = [] if rejects is None else rejects.filter(has_words(rejects["text"], asked)).to_pylist()
-    if not found and not rejected:
+    if not rows and not rejected:
         where = f"{artifacts.data}/pairs" if artifacts.domains else str(shards.folder)
         raise InputError(f"no query in {where} has all the words of '{asked}', and no id begins so")
-    pairs = _fates(shards, artifacts, found)
+    pairs = _fates(shards, artifacts, rows)
     of_one = pairs[0].places if len(pairs) == 1 else []
     views = [view_batch(shards, artifacts, at.batch, at.row) for at in of_one]
     return Trace(asked=asked, pairs=pairs, rejects=[Reject(**row) for row in rejected], views=views)
 
 
-def _fates(shards: ShardSet, artifacts: Artifacts, found: Sequence[dict[str, str]]) -> list[Pair]:
-    places = _places(shards, [row["id"] for row in found])
-    unpacked = {row["domain"] for row in found if not places[row["id"]] and row.get("split") == "train"}
+def _fates(shards: ShardSet, artifacts: Artifacts, rows: Sequence[dict[str, str]]) -> list[Pair]:
+    """Return the pairs of ``rows`` with where they were packed, or why they were not."""
+    places = _places(shards, [row["id"] for row in rows])
+    unpacked = {row["domain"] for row in rows if not places[row["id"]] and row.get("split") == "train"}
     dropped = {name: reason for domain in unpacked for name, reason in _dropped(artifacts, domain).items()}
     pairs = []
-    for row in found:
+    for row in rows:
         at, pair = places[row["id"]], {"split": "train", **row}
         gone = dropped.get(row["id"])
         missing = set(range(len(shards.manifest.epochs))) - {place.epoch for place in at}
@@ -134,11 +135,11 @@ def _left_over(manifest: Manifest, domain: str, epoch: int) -> LeftOver:
 
 def _places(shards: ShardSet, ids: Sequence[str]) -> dict[str, list[Place]]:
     packed = pa.chunked_array([batch["id"] for batch in shards.columns("id")])
-    size, found = shards.manifest.batch_size, defaultdict(list)
+    size, places = shards.manifest.batch_size, defaultdict(list)
     for at in pc.indices_nonzero(pc.is_in(packed, value_set=_strings(ids))).to_pylist():
         batch, row = divmod(at, size)
-        found[packed[at].as_py()].append(Place(epoch=shards.manifest.epoch_of(batch), batch=batch, row=row))
-    return found
+        places[packed[at].as_py()].append(Place(epoch=shards.manifest.epoch_of(batch), batch=batch, row=row))
+    return places
 
 
 def _strings(values: Sequence[str]) -> pa.Array:
@@ -165,9 +166,9 @@ def find_pairs(shards: ShardSet, artifacts: Artifacts, asked: str) -> list[dict[
     queries that have the words in this order come first.
     """
     tables = list(_tables(shards, artifacts))
-    if _ID.fullmatch(asked) and (rows := _rows(tables, lambda each: pc.starts_with(each["id"], asked.lower()))):
+    if _ID.fullmatch(asked) and (rows := _rows(tables, lambda pairs: pc.starts_with(pairs["id"], asked.lower()))):
         return rows
-    rows = _rows(tables, lambda each: has_words(each["query"], asked))
+    rows = _rows(tables, lambda pairs: has_words(pairs["query"], asked))
     folded = {row["id"]: " ".join(row["query"].casefold().split()) for row in rows}
     phrase = " ".join(asked.casefold().split())
     return [row for row in rows if folded[row["id"]] == phrase] or sorted(
@@ -185,11 +186,11 @@ def _rows(
     tables: Iterable[tuple[str | None, pa.Table]], chosen: Callable[[pa.Table], pa.ChunkedArray]
 ) -> list[dict[str, str]]:
     """Return the rows ``chosen`` from tables of domains, each pair once."""
-    found = {}
+    rows = {}
     for domain, table in tables:
         for row in table.filter(chosen(table)).to_pylist():
-            found[row["id"]] = row if domain is None else {"domain": domain, **row}
-    return list(found.values())
+            rows[row["id"]] = row if domain is None else {"domain": domain, **row}
+    return list(rows.values())
 
 
 def _tables(shards: ShardSet, artifacts: Artifacts) -> Iterator[tuple[str | None, pa.Table]]:

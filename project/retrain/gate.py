@@ -86,10 +86,10 @@ def judge(scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams) 
 
 def _overall(model: str, scored: Sequence[Scored]) -> Verdict:
     """Compare the means over the queries of all collections that the deployed model was scored on."""
-    today = [each for each in scored if each.today]
-    compared = [each for each in today if each.deployed is not None] or today
-    new = [each.new[query] for each in compared for query in each.domains]
-    old = [each.deployed[query] for each in compared if each.deployed is not None for query in each.domains]
+    today = [scores for scores in scored if scores.today]
+    compared = [scores for scores in today if scores.deployed is not None] or today
+    new = [scores.new[query] for scores in compared for query in scores.domains]
+    old = [scores.deployed[query] for scores in compared if scores.deployed is not None for query in scores.domains]
     verdict = _compare(model, ALL, ALL, new, old)
     worse = verdict.change is not None and verdict.change.mean < 0
     return verdict._replace(failed="worse than what is deployed" if worse else "")
@@ -110,7 +110,7 @@ def _drifted(of_model: Sequence[Scored], limits: RetrainParams) -> Iterator[Verd
     if before is None:
         return
     for domain in sorted(set(before.domains.values())):
-        now, then = (_of_domain(each.deployed, each, domain) for each in (today, before))
+        now, then = (_of_domain(night.deployed, night, domain) for night in (today, before))
         if not now or not then:
             continue
         change = unpaired(now, then)

@@ -146,9 +146,9 @@ def snapshot() -> None:
         dvc("update", "--quiet", *map(str, imports))
     if missing:
         dvc("pull", "--quiet", *map(str, missing))
-    own = [path for path in _entries() if Path(f"{path}{_DVC}") not in imports and not git("ls-files", "--", str(path))]
-    if own:
-        dvc("add", "--quiet", *map(str, own))
+    new = [path for path in _entries() if Path(f"{path}{_DVC}") not in imports and not git("ls-files", "--", str(path))]
+    if new:
+        dvc("add", "--quiet", *map(str, new))
 
 
 def _entries() -> Iterator[Path]:

@@ -69,8 +69,8 @@ def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
 
 def _path() -> str:
     """Return the search path, with this environment's programs: those of cron lack them."""
-    own, paths = str(Path(sys.executable).parent), os.environ.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(paths if own in paths else [own, *paths])
+    programs, paths = str(Path(sys.executable).parent), os.environ.get("PATH", "").split(os.pathsep)
+    return os.pathsep.join(paths if programs in paths else [programs, *paths])
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
@@ -135,8 +135,8 @@ def locked(commit: str | None) -> str | None:
 def promoted() -> dict[int, str]:
     """Return the commits that were promoted, by number, in order."""
     lines = git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", f"refs/tags/{_TAG}*").splitlines()
-    found = {name.removeprefix(_TAG): commit for name, commit in map(str.split, lines)}
-    return dict(sorted((int(number), commit) for number, commit in found.items() if number.isdecimal()))
+    tags = {name.removeprefix(_TAG): commit for name, commit in map(str.split, lines)}
+    return dict(sorted((int(number), commit) for number, commit in tags.items() if number.isdecimal()))
 
 
 def tag(number: int) -> str:

@@ -36,17 +36,17 @@ def score(models: list[str], deployed: str | None) -> list[Scored]:
     collections = read_collections(PAIRS, params)
     there = set() if deployed is None else _outputs(deployed)
     before = _held_out_before(deployed, params, collections[0]) if deployed and str(PAIRS) in there else None
-    found = []
+    scored = []
     for model in models:
         new = read_query_scores(SCORES / "runs" / f"{model}.parquet", made_by="evaluate")
         old = _fetch(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
         for collection in collections:
             scores = _scores(old, collection) if old else None
-            found.append(Scored(model, collection.name, _domains(collection), new[collection.name, model], scores))
+            scored.append(Scored(model, collection.name, _domains(collection), new[collection.name, model], scores))
         if old and before:
             again = Scored(model, before.name, _domains(before), _scores(MODELS / model, before), _scores(old, before))
-            found.append(again._replace(today=False))
-    return found
+            scored.append(again._replace(today=False))
+    return scored
 
 
 def _held_out_before(commit: str, params: EvaluateParams, today: Collection) -> Collection | None:
@@ -54,8 +54,8 @@ def _held_out_before(commit: str, params: EvaluateParams, today: Collection) -> 
     pairs = _fetch(PAIRS, commit)
     if not has_split(pairs, "test"):
         return None
-    found = replace(held_out(pairs, params.held_out), name=BEFORE)
-    return None if replace(found, name=today.name) == today else found
+    collection = replace(held_out(pairs, params.held_out), name=BEFORE)
+    return None if replace(collection, name=today.name) == today else collection
 
 
 def _domains(collection: Collection) -> dict[str, str]:
