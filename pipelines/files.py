@@ -27,11 +27,11 @@ def find_files(pattern: str) -> list[str]:
     Raises:
         InputError: there are none.
     """
-    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
-    files = [name for name in found if Path(name).is_file()]
+    matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
+    files = [name for name in matches if Path(name).is_file()]
     if files:
         return files
-    if found:
+    if matches:
         raise InputError(f"{pattern}: is a folder; name its files, such as {pattern.rstrip('/')}/*")
     reason = "no file matches this pattern" if glob.has_magic(pattern) else "no such file"
     raise InputError(f"{pattern}: {reason}; correct 'path' of this source")

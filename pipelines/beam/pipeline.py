@@ -59,8 +59,8 @@ def pipeline() -> Iterator[beam.Pipeline]:
         with kept_back(workers=mode == "multi_processing"), graph:
             yield graph
     except RuntimeError as error:
-        if found := _os_error(error):
-            raise found from None
+        if of_worker := _os_error(error):
+            raise of_worker from None
         raise
 
 
@@ -123,5 +123,5 @@ def kept_back(workers: bool) -> Iterator[None]:
 
 def _os_error(error: Exception) -> OSError | None:
     """Return the OSError of a worker; Beam keeps only its text, in a RuntimeError."""
-    found = _WORKER_OS_ERROR.search(str(error)) if isinstance(error, RuntimeError) else None
-    return OSError(*([int(found[1])] if found[1] else []), found[2]) if found else None
+    match = _WORKER_OS_ERROR.search(str(error)) if isinstance(error, RuntimeError) else None
+    return OSError(*([int(match[1])] if match[1] else []), match[2]) if match else None

@@ -72,7 +72,7 @@ def read_part(source: Source, part: Part, folder: Path, check_unchanged: Callabl
         InputError: the part cannot be read, or ``check_unchanged`` says that it changed meanwhile.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    pieces: dict[str, list[int]] = defaultdict(list)
+    batches: dict[str, list[int]] = defaultdict(list)
     sizes: dict[str, int] = defaultdict(int)
     digests: dict[str, Any] = defaultdict(hashlib.sha256)
     total, numbers = 0, itertools.count()
@@ -89,21 +89,21 @@ def read_part(source: Source, part: Part, folder: Path, check_unchanged: Callabl
             for batch in _by_domain(pairs):
                 candidates.write_batch(batch)
                 domain = batch["domain"][0].as_py()
-                pieces[domain].append(next(numbers))
+                batches[domain].append(next(numbers))
                 sizes[domain] += len(batch)
                 digests[domain].update(batch.serialize())
-    found = {
-        domain: {"batches": batches, "rows": sizes[domain], "digest": digests[domain].hexdigest()}
-        for domain, batches in pieces.items()
+    pieces = {
+        domain: {"batches": places, "rows": sizes[domain], "digest": digests[domain].hexdigest()}
+        for domain, places in batches.items()
     }
     check_unchanged()  # before the part counts as read: a kill may come between
-    keep(ledger(folder), _files(folder), {"rows": total, "pieces": found})
+    keep(ledger(folder), _files(folder), {"rows": total, "pieces": pieces})
 
 
 def find_part(folder: Path) -> PartRead | None:
     """Return what ``read_part`` left in ``folder``, or None if it did not finish or the files are damaged."""
-    found = kept(ledger(folder), _files(folder))
-    return PartRead(folder=folder, **found) if found else None
+    values = kept(ledger(folder), _files(folder))
+    return PartRead(folder=folder, **values) if values else None
 
 
 def ledger(folder: Path) -> Path:

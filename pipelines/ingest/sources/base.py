@@ -110,9 +110,9 @@ class TableSource(Source):
         named = [self.columns.query, self.columns.document, *self.columns.negatives, self.domain_column]
         return list(dict.fromkeys(name for name in named if name is not None))
 
-    def check_columns(self, name: str, found: Iterable[str]) -> None:
+    def check_columns(self, name: str, columns: Iterable[str]) -> None:
         """Raise InputError if the table ``name`` lacks a column or has it twice."""
-        known = list(found)
+        known = list(columns)
         for wanted in self.wanted_columns:
             if known.count(wanted) > 1:
                 raise InputError(f"{name}: has two columns '{wanted}'; rename one")

@@ -119,8 +119,8 @@ def first_records(file: str, delimiter: str, count: int) -> list[list[str]]:
     records: list[list[str]] = []
     with open_text(file) as text:
         try:
-            found = Records(file, text, **dialect(delimiter, quote_of(file, delimiter)))
-            records += itertools.islice(filter(None, found), count)
+            parsed = Records(file, text, **dialect(delimiter, quote_of(file, delimiter)))
+            records += itertools.islice(filter(None, parsed), count)
         except csv.Error:
             pass
     return records

@@ -57,10 +57,10 @@ class DocstringsSource(Source):
 
     def rows(self, part: Part) -> Iterator[Row]:
         with _no_garbage_collection():
-            found = [row for file in _modules(part.name) for row in _functions(file)]
+            rows = [row for file in _modules(part.name) for row in _functions(file)]
         good = [
             row._replace(domain=self.domain or part.name, document=str(row.document)[: self.max_characters])
-            for row in found
+            for row in rows
             if row.fault is None
         ]
         if not good:
@@ -69,7 +69,7 @@ class DocstringsSource(Source):
             # Select by content, so that the order of files and functions does not matter.
             good = heapq.nsmallest(self.limit, good, key=lambda row: content_id(str(row.query), str(row.document)))
         yield from good
-        yield from (row for row in found if row.fault is not None)
+        yield from (row for row in rows if row.fault is not None)
 
 
 def _locate(package: str) -> list[Path]:

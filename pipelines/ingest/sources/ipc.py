@@ -1,5 +1,7 @@
 """Looks up in the messages of an Arrow IPC file what its compressed buffers become, before Arrow makes room for them.
 
+A file of 130 kB can hold a column of 4 GiB. PyArrow has no option that limits it, and validates only what is in memory.
+
 A message is a table of FlatBuffers, and its body. Arrow has verified the tables whose fields are looked up here.
 """
 
