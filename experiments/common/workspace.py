@@ -14,8 +14,7 @@ import yaml
 
 from batchwright.core.command import new_parser
 from batchwright.formats.pairs import pairs_file, read_pairs
-from stages.scoring.collection import held_out
-from stages.scoring.params import HeldOutParams
+from stages.scoring.collection import HeldOutParams, held_out
 
 ROOT = Path(__file__).parents[2]
 SIZES = HeldOutParams(queries=2000, documents=10_000)

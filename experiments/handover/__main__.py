@@ -34,7 +34,7 @@ from batchwright.training.sentence_transformers import (
 )
 from experiments.common.small_models import BASE, LEARNING_RATES, save_start_model, stretch
 from experiments.common.workspace import START, Row, Workspace, training_parser
-from stages.scoring.measures import score_queries
+from stages.scoring.collection import score_queries
 from stages.scoring.paired import by_query, difference, estimate
 from stages.scoring.retrieval import model_system
 from trainers.biencoder import Params

@@ -13,10 +13,9 @@ from batchwright.core.files import read_json, read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
 from experiments.common.small_models import BASE
 from experiments.common.workspace import Workspace
-from stages.scoring.measures import score_queries
-from stages.scoring.params import HeldOutParams
+from stages.scoring.collection import HeldOutParams, score_queries
 from stages.scoring.retrieval import model_system
-from stages.train.dev import DevScores
+from stages.train import DevScores
 from trainers.common.params import Common
 from trainers.common.train_job import plan_job
 from trainers.pretraining.job import PretrainJob, plan_pretraining

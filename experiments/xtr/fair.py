@@ -20,8 +20,8 @@ from batchwright.core.files import write_tsv
 from experiments.common.workspace import Row, training_parser
 from experiments.xtr.trainings import ALL, WAYS, Measured, Setting, Trainings
 from stages.report.table import share, signed
+from stages.scoring.collection import HeldOutParams
 from stages.scoring.paired import by_query, difference, estimate
-from stages.scoring.params import HeldOutParams
 
 SEARCHED = 1000
 KINDS = ("xtr", "colbert")

@@ -15,7 +15,7 @@ from batchwright.core.files import write_tsv
 from experiments.common.workspace import Row, training_parser
 from experiments.xtr.trainings import ALL, WAYS, Setting, Trainings
 from stages.report.table import share
-from stages.scoring.params import HeldOutParams
+from stages.scoring.collection import HeldOutParams
 
 
 def main() -> None:

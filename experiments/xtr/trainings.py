@@ -16,9 +16,7 @@ from batchwright.retrievers.xtr.model import TokenVectors, encode_tokens, load_t
 from batchwright.retrievers.xtr.rank import collect, rank_all
 from experiments.common.small_models import BASE
 from experiments.common.workspace import Workspace
-from stages.scoring.collection import Collection
-from stages.scoring.measures import DEPTH, score_queries
-from stages.scoring.params import HeldOutParams
+from stages.scoring.collection import DEPTH, Collection, HeldOutParams, score_queries
 from trainers.xtr.scores import Tokens, score
 
 ALL = "all"

@@ -14,9 +14,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.query_scores import MEASURES, read_query_scores
 from project.retrain.gate import ByQuery, Scored
 from project.retrain.repository import dvc, git, locked
-from stages.scoring.collection import Collection, has_split, held_out
-from stages.scoring.measures import score_queries
-from stages.scoring.params import EvaluateParams
+from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
 from stages.scoring.read import read_collections
 from stages.scoring.retrieval import model_system
 

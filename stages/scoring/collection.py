@@ -1,17 +1,58 @@
-"""Test collections: queries, documents and what is relevant; those built from pairs are made here."""
+"""Test collections (queries, documents and what is relevant), those made of pairs, and how well a ranking finds it."""
 
 import heapq
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import ir_measures
+import numpy as np
+from ir_measures import RR, R, nDCG
+from numpy.typing import NDArray
+from pydantic import Field
+
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
+from batchwright.core.params import Params
 from batchwright.formats.pairs import Split, domains, scan_pairs
 from batchwright.formats.prefixes import SIDES
-from stages.scoring.params import HeldOutParams
+from batchwright.formats.query_scores import MEASURES as NAMES
 
+DEPTH = 100
+MEASURES = dict(zip(NAMES, (nDCG @ 10, RR @ 10, R @ DEPTH), strict=True))
 T = TypeVar("T")
+
+
+class HeldOutParams(Params):
+    """Groups ``evaluate.held_out`` and ``evaluate.dev``."""
+
+    queries: int = Field(gt=0)
+    """Maximum number of held-out queries, drawn by hash from all domains."""
+    documents: int = Field(gt=0)
+    """Number of documents to search: all relevant ones, filled up to this number with others drawn by hash."""
+
+
+class RerankParams(Params):
+    """Group ``evaluate.rerank``: BEIR truncated, as *Contextual Document Embeddings* does for small models."""
+
+    first: str
+    """Who finds the documents to rank: ``BM25``, or the folder of a start model, such as ``models/start/gtr``."""
+    documents: int = Field(ge=1)
+    """How many documents it finds for each query; no others are ranked."""
+
+
+class EvaluateParams(Params):
+    """Group ``evaluate``."""
+
+    held_out: HeldOutParams
+    """Size of the collection built from the pairs of the test split."""
+    dev: HeldOutParams | None = None
+    """Size of the collection built from the pairs of the dev split, which ``train.common.evaluate_every`` needs."""
+    beir: list[str] = []
+    """BEIR folders, such as ``raw/beir/scifact``; models are evaluated on their test splits as well."""
+    rerank: RerankParams | None = None
+    """Ranks only what a first model finds in a BEIR collection; null searches all of its documents."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,3 +135,25 @@ def _smallest(found: dict[str, T], count: int) -> dict[str, T]:
 def has_split(pairs: Path, split: Literal["dev", "test"]) -> bool:
     """Whether any domain has pairs in this split."""
     return any(len(batch) for domain in domains(pairs) for batch in scan_pairs(pairs, domain, split, []))
+
+
+def score_queries(collection: Collection, indices: NDArray[np.int64]) -> dict[str, dict[str, float]]:
+    """Return the measures of each query, ``{query id: {measure: value}}``.
+
+    ``indices`` ``(Q, k)`` are the documents ranked for each query, best first; -1 is skipped.
+    """
+    ranking = {
+        query.id: {collection.documents[index].id: float(-rank) for rank, index in enumerate(row) if index >= 0}
+        for query, row in zip(collection.queries, indices.tolist(), strict=True)
+    }
+    names = {measure: name for name, measure in MEASURES.items()}
+    scored = {query.id: dict.fromkeys(MEASURES, 0.0) for query in collection.queries}
+    for value in ir_measures.iter_calc(list(names), collection.relevant, ranking):
+        scored[value.query_id][names[value.measure]] = value.value
+    return scored
+
+
+def average(scored: Mapping[str, Mapping[str, float]], queries: Iterable[str]) -> dict[str, float]:
+    """Return the mean of each measure over ``queries``."""
+    chosen = [scored[query] for query in queries]
+    return {name: round(sum(each[name] for each in chosen) / len(chosen), 6) for name in MEASURES}

@@ -1,18 +1,21 @@
-"""All collections that models and baselines are scored on."""
+"""All collections that models and baselines are scored on: held-out pairs and BEIR folders, whole or truncated."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from batchwright.core.errors import InputError
 from batchwright.core.paths import RAW, check_watched
-from stages.scoring.beir import beir
-from stages.scoring.collection import Collection, has_split, held_out
-from stages.scoring.params import EvaluateParams, RerankParams
-from stages.scoring.rerank import truncate
+from batchwright.formats.beir import BeirFolder
+from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out
 from stages.scoring.retrieval import BM25, System, model_system, word_system
 
 HELD_OUT = "held_out"
+MOST_DECIMALS = 3
+"""Decimals of grades that count."""
 
 
 def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
@@ -22,11 +25,14 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
         InputError: there is nothing to evaluate on, a folder is named twice, or it lies outside ``raw/beir``.
     """
     check_watched(params.beir, RAW / "beir")
-    found = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
+    collections = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
     if params.rerank:
-        first = _first(params.rerank)
-        found = [truncate(collection, first) for collection in found]
-    return found if found and not has_split(pairs, "test") else [held_out(pairs, params.held_out), *found]
+        first, depth = params.rerank.first, params.rerank.documents
+        system = word_system(depth) if first == BM25 else model_system(Path(first), depth)
+        collections = [truncate(collection, system) for collection in collections]
+    if not collections or has_split(pairs, "test"):
+        collections.insert(0, held_out(pairs, params.held_out))
+    return collections
 
 
 def names(folders: Sequence[str]) -> list[str]:
@@ -38,7 +44,70 @@ def names(folders: Sequence[str]) -> list[str]:
     return [path.name if own[path.name] == 1 else str(path) for path in paths]
 
 
-def _first(params: RerankParams) -> System:
-    if params.first == BM25:
-        return word_system(params.documents)
-    return model_system(Path(params.first), params.documents)
+def beir(folder: Path, name: str | None = None) -> Collection:
+    """Read the test split of a BEIR folder: queries with a relevant document, against the whole corpus.
+
+    Grades with decimals are multiplied by the power of ten that makes them whole numbers; nDCG stays as it is.
+
+    Raises:
+        InputError: no query has a relevant document, or the corpus is empty.
+    """
+    source = BeirFolder(folder)
+    grades: dict[str, dict[str, float]] = defaultdict(dict)
+    for query_id, document_id, grade in source.judgments():
+        if grade > 0:
+            grades[query_id][document_id] = grade
+    queries = [Text(id=key, text=text, domain=folder.name) for key, text in source.queries() if key in grades]
+    documents = [Text(id=key, text=text, domain=folder.name) for key, text in source.documents()]
+    if not queries or not documents:
+        raise InputError(f"{folder}: no judged queries, or no documents; check the query ids in qrels/test.tsv")
+    relevant = _whole({query.id: grades[query.id] for query in queries})
+    there = {document.id for document in documents}
+    missing = {
+        "missing_documents": len({key for judged in relevant.values() for key in judged} - there),
+        "missing_queries": len(grades) - len(queries),
+    }
+    return Collection(
+        name=name or folder.name,
+        queries=queries,
+        documents=documents,
+        relevant=relevant,
+        missing={kind: count for kind, count in missing.items() if count},
+    )
+
+
+def _whole(grades: dict[str, dict[str, float]]) -> dict[str, dict[str, int]]:
+    every = [grade for judged in grades.values() for grade in judged.values()]
+    factor = next(
+        10**digits
+        for digits in range(MOST_DECIMALS + 1)
+        if digits == MOST_DECIMALS or all(round(grade * 10**digits, 6).is_integer() for grade in every)
+    )
+    return {
+        query: {document: max(round(grade * factor), 1) for document, grade in judged.items()}
+        for query, judged in grades.items()
+    }
+
+
+def truncate(collection: Collection, first: System) -> Collection:
+    """Keep the documents that ``first`` finds for each query, and no others.
+
+    What is relevant stays as it is: a relevant document that ``first`` does not find counts as not found.
+    *Contextual Document Embeddings* (arXiv 2410.02525) evaluates small models so.
+
+    Raises:
+        InputError: it finds none at all.
+    """
+    ranked = first(collection)
+    kept = np.unique(ranked[ranked >= 0])
+    if not len(kept):
+        raise InputError(
+            f"{collection.name}: evaluate.rerank.first finds no document for any query, so there is nothing to rank; "
+            "name another one"
+        )
+    numbers = {old: new for new, old in enumerate(kept.tolist())}
+    return replace(
+        collection,
+        documents=[collection.documents[number] for number in kept],
+        candidates=[[numbers[number] for number in row if number >= 0] for row in ranked.tolist()],
+    )

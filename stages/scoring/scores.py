@@ -4,13 +4,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from batchwright.core.files import write_json, write_tsv
+from batchwright.core.fingerprint import content_id
 from batchwright.formats.query_scores import write_query_scores
-from stages.scoring.collection import Collection
-from stages.scoring.examples import examples
-from stages.scoring.measures import average, score_queries
+from stages.scoring.collection import Collection, average, score_queries
 from stages.scoring.paired import estimate
 from stages.scoring.retrieval import System
+
+EXAMPLES, SHOWN, LENGTH = 20, 3, 200
+"""Queries whose first documents are shown, how many documents, and the characters of a text."""
 
 Scored = dict[str, dict[str, float]]
 """Measures of each query."""
@@ -78,3 +83,35 @@ def _summary(collections: Sequence[Collection], overall: Mapping[str, Mapping[st
         if count := collection.missing.get("missing_queries"):
             parts.append(f"{collection.name}: {count:,} judged queries are not in queries.jsonl and are left out")
     return "; ".join(parts)
+
+
+def examples(collection: Collection, system: str, ranked: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Return the documents that a system ranks first for ``EXAMPLES`` queries, which are drawn by hash: a row each.
+
+    ``ranked`` ``(Q, k)`` are the documents of each query, best first, -1 for none. The first relevant document has a
+    row even if it is not among the first ``SHOWN``; it has none if it is not ranked at all.
+    """
+    drawn = sorted(range(len(collection.queries)), key=lambda number: content_id(collection.queries[number].id))
+    rows = []
+    for number in drawn[:EXAMPLES]:
+        query = collection.queries[number]
+        found = [collection.documents[each] for each in ranked[number].tolist() if each >= 0]
+        relevant = [document.id in collection.relevant[query.id] for document in found]
+        first = relevant.index(True) if any(relevant) else 0
+        rows += [
+            {
+                "query": _cut(query.text),
+                "system": system,
+                "rank": place + 1,
+                "relevant": int(relevant[place]),
+                "document": _cut(found[place].text),
+            }
+            for place in sorted({*range(SHOWN), first})
+            if place < len(found)
+        ]
+    return rows
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LENGTH else f"{line[: LENGTH - 1]}…"

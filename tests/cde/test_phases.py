@@ -11,11 +11,11 @@ import yaml
 from batchwright.formats.models import model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.training.batches import BatchReader, TrainBatch
+from stages import ingest as ingest
+from stages import train as train
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
-from stages.ingest import stage as ingest
 from stages.pack import stage as pack
-from stages.train import stage as train
 from tests.helpers import PARAMS, REPO, plant_vectors, topic_pairs
 from tests.train.toys import COMMON, write_toy_model
 

@@ -15,7 +15,7 @@ from batchwright.formats.prefixes import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
 from batchwright.retrievers.cde.retriever import load_contextual, save_contextual
-from stages.train.stage import main
+from stages.train import main
 from tests.cde.encoders import KINDS, encoder, sentence_model
 from tests.tiny_models import word_pieces
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards

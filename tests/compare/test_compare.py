@@ -11,10 +11,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
 from batchwright.formats.runs import Run, Runs
-from stages.compare import pictures
-from stages.compare.headline import headline
-from stages.compare.references import references
-from stages.compare.stage import main
+from stages.compare import hardness_lines, headline, main, references
 from tests.helpers import write_params
 
 RUNS = {
@@ -113,6 +110,6 @@ def test_pictures_compare_in_one_table_and_never_add_domains_or_collections(scor
 
 def test_a_long_line_of_hardness_is_thinned_to_means_of_neighbours() -> None:
     rows = [{"domain": "d", "hardness": str(number)} for number in range(120)]
-    line = pictures.hardness({"random": rows})
+    line = hardness_lines({"random": rows})
     assert len(line) == 40
     assert [(row["batch"], row["hardness"]) for row in line[:2]] == [(1, 1.0), (4, 4.0)]

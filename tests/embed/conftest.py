@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.embed import chunks
-from stages.embed import stage as stage
+from stages import embed as stage
 from tests.helpers import topic_pairs, write_pairs, write_params
 
 RunEmbed = Callable[[], str]

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from batchwright.core.files import write_json, write_tsv
-from stages.compare import pictures
-from stages.compare.headline import headline
+from stages.compare import hardness_lines, headline, learning_lines, quality_bars
 from tests.end_to_end import docs
 from tests.end_to_end.project import ROOT, Project
 
@@ -77,9 +76,9 @@ def write_results(folder: Path) -> None:
     batches = [{"domain": domain, "hardness": "0.1"} for domain in ("birds", "fish") for _ in range(60)]
     write_tsv(folder / "train/static.tsv", [{"step": step, "loss": 1.0 / step} for step in range(1, 9)])
     write_tsv(folder / "train/static-dev.tsv", curve)
-    write_tsv(folder / "plots/quality.tsv", pictures.quality(scores))
-    write_tsv(folder / "plots/learning.tsv", pictures.learning({"static": curve, "static-random": curve}))
-    write_tsv(folder / "plots/hardness.tsv", pictures.hardness({"contextual": batches, "random": batches}))
+    write_tsv(folder / "plots/quality.tsv", quality_bars(scores))
+    write_tsv(folder / "plots/learning.tsv", learning_lines({"static": curve, "static-random": curve}))
+    write_tsv(folder / "plots/hardness.tsv", hardness_lines({"contextual": batches, "random": batches}))
     packed = {"hardness": 0.123456, "masked_share": 0.012}
     write_json(folder / "metrics.json", headline(packed, {f"static-random-{number}": 0.61234 for number in range(4)}))
 

@@ -51,7 +51,7 @@ MUTANTS = [
     ),
     Mutant(
         "a source lies where DVC does not look",
-        "stages/ingest/stage.py",
+        "stages/ingest.py",
         "    check_watched(_files(params), RAW_PAIRS)\n",
         "",
         "ingest/test_watched.py",
@@ -429,7 +429,7 @@ MUTANTS = [
     ),
     Mutant(
         "damaged mined negatives are used",
-        "stages/mine/stage.py",
+        "stages/mine.py",
         "        if kept(ledger, [file]) is None:\n",
         "        if not file.exists():\n",
         "mine/test_stage.py::test_a_second_run_and_a_resumed_one_give_the_same_bytes",
@@ -450,7 +450,7 @@ MUTANTS = [
     ),
     Mutant(
         "shards of other pairs get the negatives of a neighbour",
-        "stages/mine/rewrite.py",
+        "stages/mine.py",
         "if place == len(self) or self._ids[place] != pair.encode():",
         "if place == len(self):",
         "mine/test_stage.py::test_shards_of_other_pairs_are_refused",

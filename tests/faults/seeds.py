@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from pipelines.embed.rows import count_rows, read_rows
 from stages.filter.judgements import read_judgements
-from stages.scoring.beir import beir
+from stages.scoring.read import beir
 from tests.faults.parameters import parameter_seeds
 from tests.faults.sources import Seed, rows, source_seeds
 

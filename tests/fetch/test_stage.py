@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from batchwright.core.errors import InputError
 from batchwright.formats.models import model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
-from stages.fetch.stage import main
+from stages.fetch import main
 from tests.helpers import tree, write_params
 
 START = Path("models/start/made")

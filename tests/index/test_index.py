@@ -12,8 +12,7 @@ from batchwright.retrievers import ModelInfo, load_retriever
 from batchwright.retrievers.xtr.model import save_token_model
 from batchwright.retrievers.xtr.rank import TOKENS, Imputation
 from stages.__main__ import main as command_line
-from stages.index.search import search
-from stages.index.stage import main
+from stages.index import main, search
 from tests.helpers import topic_pairs, write_params, write_rows
 from tests.tiny_models import save_bert
 from tests.train.toys import describe

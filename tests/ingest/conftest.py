@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stages.ingest.stage.RAW_PAIRS", Path())
+    monkeypatch.setattr("stages.ingest.RAW_PAIRS", Path())

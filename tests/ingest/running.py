@@ -7,7 +7,7 @@ import yaml
 
 from batchwright.core.files import read_json
 from batchwright.formats.pairs import domains, read_pairs, read_rejects
-from stages.ingest.stage import main
+from stages.ingest import main
 
 Rows = list[dict[str, Any]]
 

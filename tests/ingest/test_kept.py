@@ -15,7 +15,7 @@ from pipelines.ingest.read import PartRead
 from pipelines.ingest.sources.base import Part, Source
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from pipelines.ingest.sources.jsonl import JsonlSource
-from stages.ingest import stage
+from stages import ingest as stage
 from tests.helpers import start_slowed
 from tests.ingest.running import configure, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write
@@ -192,7 +192,7 @@ def test_what_was_read_while_its_file_changed_does_not_count_as_read(
         ingest(source)
     monkeypatch.undo()
     monkeypatch.chdir(workspace)
-    monkeypatch.setattr("stages.ingest.stage.RAW_PAIRS", Path())
+    monkeypatch.setattr("stages.ingest.RAW_PAIRS", Path())
     write("a.jsonl", NORTH)
     assert {pair["domain"] for pair in ingest(source).pairs} == {"north"}
 

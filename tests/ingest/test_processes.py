@@ -9,7 +9,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from pipelines.ingest import pipeline
-from stages.ingest.stage import main
+from stages.ingest import main
 from tests.helpers import tree, wait_for
 from tests.ingest.running import configure
 from tests.ingest.tables import COLUMNS, ROWS, write

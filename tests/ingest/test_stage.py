@@ -11,7 +11,7 @@ import pytest
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.formats.pairs import pairs_file, read_pairs
-from stages.ingest.stage import main
+from stages.ingest import main
 from tests.helpers import run_on_full_disk, run_stage, tree
 from tests.ingest.running import configure, ingest
 from tests.ingest.tables import COLUMNS, ROWS, write

@@ -9,7 +9,7 @@ import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.paths import check_watched, unwatched
-from stages.ingest import stage
+from stages import ingest
 from tests.helpers import run_stage
 from tests.ingest.running import configure
 from tests.ingest.tables import COLUMNS, ROWS, write
@@ -61,7 +61,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(workspace: Path, chan
     source = {"kind": "jsonl", "path": "raw/pairs/many/*.jsonl", "domain": "d"}
     params = {"ingest": {"sources": [source], "held_out": 0.1, "max_reject_rate": 0.5}}
     (workspace / "params.yaml").write_text(yaml.safe_dump(params))
-    real = stage.read_sources
+    real = ingest.read_sources
 
     def slow(*arguments: Any) -> object:
         found = real(*arguments)
@@ -78,7 +78,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(workspace: Path, chan
             file.unlink()
         return found
 
-    monkeypatch.setattr(stage, "read_sources", slow)
+    monkeypatch.setattr(ingest, "read_sources", slow)
     with pytest.raises(InputError, match=r"raw/pairs/many/[bc].jsonl: changed while it was read; run the stage again"):
-        stage.main()
+        ingest.main()
     assert not (workspace / "data/pairs").exists()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.vectors import PairVectors
-from stages.mine.choose import choose_hardest
+from stages.mine import choose_hardest
 
 
 def case(seed: int, pairs: int) -> tuple[PairVectors, Negatives]:

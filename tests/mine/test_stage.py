@@ -15,7 +15,7 @@ from batchwright.export import export
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import InMemory, read_pairs
 from batchwright.formats.shards import ShardSet
-from stages.mine import stage as mine
+from stages import mine
 from stages.pack import stage as pack
 from tests.helpers import run_stage, topic_pairs, tree, write_params
 from tests.pack.corpora import prepare

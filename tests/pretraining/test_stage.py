@@ -8,8 +8,8 @@ import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
-from stages.pretrain import stage
-from stages.pretrain.stage import main
+from stages import pretrain
+from stages.pretrain import main
 from tests.helpers import run_stage, topic_pairs, write_pairs
 from tests.pretraining.toys import PARAMS
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_shards
@@ -121,7 +121,7 @@ def test_a_damaged_corpus_of_an_unfinished_run_is_made_again(
     weights = folder / "models/start/seed_encoder/model.safetensors"
     whole = weights.read_bytes()
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stage, "launch", interrupted)
+        patch.setattr(pretrain, "launch", interrupted)
         main("seed_encoder")
     (tokens,) = (folder / ".scratch/pretrain").glob("*/corpus/training.tokens")
     tokens.write_bytes(bytes(tokens.stat().st_size))

@@ -24,7 +24,7 @@ STAGE = """
 import csv, json, pathlib, shutil
 from batchwright.formats.query_scores import write_query_scores
 from stages.scoring.collection import held_out
-from stages.scoring.params import HeldOutParams
+from stages.scoring.collection import HeldOutParams
 from tests.helpers import write_rows
 
 QUALITY = {"good": 1.0, "bad": 0.1}

@@ -13,8 +13,7 @@ from mteb.abstasks.task_metadata import TaskMetadata
 from batchwright.core.errors import InputError
 from batchwright.mteb import MtebModel
 from batchwright.retrievers import load_retriever
-from stages.scoring.collection import Collection, Text
-from stages.scoring.measures import average, score_queries
+from stages.scoring.collection import Collection, Text, average, score_queries
 from stages.scoring.retrieval import model_system
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.variants import VARIANTS, train

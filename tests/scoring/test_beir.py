@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring.beir import beir
-from stages.scoring.measures import score_queries
-from stages.scoring.params import EvaluateParams
-from stages.scoring.read import names, read_collections
+from stages.scoring.collection import EvaluateParams, score_queries
+from stages.scoring.read import beir, names, read_collections
 from tests.helpers import topic_pairs, write_pairs
 
 PAIRS = Path("data/pairs")

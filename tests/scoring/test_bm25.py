@@ -4,33 +4,33 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring import bm25
-from stages.scoring.bm25 import retrieve
+from stages.scoring import retrieval
+from stages.scoring.retrieval import rank_by_words
 from tests.helpers import topic_pairs
 
 
 def test_a_document_ranks_first_for_its_own_words() -> None:
     documents = [document for _, document in topic_pairs(60)]
-    indices, scores = retrieve(documents, documents, k=10)
+    indices, scores = rank_by_words(documents, documents, k=10)
     assert indices.shape == scores.shape == (60, 10)
     np.testing.assert_array_equal(indices[:, 0], np.arange(60))
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
 def test_no_more_documents_are_ranked_than_there_are() -> None:
-    indices, _ = retrieve(["red fox"], ["grey wolf", "red fox"], k=100)
+    indices, _ = rank_by_words(["red fox"], ["grey wolf", "red fox"], k=100)
     assert indices.shape == (1, 2)
 
 
 @pytest.mark.parametrize("query", ["unheard words", "", "!?"])
 def test_documents_without_a_word_of_the_query_are_not_ranked(query: str) -> None:
-    indices, scores = retrieve([query, "red"], ["grey wolf", "red fox", "blue fox"], k=2)
+    indices, scores = rank_by_words([query, "red"], ["grey wolf", "red fox", "blue fox"], k=2)
     assert indices.tolist() == [[-1, -1], [1, -1]]
     assert (scores > 0).tolist() == [[False, False], [True, False]]
 
 
 def test_equal_scores_are_ordered_by_number() -> None:
-    indices, _ = retrieve(["red"], ["red red fox", *["red fox", "grey wolf"] * 100, "red red fox"], k=60)
+    indices, _ = rank_by_words(["red"], ["red red fox", *["red fox", "grey wolf"] * 100, "red red fox"], k=60)
     assert indices.tolist() == [[0, 201, *range(1, 117, 2)]]
 
 
@@ -40,7 +40,7 @@ def test_rankings_equal_those_of_sorting_all_scores_of_the_formula(k: int) -> No
     rng = np.random.default_rng(k)
     lists = [[f"w{word}" for word in rng.zipf(1.5, rng.integers(1, 20)) % 40] for _ in range(400)]
     asked = [[f"w{word}" for word in rng.integers(0, 45, 3)] for _ in range(50)]
-    indices, scores = retrieve([" ".join(words) for words in asked], [" ".join(words) for words in lists], k)
+    indices, scores = rank_by_words([" ".join(words) for words in asked], [" ".join(words) for words in lists], k)
     for own, ranked, given in zip(asked, indices.tolist(), scores, strict=True):
         every = [formula(own, words, lists) for words in lists]
         best = sorted((n for n, score in enumerate(every) if score), key=lambda n: (-every[n], n))[:k]
@@ -54,26 +54,26 @@ def formula(query: list[str], document: list[str], documents: list[list[str]]) -
     for word in query:
         found, count = sum(word in each for each in documents), document.count(word)
         idf = np.log(1 + (len(documents) - found + 0.5) / (found + 0.5))
-        total += np.float32(idf * count / (count + bm25.K1 * (1 - bm25.B + bm25.B * length)))
+        total += np.float32(idf * count / (count + retrieval.K1 * (1 - retrieval.B + retrieval.B * length)))
     return total
 
 
 def test_documents_without_words_are_an_input_error():
     with pytest.raises(InputError, match="no words"):
-        retrieve(["how to copy"], ["the", "of and", "?"], 10)
+        rank_by_words(["how to copy"], ["the", "of and", "?"], 10)
 
 
 def test_words_match_by_their_stems() -> None:
-    indices, scores = retrieve(["mining batches"], ["one batch was mined", "the weather today"], k=2)
+    indices, scores = rank_by_words(["mining batches"], ["one batch was mined", "the weather today"], k=2)
     assert indices.tolist() == [[0, -1]] and scores[0, 0] > 0
 
 
 def test_many_documents_show_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     documents = ["a red car", "a blue boat", "green trees"]
-    quiet = retrieve(["blue boats"], documents, 2)
+    quiet = rank_by_words(["blue boats"], documents, 2)
     assert not capsys.readouterr().err
-    monkeypatch.setattr(bm25, "_MANY", 3)
-    shown = retrieve(["blue boats"], documents, 2)
+    monkeypatch.setattr(retrieval, "PROGRESS_FROM", 3)
+    shown = rank_by_words(["blue boats"], documents, 2)
     assert "Stem" in capsys.readouterr().err
     for one, other in zip(quiet, shown, strict=True):
         np.testing.assert_array_equal(one, other)

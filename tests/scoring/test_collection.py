@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring.collection import Collection, held_out
-from stages.scoring.params import HeldOutParams
+from stages.scoring.collection import Collection, HeldOutParams, held_out
 from tests.helpers import topic_pairs, write_pairs, write_rows
 
 PAIRS = Path("data/pairs")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.scoring.collection import Collection, Text
-from stages.scoring.measures import average, score_queries
+from stages.scoring.collection import Collection, Text, average, score_queries
 
 
 def collection(relevant: dict[str, dict[str, int]], documents: int = 150) -> Collection:

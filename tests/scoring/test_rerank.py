@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from stages.scoring.collection import Collection, Text
-from stages.scoring.measures import score_queries
-from stages.scoring.rerank import truncate
+from stages.scoring.collection import Collection, Text, score_queries
+from stages.scoring.read import truncate
 from stages.scoring.retrieval import word_system
 
 WORDS = ["red fox", "red wolf", "grey wolf", "blue whale", "grey whale"]

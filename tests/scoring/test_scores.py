@@ -10,8 +10,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.query_scores import read_query_scores
 from stages.scoring.collection import Collection, Text
-from stages.scoring.examples import LENGTH, QUERIES
-from stages.scoring.scores import write_scores
+from stages.scoring.scores import EXAMPLES, LENGTH, write_scores
 
 COLLECTION = Collection(
     name="held_out",
@@ -24,9 +23,9 @@ COLLECTION = Collection(
 
 LONG = Collection(
     name="held_out",
-    queries=[Text(id=f"q{number}", text=f"asked\n{number}", domain="birds") for number in range(QUERIES)],
-    documents=[Text(id=f"d{number}", text="word " * 100, domain="birds") for number in range(QUERIES)],
-    relevant={f"q{number}": {f"d{number}": 1} for number in range(QUERIES)},
+    queries=[Text(id=f"q{number}", text=f"asked\n{number}", domain="birds") for number in range(EXAMPLES)],
+    documents=[Text(id=f"d{number}", text="word " * 100, domain="birds") for number in range(EXAMPLES)],
+    relevant={f"q{number}": {f"d{number}": 1} for number in range(EXAMPLES)},
 )
 
 
@@ -79,5 +78,5 @@ def test_examples_are_the_first_documents_and_the_first_relevant_one(tmp_path: P
         ("asked 4", "5", "1"),
     }
     assert [row["rank"] for row in rows if row["query"] == "asked 9"] == ["1", "2", "3"]  # not ranked at all
-    assert len({row["query"] for row in rows}) == QUERIES
+    assert len({row["query"] for row in rows}) == EXAMPLES
     assert {len(row["document"]) for row in rows} == {LENGTH}

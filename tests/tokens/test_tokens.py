@@ -12,9 +12,7 @@ from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import TokenVectors, save_token_model
 from stages.scoring.collection import Collection, Text
-from stages.tokens.examples import examples
-from stages.tokens.ranks import shares_by_rank
-from stages.tokens.stage import _measure, main
+from stages.tokens import examples, main, measure, shares_by_rank
 from tests.helpers import topic_pairs, write_params, write_rows
 from tests.tiny_models import save_bert
 from tests.train.toys import describe
@@ -47,7 +45,7 @@ def asking_for(wanted: int, documents: int) -> Collection:
 def test_a_document_without_retrieved_tokens_is_not_found() -> None:
     index, queries = one_token_documents(70)
     found = {
-        wanted: [row["recall@100"] for row in _measure(index, queries, asking_for(wanted, 70))] for wanted in (0, 69)
+        wanted: [row["recall@100"] for row in measure(index, queries, asking_for(wanted, 70))] for wanted in (0, 69)
     }
     assert found == {0: [1.0] * 4, 69: [0.0] * 4}
 

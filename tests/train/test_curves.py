@@ -7,10 +7,9 @@ import pytest
 from safetensors.torch import load_file
 
 from batchwright.core.files import read_tsv
-from stages.scoring.collection import Collection, Text
-from stages.scoring.measures import score_queries
+from stages.scoring.collection import Collection, Text, score_queries
 from stages.scoring.retrieval import model_system
-from stages.train.dev import DevScores
+from stages.train import DevScores
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop
 from trainers.common.sentence_learner import SentenceLearner

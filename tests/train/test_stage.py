@@ -8,8 +8,7 @@ import yaml
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
-from stages.train.stage import main
-from stages.train.summary import summarise
+from stages.train import main, summarise
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 
 STEPS = 4

@@ -1,4 +1,4 @@
-"""Encode the texts of the pairs as vectors."""
+"""Stage ``embed``: encodes the texts of all pairs with each encoder that later stages use."""
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import load_params

@@ -1,4 +1,4 @@
-"""Pre-train an encoder on texts: those of all training pairs, and more where there are more."""
+"""Stage ``pretrain``: pre-trains an encoder on texts, those of all training pairs, and more where there are more."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Turn sources into pairs, rejects and counts."""
+"""Stage ``ingest``: turns sources of any kind into unique pairs by domain, rejects with their reasons, and counts."""
 
 import shutil
 from collections import defaultdict

@@ -1,1 +1,0 @@
-"""Stage ``baselines``: scores BM25 and the start models, which trained models must beat."""

@@ -1,0 +1,155 @@
+"""Stage ``compare``: what each run gains over its start model, BM25 and random batches, paired by query."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import PurePath
+from typing import Any
+
+from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
+from batchwright.core.params import load_params
+from batchwright.core.paths import RESULTS, SCORES, START_MODELS
+from batchwright.formats.query_scores import ByQuery, read_query_scores
+from batchwright.formats.runs import Run, Runs
+from stages.scoring.paired import by_query, difference
+
+OUTPUT = RESULTS / "compare.tsv"
+HEADLINE = RESULTS / "metrics.json"
+PICTURES = RESULTS / "plots"
+POLICIES = ("contextual", "random")
+
+HEADLINE_WIDTH, MOST_COLUMNS = 120, 11
+"""The line of ``dvc metrics show`` has at most so many characters, and so many columns."""
+DIGITS = 4
+POINTS = 50
+"""A line of hardness has about so many points."""
+
+BySystem = Mapping[tuple[str, str], ByQuery]
+"""nDCG@10 of each query, by collection and system."""
+Row = dict[str, Any]
+
+
+def main() -> str:
+    """Write ``results/compare.tsv``: one row per run, collection and what the run is compared with.
+
+    What ``dvc metrics show`` and ``dvc plots show`` show is in ``results/metrics.json`` and ``results/plots``.
+    """
+    runs = load_params("runs", Runs).root
+    scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
+    for name in runs:
+        scores |= read_query_scores(SCORES / "runs" / f"{name}.parquet", made_by="evaluate")
+    rows = compare(runs, scores)
+    write_tsv(OUTPUT, rows)
+    first = rows[0]["collection"]
+    packed = read_json(RESULTS / "pack/contextual.json", made_by="pack")
+    write_json(HEADLINE, headline(packed, {name: _mean(scores[first, name]) for name in runs}))
+    curves = {name: read_tsv(RESULTS / "train" / f"{name}-dev.tsv", made_by="train") for name in runs}
+    batches = {policy: read_tsv(RESULTS / "pack" / f"{policy}.tsv", made_by="pack") for policy in POLICIES}
+    write_tsv(PICTURES / "quality.tsv", quality_bars(scores))
+    write_tsv(PICTURES / "learning.tsv", learning_lines(curves))
+    write_tsv(PICTURES / "hardness.tsv", hardness_lines(batches))
+    gains = [row for row in rows if (row["collection"], row["over"]) == (first, "start")]
+    return "nDCG@10 over the start model: " + ", ".join(
+        f"{row['system']} {row['difference']:+.3f} ± {row['error']:.3f}" for row in gains
+    )
+
+
+def compare(runs: Mapping[str, Run], scores: BySystem) -> list[Row]:
+    """Return the differences in nDCG@10 between runs and their references, with standard errors paired by query."""
+    rows = []
+    for collection in dict.fromkeys(collection for collection, _ in scores):
+        for name in runs:
+            for over, reference in references(name, runs).items():
+                pair = [scores[collection, system] for system in (name, reference) if (collection, system) in scores]
+                if len(pair) == 2:
+                    rows.append(
+                        {"collection": collection, "system": name, "over": over, "reference": reference}
+                        | _difference(*pair)
+                    )
+    return rows
+
+
+def references(name: str, runs: Mapping[str, Run]) -> dict[str, str]:
+    """Return the systems to compare the run ``name`` with, by what the difference to them shows.
+
+    ``start`` is the model it starts from, ``BM25`` the lexical baseline, and ``random batches`` the run of the same
+    variant from the same start on random batches, if there is one and it is another.
+    """
+    run = runs[name]
+    start = PurePath(run.start)
+    systems = {
+        "start": f"{start.name}, before training" if start.parent == START_MODELS else start.name,
+        "BM25": "BM25",
+    }
+    for other, candidate in runs.items():
+        alike = (candidate.variant, candidate.start) == (run.variant, run.start)
+        if alike and candidate.batches == "random" != run.batches:
+            systems["random batches"] = other
+    return systems
+
+
+def _difference(ours: ByQuery, theirs: ByQuery) -> Row:
+    table = by_query([ours, theirs])
+    gain = difference(table[0], table[1])
+    means = {"ndcg@10": float(table[0].mean()), "reference_ndcg@10": float(table[1].mean())}
+    return {"queries": table.shape[1], **means, "difference": gain.mean, "error": gain.error, "p": gain.p}
+
+
+def headline(packed: Mapping[str, Any], quality: Mapping[str, float]) -> dict[str, float]:
+    """Return the few numbers that ``dvc metrics show`` and ``dvc exp show`` show.
+
+    They are what contextual batches are like, from their metrics ``packed``, and the nDCG@10 of the first runs, as many
+    as the line has room for; ``results/compare.tsv`` has all.
+    """
+    values = {"hardness": packed["hardness"], "masked": packed["masked_share"], **quality}
+    names = list(values)
+    while len(names) > MOST_COLUMNS or _width(names) > HEADLINE_WIDTH:
+        names.pop()
+    return {name: round(float(values[name]), DIGITS) for name in names}
+
+
+def _width(names: Iterable[str]) -> int:
+    """Return the width of the line: four spaces separate columns, none narrower than a value such as 0.1234."""
+    return len(str(HEADLINE)) + sum(4 + max(len(name), 2 + DIGITS) for name in names)
+
+
+def quality_bars(scores: BySystem) -> list[Row]:
+    """Return the mean nDCG@10 of every system; a system has one bar for each collection."""
+    several = len({collection for collection, _ in scores}) > 1
+    return [
+        {"name": f"{system} on {collection}" if several else system, "ndcg@10": _mean(of_queries)}
+        for (collection, system), of_queries in scores.items()
+    ]
+
+
+def learning_lines(curves: Mapping[str, Sequence[Mapping[str, str]]]) -> list[Row]:
+    """Return the dev curves of all runs as one table, with a line for each ``name``."""
+    return [
+        {"name": run, "step": int(row["step"]), "ndcg@10": float(row["ndcg@10"])}
+        for run, curve in curves.items()
+        for row in curve
+    ]
+
+
+def hardness_lines(batches: Mapping[str, Sequence[Mapping[str, str]]]) -> list[Row]:
+    """Return the hardness of each policy's batches as they follow one another in a domain, in means of neighbours.
+
+    There is one line for each ``name`` and one field for each ``domain``.
+    """
+    return [
+        {"name": policy, "domain": domain, "batch": number, "hardness": value}
+        for policy, rows in batches.items()
+        for domain, own in groupby(sorted(rows, key=lambda row: row["domain"]), key=lambda row: row["domain"])
+        for number, value in _thinned([float(row["hardness"]) for row in own])
+    ]
+
+
+def _thinned(values: Sequence[float]) -> Iterator[tuple[int, float]]:
+    """Yield the number of the first of some neighbours, from 1, and their mean."""
+    size = -(-len(values) // POINTS)
+    for start in range(0, len(values), size):
+        chunk = values[start : start + size]
+        yield start + 1, sum(chunk) / len(chunk)
+
+
+def _mean(scores: ByQuery) -> float:
+    return sum(scores.values()) / len(scores)

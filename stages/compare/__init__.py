@@ -1,1 +1,0 @@
-"""Stage ``compare``: differences between systems, paired by query."""

@@ -1,1 +1,0 @@
-"""Stage ``embed``: encodes all texts with each encoder that later stages use."""

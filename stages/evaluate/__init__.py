@@ -1,1 +1,0 @@
-"""Stage ``evaluate``: scores how well a trained model retrieves."""

@@ -1,1 +1,0 @@
-"""Stage ``fetch``: copies start models into the project."""

@@ -1,1 +1,0 @@
-"""Stage ``ingest``: turns raw sources of any kind into unique pairs, grouped by domain."""

@@ -1,1 +1,0 @@
-"""Stage ``pretrain``: pre-trains encoders for runs to start from."""

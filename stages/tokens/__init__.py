@@ -1,1 +1,0 @@
-"""Stage ``tokens``: measures what a model with one vector per token retrieves by its tokens."""

@@ -1,0 +1,92 @@
+"""Stage ``train``: trains a model on packed batches, scores it on dev queries meanwhile, and sums up its curve."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from batchwright.core.files import read_tsv, write_json
+from batchwright.core.fingerprint import fingerprint
+from batchwright.core.params import Base, load_params
+from batchwright.core.paths import MODELS, PAIRS, RESULTS, SHARDS
+from batchwright.formats.runs import Run
+from batchwright.formats.shards import Manifest
+from stages.scoring.collection import Collection, HeldOutParams, average, held_out, score_queries
+from stages.scoring.retrieval import model_system
+from trainers.common.params import Common
+from trainers.common.train_job import plan_job
+from trainers.launch import launch
+from trainers.variants import load_variant, train
+
+OUTPUT = RESULTS / "train"
+WINDOW = 10
+"""Steps whose losses are averaged, at either end of a training."""
+_OWN = Run.model_fields.keys() & Common.model_fields.keys()
+
+
+def main(run: str) -> str:
+    """Write ``models/RUN``, ``results/train/RUN.{tsv,json}`` and ``RUN-dev.tsv``, which is empty if nothing is due."""
+    own = load_params(f"runs.{run}", Run)
+    shards = SHARDS / own.batches
+    curve = OUTPUT / f"{run}.tsv"
+    common = load_params("train.common", Common).model_copy(update=own.model_dump(include={*_OWN}, exclude_none=True))
+    job = plan_job(
+        name=run,
+        variant=own.variant,
+        seed=load_params("base", Base).seed,
+        common=common,
+        params=load_params(f"train.{own.variant}", load_variant(own.variant).Params),
+        start=Path(own.start),
+        shards=shards,
+        model=MODELS / run,
+        curve=curve,
+        dev=DevScores(held_out(PAIRS, load_params("evaluate.dev", HeldOutParams), "dev"))
+        if common.evaluate_every
+        else None,
+    )
+    launch(job, train)
+    summary = summarise(read_tsv(curve, made_by="train"), Manifest.read(shards).batch_size)
+    if job.dev:
+        summary |= summarise_dev(read_tsv(job.dev_curve, made_by="train"))
+    write_json(OUTPUT / f"{run}.json", summary)
+    return (
+        f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, "
+        f"loss {summary['first_loss']:.4f} -> {summary['last_loss']:.4f}"
+    )
+
+
+@dataclass(frozen=True)
+class DevScores:
+    """A ``trainers.common.train_job.DevMeasure``: averages over the queries of ``collection``."""
+
+    collection: Collection
+
+    @property
+    def fingerprint(self) -> str:
+        """See ``DevMeasure``."""
+        return fingerprint(asdict(self.collection))
+
+    def __call__(self, folder: Path) -> dict[str, float]:
+        """See ``DevMeasure``."""
+        scored = score_queries(self.collection, model_system(folder)(self.collection))
+        return average(scored, scored)
+
+
+def summarise(curve: Sequence[Mapping[str, str]], batch_size: int) -> dict[str, float | int]:
+    """Return the number of steps and pairs, the mean loss of the first and last steps, and the mean last accuracy."""
+    first, last = curve[:WINDOW], curve[-WINDOW:]
+    return {
+        "steps": len(curve),
+        "pairs": len(curve) * batch_size,
+        "first_loss": _mean(first, "loss"),
+        "last_loss": _mean(last, "loss"),
+        "accuracy": _mean(last, "accuracy"),
+    }
+
+
+def summarise_dev(curve: Sequence[Mapping[str, str]]) -> dict[str, float]:
+    """Return nDCG@10 on the dev queries before the first and after the last step."""
+    return {f"dev_{name}": float(curve[place]["ndcg@10"]) for name, place in (("first", 0), ("last", -1))}
+
+
+def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
+    return round(sum(float(row[column]) for row in rows) / len(rows), 6)

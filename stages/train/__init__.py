@@ -1,1 +1,0 @@
-"""Stage ``train``: trains a variant on packed batches."""
