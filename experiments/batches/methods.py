@@ -18,7 +18,7 @@ from stages.cluster import exchange, methods
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.points import joint_points, sample, side_centroids, sum_points, train
-from stages.pack.policies import contextual
+from stages.pack.plan import contextual
 from stages.pack.tour import greedy_tour
 
 SEED = 17

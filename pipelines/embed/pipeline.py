@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.paths import VECTORS
-from batchwright.core.room import check_disk
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
 from batchwright.formats.models import check_length, check_whole, locate_model, model_hash
@@ -90,7 +88,7 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
     """Encode ``missing``: the number of texts in each file that is to be written, by domain."""
     texts = [(name, count) for files in missing.values() for name, count in files.items()]
     total = sum(count for _, count in texts)
-    _check_model(encoder, total, parts)
+    _check_model(encoder)
 
     def read(domain: str) -> Iterator[pa.RecordBatch]:
         for chunk in _chunks(pairs, domain, encoder):
@@ -115,13 +113,11 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
         raise_errors(Path(errors))
 
 
-def _check_model(encoder: EncoderParams, texts: int, parts: Path) -> None:
-    """Say what is wrong with the model, or that its vectors need more disk: from Beam's workers, a traceback comes."""
+def _check_model(encoder: EncoderParams) -> None:
+    """Say what is wrong with the model: from Beam's workers, a traceback would come."""
     model, name = load_encoder(encoder), f"model '{encoder.name}'"
     check_whole(name, locate_model(encoder.name, encoder), model)
     check_length(name, model, encoder.max_length)
-    size = 2 * texts * (model.get_embedding_dimension() or 0)
-    check_disk({parts: size, VECTORS: size}, f"encoding {texts:,} texts")
 
 
 def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:

@@ -1,30 +1,44 @@
 """Pack clusters into training batches, stored in Arrow shards."""
 
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from batchwright.by_domain.domains import Done, do_domains
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json, write_tsv
 from batchwright.core.fingerprint import versions
-from batchwright.core.messages import hint
+from batchwright.core.messages import hint, safe
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
-from batchwright.core.paths import PAIRS, SHARDS
+from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.formats.pairs import count_pairs, domains
-from batchwright.formats.shards import Manifest
+from batchwright.formats.shards import REASONS, EpochSummary, Manifest
 from batchwright.formats.shards.card import write_card
 from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches, write_shards
 from stages.pack.inputs import Inputs, open_inputs
 from stages.pack.judge import LIBRARIES
 from stages.pack.params import PackParams
-from stages.pack.plan import training_order
-from stages.pack.policies import POLICIES
+from stages.pack.plan import POLICIES, training_order
 from stages.pack.small_domains import described, packed_together, small_domains
-from stages.pack.summary import OUTPUT, never_hard, summarise, summarise_epochs, warn_of_masked
+
+OUTPUT = RESULTS / "pack"
+_COUNTS = ("rows_mostly_masked", "judge_asked", "judge_masked")
+MOSTLY = 0.9
+"""A domain is named if more than this share of its negatives is masked."""
+MANY = 0.01
+"""A domain is named if more than this share of its rows have more than half of their negatives masked."""
+
+Row = Mapping[str, Any]
+"""Measures of a batch."""
+Domains = Mapping[str, Mapping[str, Any]]
+"""What ``make_batches`` returned of each domain."""
 
 
 def main(policy: str) -> str:
@@ -56,19 +70,19 @@ def main(policy: str) -> str:
             small_domains=small,
             parameters=params.model_dump(),
             models=inputs.models,
-            epochs=summarise_epochs(rows, of_domains, params.epochs),
+            epochs=_summarise_epochs(rows, of_domains, params.epochs),
             shards=shards,
         )
         manifest.write(folder)
         write_card(folder, manifest)
-    summary = summarise(manifest, rows, of_domains)
+    summary = _summarise(manifest, rows, of_domains)
     write_tsv(OUTPUT / f"{policy}.tsv", rows)
     write_json(OUTPUT / f"{policy}.json", summary)
-    warn_of_masked(policy, summary["domains"], params.batch_size)
+    _warn_of_masked(policy, summary["domains"], params.batch_size)
     return (
         f"{len(order):,} {policy} batches of {params.batch_size}, hardness {summary['hardness']:.4f}, "
         f"{summary['masked_share']:.2%} masked, {summary['left_over']:,} pairs left over{described(small, params)}"
-        f"{never_hard(of_domains)}"
+        f"{_never_hard(of_domains)}"
     )
 
 
@@ -91,4 +105,89 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         spread,
         pairs={name: sum(count_pairs(PAIRS, domain) for domain in names) for name, names in together.items()},
         processes=1 if inputs.judge else processes(),
+    )
+
+
+def _summarise(manifest: Manifest, rows: Sequence[Row], domains: Domains) -> dict[str, Any]:
+    """Summarise all batches, given the measures of each in ``rows``: overall, and by domain with its recipe."""
+    left_over = sum(sum(epoch.left_over.values()) for epoch in manifest.epochs)
+    counts = {"batches": manifest.batches, "pairs": manifest.rows, "left_over": left_over, **_totals(rows)}
+    summaries = _summarise_domains(rows)
+    of_domains = {name: summary | domains[name]["recipe"] for name, summary in summaries.items()}
+    return {**counts, **_mean_measures(rows), "domains": of_domains}
+
+
+def _summarise_epochs(rows: Sequence[Row], domains: Domains, epochs: int) -> list[EpochSummary]:
+    """Summarise each epoch; ``rows`` holds the measures of each batch, in training order."""
+    summaries: list[EpochSummary] = []
+    for epoch in range(epochs):
+        of_epoch = [row for row in rows if row["epoch"] == epoch]
+        summaries.append(
+            EpochSummary(
+                first_batch=sum(summary.batches for summary in summaries),
+                batches=len(of_epoch),
+                left_over={name: domain["left_over"][epoch] for name, domain in domains.items()},
+                repeated=sum(domain["repeated"][epoch] for domain in domains.values()),
+                met_before=_mean(of_epoch, "met_before"),
+                **_mean_measures(of_epoch),
+            )
+        )
+    return summaries
+
+
+def _summarise_domains(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the number of batches, the totals and the mean measures of each domain."""
+    by_domain = defaultdict(list)
+    for row in rows:
+        by_domain[row["domain"]].append(row)
+    return {
+        domain: {"batches": len(batches), **_totals(batches), **_mean_measures(batches)}
+        for domain, batches in by_domain.items()
+    }
+
+
+def _totals(rows: Sequence[Row]) -> dict[str, int]:
+    """Return how many rows are mostly masked and, if there is a judge, how many cells it was asked about and masked."""
+    return {name: sum(row[name] for row in rows) for name in _COUNTS if any(name in row for row in rows)}
+
+
+def _mean_measures(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the mean of each measure over batches, including the masked share by reason."""
+    means = {name: _mean(rows, name) for name in ("hardness", "unmasked_hardness", "masked_share")}
+    return {**means, "masked_by": {reason: _mean(rows, f"masked_{reason}") for reason in REASONS}}
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return round(float(sum(row[name] for row in rows)) / max(len(rows), 1), 6)
+
+
+def _never_hard(domains: Domains) -> str:
+    """Say which domains ``cluster_share: auto`` gives random batches only, and why for the first of them."""
+    recipes = {name: domain["recipe"] for name, domain in domains.items()}
+    reasons = {
+        name: recipe["because"] for name, recipe in recipes.items() if recipe and not any(recipe["cluster_share"])
+    }
+    if not reasons:
+        return ""
+    name, reason = next(iter(reasons.items()))
+    others = f" and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+    return f"; random batches only for '{safe(name)}'{others}: {reason}"
+
+
+def _warn_of_masked(policy: str, domains: Mapping[str, Mapping[str, Any]], batch_size: int) -> None:
+    """Warn of domains that masks leave little of; ``domains`` are their measures."""
+    for domain, measures in domains.items():
+        rows, lost = measures["batches"] * batch_size, measures["rows_mostly_masked"]
+        if measures["masked_share"] > MOSTLY:
+            masked = f"{measures['masked_share'] * 100:.0f}% of the negatives of '{domain}' are masked"
+            _warn(policy, f"{masked}, so it adds next to nothing to training")
+        elif lost > MANY * rows:
+            masked = f"{lost:,} of {rows:,} rows of '{domain}' have more than half of their negatives masked"
+            _warn(policy, f"{masked}, so they add little to training")
+
+
+def _warn(policy: str, what: str) -> None:
+    look = f"batchwright show --worst masked --shards {policy}"
+    print(
+        f"pack: warning: {safe(what)}; the reasons are in {OUTPUT}/{policy}.json; see them with {look}", file=sys.stderr
     )

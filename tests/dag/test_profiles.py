@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from batchwright.core.params import load_params
 from docs.schema import AllParams, TrainParams
-from stages.pack.policies import POLICIES
+from stages.pack.plan import POLICIES
 from tests.dag.closure import ROOT
 from trainers.common.params import Common
 from trainers.variants import load_variant

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.formats.clusters import NONE, Clusters
 from stages.pack.params import PackParams
-from stages.pack.plan import Batch, plan_batches
-from stages.pack.policies import POLICIES
+from stages.pack.plan import POLICIES, Batch, plan_batches
 
 
 def make_clusters(sizes: list[int], seed: int = 0) -> Clusters:
