@@ -18,7 +18,6 @@ from batchwright.core.messages import safe, short
 from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS
-from batchwright.core.times import timed
 
 
 def command(module: str, about: str, example: str, **arguments: str) -> None:
@@ -63,11 +62,11 @@ def keep_quiet() -> None:
 
 
 def run_stage(stage: str, main: Callable[[], str]) -> None:
-    """Run a stage, named with its arguments: one at a time, without what killed ones left, and record its time."""
+    """Run a stage, named with its arguments: one at a time, and without what killed ones left."""
 
     def staged() -> str:
         check_names(PARAMS_FILE)
-        with alone(stage), timed(stage):
+        with alone(stage):
             for folder in (DATA, RESULTS, REPORT.parent):
                 remove_leftovers(folder)
             return main()

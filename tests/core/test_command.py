@@ -14,7 +14,6 @@ import pytest
 
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
-from batchwright.core.times import read_times, timed
 from stages.__main__ import STAGES, TOOLS
 from tests.helpers import REPO, project_environment, run_python, run_stage
 
@@ -95,18 +94,6 @@ run("pack", main)
     _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (128 + sent, f"pack: {said}; run it again to go on\n")
     assert list((tmp_path / "data").iterdir()) == []
-
-
-def test_the_last_time_of_a_finished_stage_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    assert read_times() == {}
-    for stage in ("pack", "train a", "pack"):
-        with timed(stage):
-            pass
-    with pytest.raises(InputError), timed("train a"):
-        raise InputError("no")
-    assert list(read_times()) == ["train a", "pack"]
-    assert len((tmp_path / "scratch/times.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_bug_keeps_its_traceback() -> None:

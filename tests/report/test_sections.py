@@ -39,7 +39,7 @@ def test_the_recipe_of_each_domain_is_shown_with_its_reason(tmp_path: Path, make
     make_report()
     rows = Reader(section_of(page_in(tmp_path), "hardness")).rows
     table = rows.index(header)
-    assert rows[table + 1] == [DOMAINS[0], "random hard", "90 batches an epoch"]
+    assert rows[table + 1] == [DOMAINS[0], "random, hard", "90 batches an epoch"]
     assert rows[table + 2][0] == "Batches"  # the next table
 
 
@@ -155,3 +155,13 @@ def test_the_page_carries_what_fits_and_tells_what_does_not(
     if batches:
         monkeypatch.setattr(browser, "MOST_BATCHES", batches)
     assert told in browser.section().intro
+
+
+def test_one_domain_has_no_tables_by_domain(tmp_path: Path, make_report: Report):
+    write_artifacts(tmp_path)
+    for file in tmp_path.glob("results/**/*.tsv"):
+        file.write_text(file.read_text().replace(DOMAINS[1], DOMAINS[0]))
+    make_report()
+    for section in ("hardness", "results"):
+        assert Reader(section_of(page_in(tmp_path), section)).rows
+        assert not [name for name in captions(section_of(page_in(tmp_path), section)) if "by domain" in name]

@@ -15,7 +15,7 @@ MOST_MASKED = 8
 
 
 def describe(
-    pairs: list[int], hardness: NDArray[np.float32], similarities: NDArray[np.float32], reasons: NDArray[np.int8]
+    pairs: list[int], hardness: NDArray[np.float32], similarities: NDArray[np.float64], reasons: NDArray[np.int8]
 ) -> dict[str, Any]:
     """Return the rows of a batch as the page's scripts read them.
 
@@ -31,7 +31,7 @@ def describe(
     }
 
 
-def hardest(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+def hardest(similarities: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return for each query its hardest negatives that are not masked: ``(B, HARDEST, 2)``.
 
     The last axis holds a document's row, or -1 if there are not so many, and the similarity in hundredths.

@@ -28,7 +28,7 @@ class Examples:
         self._pairs: dict[Place, dict[int, float]] = defaultdict(dict)
 
     def add(
-        self, batch: int, domain: str, clusters: NDArray[np.int32], pairs: list[int], closeness: NDArray[np.float32]
+        self, batch: int, domain: str, clusters: NDArray[np.int32], pairs: list[int], closeness: NDArray[np.float64]
     ) -> None:
         """Add the rows of a batch; ``closeness`` ``(B,)`` is their similarity to the centroid of their cluster."""
         for cluster, pair, close in zip(clusters.tolist(), pairs, closeness.tolist(), strict=True):

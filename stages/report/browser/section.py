@@ -137,7 +137,9 @@ def _add_batch(
     """Add a batch; with several clusterings of its domain, its rows say nothing about the clusters on the map."""
     domain = vectors.domain
     queries, documents = batch["query"].to_pylist(), batch["document"].to_pylist()
-    query, document = vectors.of("query", queries), vectors.of("document", documents)
+    # Sums of products of float16 numbers are exact in float64: the same on every processor, in any number of threads.
+    query = vectors.of("query", queries).astype(np.float64)
+    document = vectors.of("document", documents).astype(np.float64)
     hardness = batch["hardness"].to_numpy()
     pairs = browser.texts.add(domain, batch["id"].to_pylist(), queries, documents)
     browser.rows.append(describe(pairs, hardness, query @ document.T, read_reasons(batch)))

@@ -67,6 +67,7 @@ def hardness() -> Section:
         lambda axes: _draw_epochs(axes, batches), f"Hardness of the batches of each epoch: {' and '.join(batches)}."
     )
     recipe = _recipe(summaries)
+    domains = {batch.domain for packed in batches.values() for batch in packed}
     return Section(
         id="hardness",
         title="Hardness of batches",
@@ -79,7 +80,7 @@ def hardness() -> Section:
             show_long_table(
                 _reasons(summaries), "Why negatives are masked, all epochs; pairs left over filled no batch"
             ),
-            show_long_table(_by_domain(batches), "Hardness by domain and epoch"),
+            *([show_long_table(_by_domain(batches), "Hardness by domain and epoch")] if len(domains) > 1 else []),
         ],
     )
 
@@ -115,7 +116,7 @@ def _by_epoch(batches: Batches) -> Table:
 def _recipe(summaries: Mapping[str, PackSummary]) -> Table:
     """One row per domain for which the stage ``pack`` decided which epochs are hard."""
     rows = [
-        [name, " ".join("hard" if part else "random" for part in domain.cluster_share), domain.because]
+        [name, ", ".join("hard" if part else "random" for part in domain.cluster_share), domain.because]
         for name, domain in sorted(summaries["contextual"].domains.items())
         if domain.because
     ]

@@ -34,7 +34,7 @@ def section() -> Section:
             ),
             show_table(results_table(evaluation), _caption(evaluation)),
             show_charts(bars),
-            *([show_long_table(by_domain, "nDCG@10 on held-out queries by domain")] if by_domain.rows else []),
+            *([show_long_table(by_domain, "nDCG@10 on held-out queries by domain")] if len(by_domain.rows) > 1 else []),
         ],
     )
 
