@@ -22,9 +22,9 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from trainers.biencoder import build_learner
 from trainers.cde.learner import ContextualLearner
+from trainers.common.job import TrainJob, plan_job
 from trainers.common.params import Common
 from trainers.common.run import Learner
-from trainers.common.train_job import TrainJob, plan_job
 from trainers.variants import load_variant
 
 SHARDS = Path("data/shards/contextual")

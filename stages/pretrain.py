@@ -10,7 +10,7 @@ from batchwright.core.runtime import scratch
 from batchwright.formats.models import check_model_watched
 from pipelines.ingest.normalise import read_texts
 from pipelines.ingest.sources import AnySource
-from trainers.launch import launch
+from trainers.launch.fit import launch
 from trainers.pretraining.corpus import write_texts
 from trainers.pretraining.job import plan_pretraining
 from trainers.pretraining.params import PretrainParams, StartEncoder

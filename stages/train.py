@@ -12,9 +12,9 @@ from batchwright.formats.runs import Run
 from batchwright.formats.shards import Manifest
 from stages.scoring.collection import Collection, HeldOutParams, average, held_out, score_queries
 from stages.scoring.retrieval import model_system
+from trainers.common.job import plan_job
 from trainers.common.params import Common
-from trainers.common.train_job import plan_job
-from trainers.launch import launch
+from trainers.launch.fit import launch
 from trainers.variants import load_variant, train
 
 OUTPUT = RESULTS / "train"
@@ -56,7 +56,7 @@ def main(run: str) -> str:
 
 @dataclass(frozen=True)
 class DevScores:
-    """A ``trainers.common.train_job.DevMeasure``: averages over the queries of ``collection``."""
+    """A ``trainers.common.job.DevMeasure``: averages over the queries of ``collection``."""
 
     collection: Collection
 

@@ -7,10 +7,10 @@ from typing import Protocol, cast
 from batchwright.core.errors import InputError
 from batchwright.core.messages import hint
 from trainers.common.backbones import prepare_backbones
+from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
-from trainers.common.passes.randomness import seed_start
+from trainers.common.passes import seed_start
 from trainers.common.run import Learner, run_training
-from trainers.common.train_job import TrainJob
 
 VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
 

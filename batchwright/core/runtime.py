@@ -80,9 +80,10 @@ def train_gpus(default: int) -> int:
     return gpus
 
 
-def tracker() -> str | None:
-    """The experiment tracker that training reports to besides its curves: ``BATCHWRIGHT_TRACKER``; by default none."""
-    return os.environ.get("BATCHWRIGHT_TRACKER") or None
+def tensorboard() -> Path | None:
+    """The folder of TensorBoard's event files: ``BATCHWRIGHT_TENSORBOARD``; by default nobody writes any."""
+    folder = os.environ.get("BATCHWRIGHT_TENSORBOARD")
+    return Path(folder).resolve() if folder else None
 
 
 def preflight() -> bool:

@@ -16,12 +16,11 @@ from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.training.batches import BatchReader, TrainBatch
 from benchmarks.gpu.form import Form
 from benchmarks.gpu.machine import Spent, measured, precision
-from trainers.common.embed import preprocess
-from trainers.common.job import training_device
-from trainers.common.optimiser import build_optimiser
+from trainers.common.job import TrainJob, training_device
 from trainers.common.params import Common
-from trainers.common.passes.precision import set_dropout
-from trainers.common.train_job import TrainJob
+from trainers.common.passes import set_dropout
+from trainers.common.sentence_learner import preprocess
+from trainers.common.step_loop import build_optimiser
 from trainers.variants import build_learner, load_variant
 
 SEED, TEMPERATURE = 17, 0.05

@@ -11,7 +11,7 @@ from benchmarks.gpu.machine import Spent, measured
 from benchmarks.gpu.table import Result
 from benchmarks.xtr import WAYS, random_texts, score_and_back
 from trainers.common.job import training_device
-from trainers.common.passes.randomness import seed_start
+from trainers.common.passes import seed_start
 
 LARGER = 4
 

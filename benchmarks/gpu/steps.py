@@ -12,7 +12,7 @@ from benchmarks.gpu.learning import ours, plan, theirs, timed
 from benchmarks.gpu.machine import Spent
 from benchmarks.gpu.matrix import rate as matrix_rate
 from benchmarks.gpu.table import Result
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
 
 SHARE, FASTER, DEARER = 0.5, 1.3, 1.6
 DROPOUT = {"no dropout": 0.0, "dropout .1": 0.1}

@@ -31,8 +31,7 @@ from experiments.common.workspace import START, Row, Workspace, training_parser
 from stages.report.table import share, signed
 from stages.scoring.collection import DEPTH, Collection, HeldOutParams, score_queries
 from stages.scoring.paired import difference
-from trainers.cde.params import Params
-from trainers.cde.start import start_from
+from trainers.cde.start import Params, start_from
 
 SIZES = HeldOutParams(queries=1000, documents=2000)
 SHARE = 0.1

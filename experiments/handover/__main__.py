@@ -38,8 +38,8 @@ from stages.scoring.collection import score_queries
 from stages.scoring.paired import by_query, difference, estimate
 from stages.scoring.retrieval import model_system
 from trainers.biencoder import Params
+from trainers.common.job import plan_job
 from trainers.common.params import Common
-from trainers.common.train_job import plan_job
 from trainers.variants import train
 
 SCALE = 1 / BASE["train"]["biencoder"]["temperature"]

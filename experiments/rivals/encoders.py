@@ -17,7 +17,7 @@ from torch.nn import functional
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
 from trainers.common.job import training_device
-from trainers.common.passes.groups import split_by_length
+from trainers.common.texts import split_by_length
 
 Kind = Literal["static", "transformer", "minilm"]
 RATES: dict[Kind, float] = {

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from experiments.common.small_models import BASE
 from experiments.rivals.encoders import RATES, Kind
-from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Optimisation
+from trainers.common.step_loop import build_optimiser
 
 POINTS: dict[Kind, int] = {"static": 16, "transformer": 8, "minilm": 4}
 """How often the held-out queries are scored, which takes a transformer as long as it trains."""

@@ -16,12 +16,12 @@ from experiments.common.workspace import Workspace
 from stages.scoring.collection import HeldOutParams, score_queries
 from stages.scoring.retrieval import model_system
 from stages.train import DevScores
+from trainers.common.job import plan_job
 from trainers.common.params import Common
-from trainers.common.train_job import plan_job
 from trainers.pretraining.job import PretrainJob, plan_pretraining
 from trainers.pretraining.params import PretrainParams
 from trainers.pretraining.train import Pretraining, pretrain
-from trainers.seed_encoder.params import Params
+from trainers.seed_encoder import Params
 from trainers.variants import train
 
 ENCODER: dict[str, Any] = {

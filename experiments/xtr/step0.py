@@ -21,7 +21,7 @@ from batchwright.formats.pairs import domains, read_pairs
 from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.xtr.model import Task
 from experiments.common.workspace import Row
-from trainers.xtr.embed import embed_tokens
+from trainers.xtr.learner import embed_tokens
 from trainers.xtr.scores import Tokens, score
 from trainers.xtr.start import start_from
 

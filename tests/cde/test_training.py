@@ -20,7 +20,7 @@ from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import compare
 from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde.learner import ContextualLearner
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
 from trainers.variants import load_variant, train
 
 ROWS = 10

@@ -12,11 +12,11 @@ from torch import distributed as dist
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.training.batches import TrainBatch
 from tests.cde.encoders import encoder
-from trainers.cde.shared_context import ContextTexts, SharedContext
+from trainers.cde.learner import ContextTexts, SharedContext
 from trainers.common.distributed import own_rows, sum_gradients
-from trainers.common.job_passes import JobPasses
-from trainers.common.passes.precision import set_dropout
-from trainers.common.train_job import TrainJob
+from trainers.common.gradient_cache import Passes
+from trainers.common.job import TrainJob
+from trainers.common.passes import set_dropout
 
 WORLD = 2
 DOCUMENTS = ["one two", "three", "four five six", "seven", "eight nine", "ten"]
@@ -58,7 +58,7 @@ def _share(made: ContextualEncoder, readers: list[int]) -> tuple[Tensor, Tensor]
         stands_for=None,
     )
     texts = ContextTexts.choose(batch, 4, made.first.preprocess, 2, np.random.default_rng(0))
-    shared = SharedContext(JobPasses(job), made, batch, texts)
+    shared = SharedContext(Passes(job), made, batch, texts)
     for reader in readers:
         wanted = torch.randn(shared.prepared.shape, generator=torch.Generator().manual_seed(reader))
         (shared.prepared * wanted).sum().backward()

@@ -149,7 +149,7 @@ MUTANTS = [
     ),
     Mutant(
         "a run resumed after its last step writes another tokenizer",
-        "trainers/common/tokenizer_file.py",
+        "batchwright/retrievers/common/model_folder.py",
         "        tokenizer.no_padding()\n",
         "        return\n",
         "train/test_training.py",

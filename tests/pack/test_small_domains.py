@@ -20,7 +20,7 @@ from stages.pack import plan
 from stages.report.browser.section import read_browser
 from tests.helpers import planted_vectors, project_environment, run_stage, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
-from trainers.common.epochs import planned_batches
+from trainers.common.job import planned_batches
 from trainers.common.params import Common
 
 OURS = Path("data/shards/contextual")

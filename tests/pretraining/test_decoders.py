@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.pretraining.toys import LENGTH, SHAPE, VOCABULARY, WEAK, WIDTH, sequences, tiny_model
-from trainers.pretraining.decoders import EnhancedDecoder, Shape, WeakDecoder
+from trainers.pretraining.decoders import EnhancedDecoder, Shape, WeakDecoder, hidden_positions
 from trainers.pretraining.model import Pretrained
 from trainers.pretraining.params import Enhanced
-from trainers.pretraining.windows import hidden_positions
 
 ENHANCED = Enhanced(kind="retromae", mask_ratio=0.5)
 

@@ -6,7 +6,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from trainers.pretraining.corpus import train_vocabulary
-from trainers.pretraining.encoder import new_encoder
+from trainers.pretraining.folder import new_encoder
 from trainers.pretraining.params import NewEncoder
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}

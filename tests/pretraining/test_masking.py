@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.pretraining.masking import mask_tokens
+from trainers.pretraining.reader import mask_tokens
 
 MASK = 4
 ORDINARY = np.arange(5, 1000, dtype=np.int32)

@@ -19,7 +19,7 @@ from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
 from trainers.common import step_loop
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import sum_gradients
-from trainers.common.passes.chunk import Chunk
+from trainers.common.passes import Chunk
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.reader import Masked
 from trainers.pretraining.tokens import Stream, join_texts

@@ -17,8 +17,7 @@ from batchwright.core.files import read_tsv
 from batchwright.formats.models import locate_model
 from tests.pretraining.toys import pretrain_job
 from tests.train.toys import write_toy_model
-from trainers.pretraining.encoder import load_encoder
-from trainers.pretraining.folder import save_pretrained
+from trainers.pretraining.folder import load_encoder, save_pretrained
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.model import Pretrained, Sequences, Sums
 from trainers.pretraining.train import Pretraining, pretrain

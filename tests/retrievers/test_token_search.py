@@ -17,7 +17,7 @@ from batchwright.retrievers.xtr.model import TokenVectors, encode_tokens, load_t
 from batchwright.retrievers.xtr.rank import Imputation, search_tokens
 from tests.tiny_models import save_bert
 from tests.train.toys import describe, retrieve
-from trainers.common.passes.randomness import seed_start
+from trainers.common.passes import seed_start
 from trainers.xtr.start import start_from
 
 WIDTH = 128

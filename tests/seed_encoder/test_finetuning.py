@@ -12,9 +12,9 @@ from batchwright.core.errors import InputError
 from batchwright.retrievers.common.model_folder import load_model
 from tests.tiny_models import save_t5
 from tests.train.toys import toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
-from trainers.common.embed import embed, preprocess
-from trainers.common.train_job import TrainJob
-from trainers.seed_encoder.learner import build_learner
+from trainers.common.job import TrainJob
+from trainers.common.sentence_learner import embed, preprocess
+from trainers.seed_encoder import build_learner
 
 
 def seed_job(folder: Path, start: Path) -> TrainJob:

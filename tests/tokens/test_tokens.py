@@ -16,7 +16,7 @@ from stages.tokens import examples, main, measure, shares_by_rank
 from tests.helpers import topic_pairs, write_params, write_rows
 from tests.tiny_models import save_bert
 from tests.train.toys import describe
-from trainers.common.passes.randomness import seed_start
+from trainers.common.passes import seed_start
 from trainers.xtr.start import start_from
 
 

@@ -13,7 +13,7 @@ from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
-from trainers.common.epochs import planned_batches
+from trainers.common.job import planned_batches
 from trainers.common.params import Common
 
 PREFIXES = Prefixes(default=Prefix(query="query: ", document="document: "), domains={"other": Prefix(query="o: ")})

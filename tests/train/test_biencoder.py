@@ -10,9 +10,8 @@ from torch import Tensor
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.biencoder.learner import build_learner
-from trainers.common.embed import embed, preprocess
-from trainers.common.sentence_learner import SentenceLearner
+from trainers.biencoder import build_learner
+from trainers.common.sentence_learner import SentenceLearner, embed, preprocess
 
 TEMPERATURE = 0.1
 

@@ -14,11 +14,11 @@ from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common import contrastive
+from trainers.common import sentence_learner
 from trainers.common.distributed import own_rows, rank, sum_gradients
-from trainers.common.job_passes import JobPasses
-from trainers.common.passes.chunk import Chunk
-from trainers.common.train_job import TrainJob
+from trainers.common.gradient_cache import Passes
+from trainers.common.job import TrainJob
+from trainers.common.passes import Chunk
 from trainers.variants import build_learner, train
 
 OPTIONS: dict[str, dict[str, object]] = {
@@ -101,7 +101,7 @@ def test_no_step_is_taken_twice_and_what_was_found_stays(tmp_path: Path) -> None
 
 def test_a_loss_that_does_not_fit_beside_the_passes_frees_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = gradient(job_in(tmp_path, "biencoder", 12))
-    compare, calls = contrastive.compare, []
+    compare, calls = sentence_learner.compare, []
 
     def fail_at_first(*given: object) -> object:
         calls.append(1)
@@ -109,7 +109,7 @@ def test_a_loss_that_does_not_fit_beside_the_passes_frees_them(tmp_path: Path, m
             raise torch.OutOfMemoryError("CUDA out of memory")
         return compare(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(contrastive, "compare", fail_at_first)
+    monkeypatch.setattr(sentence_learner, "compare", fail_at_first)
     with small_memory(12, 12) as chunk:
         assert_close(gradient(job_in(tmp_path, "biencoder", 12)), expected)
     assert chunk.size == 6
@@ -132,7 +132,7 @@ def test_a_fixed_size_is_not_halved_and_one_text_cannot_be() -> None:
 def test_on_a_cpu_the_number_of_tokens_decides(tmp_path: Path, max_length: int, size: int) -> None:
     known = job_in(tmp_path, "biencoder", "auto")
     job = toy_job(tmp_path / "job", known.start_model, known.shards, mini_batch_size="auto", max_length=max_length)
-    assert JobPasses(job).most == size
+    assert Passes(job).most == size
 
 
 def test_a_rank_with_too_little_memory_does_not_disturb_the_others(tmp_path: Path) -> None:

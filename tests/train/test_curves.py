@@ -12,8 +12,8 @@ from stages.scoring.retrieval import model_system
 from stages.train import DevScores
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop
+from trainers.common.job import TrainJob
 from trainers.common.sentence_learner import SentenceLearner
-from trainers.common.train_job import TrainJob
 from trainers.variants import VARIANTS, train
 
 STEPS = 7

@@ -13,7 +13,7 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
 from trainers.variants import build_learner, train
 
 WORLD = 2

@@ -11,10 +11,10 @@ from batchwright.training.batches import BatchReader
 from tests.cde.encoders import KINDS, backbone
 from tests.train.test_distributed import ragged_rows
 from tests.train.toys import toy_batch, toy_job, write_toy_model, write_toy_shards
-from trainers.common import job_passes
+from trainers.common import gradient_cache
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.passes.precision import drawing, set_dropout
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
+from trainers.common.passes import drawing, set_dropout
 from trainers.variants import build_learner
 
 CPU = torch.device("cpu")
@@ -70,7 +70,7 @@ def test_the_gradient_cache_gives_the_gradient_without_it(
     job = job_with(tmp_path, kind, dropout=0.3, mini_batch_size=3)
     cached, again = gradient(job), gradient(job)
     assert torch.equal(cached, again)
-    monkeypatch.setattr(job_passes, "CachedForward", EncodedOnce)
+    monkeypatch.setattr(gradient_cache, "CachedForward", EncodedOnce)
     assert_close(gradient(job), cached)
     other = gradient(job_with(tmp_path, kind, dropout=0.2, mini_batch_size=3))
     assert torch.cosine_similarity(other, cached, dim=0) < 0.99, "dropout matters"

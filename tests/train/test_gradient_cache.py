@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.losses import compare
 from tests.train.toys import WORDS, toy_rows, write_toy_model
-from trainers.common.embed import embed, preprocess
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.passes.chunk import Chunk
-from trainers.common.passes.groups import Group, group_texts
-from trainers.common.passes.precision import drawing, sent, set_dropout
+from trainers.common.passes import Chunk, drawing, sent, set_dropout
+from trainers.common.sentence_learner import embed, preprocess
+from trainers.common.texts import Group, group_texts
 
 SIDES = ("query", "document")
 CPU = torch.device("cpu")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.batches import TrainBatch
 from tests.train.toys import WORDS, write_toy_model
-from trainers.common.embed import preprocess
-from trainers.common.passes.groups import group_texts, split_by_length
-from trainers.common.texts import text_numbers
+from trainers.common.gradient_cache import text_numbers
+from trainers.common.sentence_learner import preprocess
+from trainers.common.texts import group_texts, split_by_length
 
 
 def cost(lengths: np.ndarray, groups: list[np.ndarray], pass_cost: int) -> int:

@@ -20,8 +20,9 @@ from batchwright.core.files import read_tsv
 from tests.helpers import project_environment, run_python, wait_for
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import step_loop
-from trainers.common.train_job import TrainJob
-from trainers.launch import fit, launch
+from trainers.common.job import TrainJob
+from trainers.launch import fit
+from trainers.launch.fit import launch
 from trainers.variants import train
 
 STEPS = 6
@@ -93,7 +94,7 @@ def test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only(tmp_p
 from pathlib import Path
 from batchwright.core.command import keep_quiet
 keep_quiet()
-from trainers.launch import launch
+from trainers.launch.fit import launch
 import ray
 from tests.train.test_launch import job, look, slowly
 shutdown = ray.shutdown
@@ -122,7 +123,7 @@ from pathlib import Path
 from batchwright.core.command import failing, keep_quiet
 keep_quiet()
 from tests.train.test_launch import begin, job
-from trainers.launch import launch
+from trainers.launch.fit import launch
 with failing("train biencoder"):
     launch(job(Path({str(tmp_path)!r})), begin)
 """

@@ -1,20 +1,17 @@
-"""A training can be watched while it runs: curves grow by the row, and a tracker sees the same rows."""
+"""A training can be watched while it runs: curves grow by the row, and TensorBoard gets the same rows."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from batchwright.core.errors import InputError
 from batchwright.core.files import append_tsv, read_tsv, write_tsv
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common import step_loop, trackers
-from trainers.common.recorder import recording
+from trainers.common import step_loop
+from trainers.common.curves import recording
+from trainers.common.job import TrainJob
 from trainers.common.sentence_learner import SentenceLearner
-from trainers.common.train_job import TrainJob
 from trainers.variants import train
 
 STEPS = 4
@@ -40,7 +37,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(autouse=True)
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    monkeypatch.delenv("BATCHWRIGHT_TRACKER", raising=False)
+    monkeypatch.delenv("BATCHWRIGHT_TENSORBOARD", raising=False)
     yield tmp_path / "scratch"
 
 
@@ -90,14 +87,14 @@ def test_rows_left_by_a_killed_run_are_gone(tmp_path: Path, inputs: tuple[Path, 
 
 
 def test_tensorboard_gets_every_row_once(
-    tmp_path: Path, inputs: tuple[Path, Path], scratch: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, inputs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tensorboardX.proto.event_pb2 import Event
 
-    monkeypatch.setenv("BATCHWRIGHT_TRACKER", "tensorboard")
+    monkeypatch.setenv("BATCHWRIGHT_TENSORBOARD", str(tmp_path / "events"))
     for _ in range(2):  # a repeated run replaces the first
         train(watched := job(tmp_path, inputs))
-    (file,) = scratch.glob("tensorboard/biencoder-*/events*")
+    (file,) = (tmp_path / "events").glob("biencoder-*/events*")
     events = [Event.FromString(record) for record in _records(file.read_bytes())]
     logged = [(value.tag, event.step) for event in events for value in event.summary.value]
     losses = [float(row["loss"]) for row in read_tsv(watched.curve, made_by="train")]
@@ -115,78 +112,11 @@ def _records(content: bytes) -> Iterator[bytes]:
         content = content[16 + size :]
 
 
-class Recorded:
-    """Stands in for the modules of W&B and MLflow, and for W&B's runs: it keeps what it is called with."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any, **options: Any) -> "Recorded":
-            self.calls.append((name, arguments, options))
-            return self
-
-        return call
-
-    def named(self, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        return [(arguments, options) for called, arguments, options in self.calls if called == name]
-
-
-def _stand_in(monkeypatch: pytest.MonkeyPatch, name: str) -> Recorded:
-    recorded, module = Recorded(), ModuleType(name)
-    module.__spec__ = SimpleNamespace()  # type: ignore[assignment]
-    module.__getattr__ = lambda attribute: getattr(recorded, attribute)  # type: ignore[method-assign]
-    monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setenv("BATCHWRIGHT_TRACKER", name)
-    return recorded
-
-
-def test_wandb_gets_parameters_and_rows(
-    tmp_path: Path, inputs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = _stand_in(monkeypatch, "wandb")
-    train(watched := job(tmp_path, inputs))
-    ((_, opened),) = recorded.named("init")
-    assert opened["project"] == "batchwright" and opened["config"]["temperature"] == 0.1
-    assert opened["id"] == f"biencoder-{watched.scratch.name[:8]}" and opened["resume"] == "allow"
-    steps = [options["step"] for _, options in recorded.named("log")]
-    assert steps == sorted(steps) == [0, 1, 2, 2, 3, 4, 4]
-    assert recorded.calls[-1][0] == "finish"
-
-
-def test_mlflow_gets_parameters_and_rows_under_names_that_it_allows(
-    tmp_path: Path, inputs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = _stand_in(monkeypatch, "mlflow")
-    train(job(tmp_path, inputs))
-    assert [name for name, _, _ in recorded.calls[:3]] == ["set_experiment", "start_run", "log_params"]
-    logged = {name for (measures,), _ in recorded.named("log_metrics") for name in measures}
-    assert {"loss", "dev/ndcg_at_10"} < logged
-    assert recorded.calls[-1][0] == "end_run"
-
-
-def test_an_unknown_tracker_a_missing_package_and_a_refusal_are_one_line(
-    tmp_path: Path, inputs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BATCHWRIGHT_TRACKER", "wanbd")
-    with pytest.raises(InputError, match="BATCHWRIGHT_TRACKER: unknown tracker 'wanbd'; did you mean 'wandb'"):
-        job(tmp_path, inputs)
-    monkeypatch.setenv("BATCHWRIGHT_TRACKER", "missing")
-    monkeypatch.setitem(trackers.TRACKERS, "missing", (trackers.WandB, "a_missing_package"))
-    with pytest.raises(InputError, match="the package is missing; pip install a_missing_package"):
-        job(tmp_path, inputs)
-    recorded = _stand_in(monkeypatch, "wandb")
-    monkeypatch.setattr(Recorded, "init", lambda *_, **__: 1 / 0, raising=False)
-    with pytest.raises(InputError, match="BATCHWRIGHT_TRACKER=wandb: division by zero"):
-        train(job(tmp_path, inputs))
-    assert not recorded.calls
-
-
-def test_a_tracker_does_not_change_what_is_learned(
+def test_event_files_do_not_change_what_is_learned(
     tmp_path: Path, inputs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(plain := job(tmp_path / "plain", inputs))
-    _stand_in(monkeypatch, "wandb")
-    train(tracked := job(tmp_path / "tracked", inputs))
+    monkeypatch.setenv("BATCHWRIGHT_TENSORBOARD", str(tmp_path / "events"))
+    train(shown := job(tmp_path / "shown", inputs))
     for file in ("curve.tsv", "curve-dev.tsv", "model/model.safetensors"):
-        assert (plain.model.parent / file).read_bytes() == (tracked.model.parent / file).read_bytes()
+        assert (plain.model.parent / file).read_bytes() == (shown.model.parent / file).read_bytes()

@@ -12,7 +12,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from tests.helpers import REPO
-from trainers.launch.lost_machines import loss
+from trainers.launch.cluster import loss
 
 NODES = [
     {"NodeID": "a", "Alive": True, "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 2.0}},
@@ -24,7 +24,7 @@ from pathlib import Path
 from trainers.common import step_loop
 step_loop.SAVE_EVERY_SECONDS = 0.0
 from tests.train.test_launch import job
-from trainers.launch import launch
+from trainers.launch.fit import launch
 from trainers.variants import train
 
 def work(given):

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from tests.train.toys import COMMON
-from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Optimisation
+from trainers.common.step_loop import build_optimiser
 
 FIELDS = Optimisation.model_fields
 

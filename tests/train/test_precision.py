@@ -12,8 +12,8 @@ from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common.passes.precision import float32_products, send
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
+from trainers.common.passes import float32_products, send
 from trainers.variants import build_learner, train
 
 VARIANTS = ["biencoder", "cde", "seed_encoder", "xtr"]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -240,9 +241,9 @@ def interrupted(folder: Path, max_length: int) -> None:
     raise KeyboardInterrupt
 
 
-def test_memory_is_checked_before_training(
+def test_disk_is_checked_before_training(
     tmp_path: Path, start: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "free_memory", lambda: 1000)
-    with pytest.raises(InputError, match=r"training a model of 0.0 GB needs about 0.0 GB of memory"):
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(InputError, match=r"training a model of 0.0 GB needs about 0.0 GB of disk"):
         toy_job(tmp_path, start, shards)

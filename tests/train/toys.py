@@ -18,8 +18,8 @@ from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_re
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.model_folder import FILE, variant_of
 from benchmarks.planted_batches import write_batches
+from trainers.common.job import DevMeasure, TrainJob, plan_job
 from trainers.common.params import Common
-from trainers.common.train_job import DevMeasure, TrainJob, plan_job
 from trainers.variants import load_variant
 
 WORDS = [f"w{number}" for number in range(40)]

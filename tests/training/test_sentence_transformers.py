@@ -26,7 +26,7 @@ from batchwright.training.sentence_transformers import (
 )
 from tests.train.toys import toy_job, write_toy_model
 from tests.training.toys import BATCHES, SIZE, write_shards, write_static_model
-from trainers.biencoder.learner import build_learner
+from trainers.biencoder import build_learner
 
 TEMPERATURE = 0.1
 LOSSES = [

@@ -23,8 +23,8 @@ from batchwright.training.batches import BatchReader, TrainBatch
 from benchmarks.xtr import dense
 from tests.tiny_models import VOCABULARY, WIDTH, _save, save_bert, save_t5, word_pieces
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
-from trainers.common.passes.randomness import seed_start
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
+from trainers.common.passes import seed_start
 from trainers.variants import train
 from trainers.xtr.learner import TokenLearner
 from trainers.xtr.scores import Tokens

@@ -1,6 +1,14 @@
 """The plain biencoder: one encoder for queries and documents, one vector per text, masked InfoNCE."""
 
-from trainers.biencoder.learner import build_learner
-from trainers.biencoder.params import Params
+from trainers.common.job import TrainJob
+from trainers.common.params import VariantParams
+from trainers.common.sentence_learner import SentenceLearner
 
-__all__ = ["Params", "build_learner"]
+
+class Params(VariantParams):
+    """Group ``train.biencoder``."""
+
+
+def build_learner(job: TrainJob) -> SentenceLearner:
+    """Load the start model, ready for training."""
+    return SentenceLearner(job)

@@ -4,7 +4,7 @@
 """
 
 from trainers.cde.learner import ContextualLearner
-from trainers.cde.params import Params
+from trainers.cde.start import Params
 
 build_learner = ContextualLearner
 

@@ -1,28 +1,87 @@
 """Trains CDE with a gradient cache over both stages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
+import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
-from batchwright.formats.shards import Manifest
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.retriever import save_contextual
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome
-from trainers.cde.params import Params
-from trainers.cde.shared_context import ContextTexts, SharedContext
-from trainers.cde.start import start_from
-from trainers.common.card import write_card
-from trainers.common.contrastive import contrast_batch
-from trainers.common.embed import embed, preprocess
-from trainers.common.job_passes import JobPasses
-from trainers.common.texts import BatchTexts, prepare_texts
-from trainers.common.train_job import TrainJob
+from trainers.cde.start import Params, start_from
+from trainers.common.distributed import sum_ranks
+from trainers.common.gradient_cache import BatchTexts, Draws, Passes
+from trainers.common.job import TrainJob
+from trainers.common.passes import sent
+from trainers.common.sentence_learner import contrast_batch, embed, preprocess
+from trainers.common.texts import Features, Group, group_texts
+
+
+@dataclass(frozen=True)
+class ContextTexts:
+    """The J ``count`` context documents of a batch: ``places`` are those of this rank, in ``groups``."""
+
+    count: int
+    places: list[int]
+    groups: list[Group]
+
+    @classmethod
+    def choose(
+        cls,
+        batch: TrainBatch,
+        documents: int,
+        preprocess: Callable[[list[str]], Features],
+        most: int,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Choose ``documents`` of a batch's documents, or all if it has fewer, with the same ``rng`` on all ranks."""
+        chosen = rng.permutation(batch.size)[:documents]
+        place_of_row = {row: place for place, row in enumerate(range(batch.size)[batch.rows])}
+        places = [place for place, row in enumerate(chosen.tolist()) if row in place_of_row]
+        texts = [batch.documents[place_of_row[int(chosen[place])]] for place in places]
+        return cls(len(chosen), places, group_texts(preprocess, texts, chosen[places], most))
+
+
+class SharedContext:
+    """Runs stage 1 on a batch's context documents: each rank embeds those among its own rows.
+
+    ``prepared`` is what stage 2 reads, computed by every rank from the context vectors of all ranks. Stage 2 leaves its
+    gradient in ``prepared.grad``; ``backward`` backpropagates it, and sums it over ranks at the context vectors.
+    """
+
+    def __init__(self, passes: Passes, encoder: ContextualEncoder, batch: TrainBatch, texts: ContextTexts) -> None:
+        device = encoder.gate.device
+        self._places = sent(np.array(texts.places, np.int64), device)
+        self._stage = (
+            passes.forward(
+                batch, lambda each: encoder.embed_context(each).float(), texts.groups, Draws.CONTEXT_DOCUMENTS
+            )
+            if texts.groups
+            else None
+        )
+        vectors = encoder.gate.new_zeros(texts.count, encoder.backbone.config.hidden_size)
+        if self._stage is not None:
+            vectors[self._places] = self._stage.output
+        self._vectors = sum_ranks(vectors).requires_grad_()
+        with passes.training(batch, Draws.CONTEXT):
+            self._prepared = encoder.prepare(self._vectors).float()
+        self.prepared = self._prepared.detach().requires_grad_()
+
+    def backward(self) -> None:
+        """Backpropagate ``prepared.grad`` into the parameters' gradients."""
+        if self.prepared.grad is not None:
+            torch.autograd.backward(self._prepared, self.prepared.grad)
+        own = self._vectors.grad
+        total = sum_ranks(torch.zeros_like(self._vectors) if own is None else own)
+        if self._stage is not None:
+            self._stage.backward(total[self._places])
 
 
 class ContextualLearner:
@@ -34,19 +93,20 @@ class ContextualLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self._passes = JobPasses(job)
+        self._passes = Passes(job)
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
         self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.gate]
 
     def prepare(self, batch: TrainBatch) -> tuple[BatchTexts, ContextTexts | None]:
         """See ``Learner``; a share of the batches is read without context."""
-        read, most = partial(preprocess, self.model), self._passes.most
-        texts = prepare_texts(batch, read, read, most)
+        read = partial(preprocess, self.model)
+        texts = self._passes.prepare(batch, read, read)
         rng = np.random.default_rng([self._job.seed, batch.index])
         if rng.random() < self._params.context_dropout or not self.encoder.documents:
             return texts, None
-        return texts, ContextTexts.choose(batch, self.encoder.documents, self.encoder.first.preprocess, most, rng)
+        first, count = self.encoder.first, self.encoder.documents
+        return texts, ContextTexts.choose(batch, count, first.preprocess, self._passes.most, rng)
 
     def backward(self, prepared: tuple[BatchTexts, ContextTexts | None]) -> Outcome:
         """See ``Learner``; uses the paper's two-stage gradient cache.
@@ -66,7 +126,6 @@ class ContextualLearner:
             context.backward()
         return outcome
 
-    def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
-        """Write a sentence-transformers folder that contains the model's code and a model card."""
+    def save(self, folder: Path) -> None:
+        """Write a sentence-transformers folder that contains the model's code."""
         save_contextual(self.model, folder, self._job.info.prefixes.default)
-        write_card(folder, Path(__file__).with_name("card.md"), self._job, manifest, steps)

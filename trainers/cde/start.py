@@ -1,8 +1,9 @@
-"""The encoder that CDE training starts from."""
+"""What CDE training starts with: its parameters, and the encoder."""
 
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
+from pydantic import Field
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
@@ -11,7 +12,21 @@ from batchwright.formats.prefixes import Prefixes
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.retriever import load_contextual
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
-from trainers.cde.params import Params
+from trainers.common.params import VariantParams
+
+
+class Params(VariantParams):
+    """Group ``train.cde``."""
+
+    context_documents: int = Field(ge=0)
+    """J: how many context documents each text is embedded with, drawn from the batch; 0 makes a plain biencoder."""
+    context_dropout: float = Field(default=0.1, ge=0, le=1)
+    """Share of the steps that train without context, so that the model stays good without one."""
+    first_stage: Literal["separate", "shared"] = "separate"
+    """What embeds the context documents: ``separate``, an encoder with weights of its own, as in the paper; or
+    ``shared``, the encoder that embeds texts."""
+    pool_prefix: bool = True
+    """Whether the mean over a text's tokens includes the tokens of its prefix."""
 
 
 def start_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncoder:

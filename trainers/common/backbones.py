@@ -5,8 +5,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from batchwright.core.errors import InputError
-from trainers.common.passes.precision import dropout_rates, set_dropout
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob
+from trainers.common.passes import dropout_rates, set_dropout
 
 
 def prepare_backbones(job: TrainJob, model: nn.Module) -> None:

@@ -1,25 +1,28 @@
-"""The curves of a training: the loss by step, and retrieval quality, of the model as its users would load it."""
+"""The curves of a training, which grow by the row while it runs: the loss, and what it measures now and then."""
 
+import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from batchwright.core.files import write_tsv
+from batchwright.core.files import append_tsv, write_tsv
 from trainers.common.checkpoint import Row
 from trainers.common.distributed import rank
-from trainers.common.measured import columns, measured
-from trainers.common.passes.precision import float32_products
-from trainers.common.recorder import Record
-from trainers.common.train_job import TrainJob
+from trainers.common.job import Job, TrainJob
+from trainers.common.passes import float32_products
 
-_PREFIX = "dev "
+Record = Callable[[Path, Row], None]
+"""Adds a row, which has a ``step``, to a curve."""
+_DEV = "dev "
 
 
 class Curves:
     """Records a training, and measures its model every ``evaluate_every`` of its ``steps``, and after the last one.
 
-    ``save`` writes the model after a number of steps into a folder. Nothing is measured if the job has no ``dev`` or on
-    ranks other than 0. Training is not affected, since measuring has no random state.
+    ``save`` writes the model into a folder. Nothing is measured if the job has no ``dev`` or on ranks other than 0.
+    Training is not affected, since measuring has no random state.
     """
 
     def __init__(self, job: TrainJob, steps: int, save: Callable[[int, Path], None], record: Record) -> None:
@@ -29,22 +32,22 @@ class Curves:
 
     def before(self, step: int) -> Row:
         """Measure the model before a step, if that is due; return columns of the step's row."""
-        return columns(_PREFIX, self._measure(step))
+        return columns(_DEV, self._measure(step))
 
     def record(self, row: Row) -> None:
         """Add a step's row to the curve of the loss, and what was measured before it to that of quality."""
-        for found in measured(_PREFIX, [row]):
-            self._record(self._job.dev_curve, found)
+        for quality in measured(_DEV, [row]):
+            self._record(self._job.dev_curve, quality)
         self._record(self._job.curve, _loss(row))
 
-    def write(self, curve: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[Row]) -> None:
         """Measure the model after the last step, and write both curves, that of quality possibly without any row."""
-        rows = measured(_PREFIX, curve)
+        quality = measured(_DEV, rows)
         if last := self._measure(self._steps):
-            rows.append({"step": self._steps, **last})
-            self._record(self._job.dev_curve, rows[-1])
-        write_tsv(self._job.dev_curve, rows)
-        write_tsv(self._job.curve, list(map(_loss, curve)))
+            quality.append({"step": self._steps, **last})
+            self._record(self._job.dev_curve, quality[-1])
+        write_tsv(self._job.dev_curve, quality)
+        write_tsv(self._job.curve, list(map(_loss, rows)))
 
     def _measure(self, step: int) -> Row:
         if step not in self._due or not self._job.dev:
@@ -55,4 +58,59 @@ class Curves:
 
 
 def _loss(row: Row) -> Row:
-    return {key: value for key, value in row.items() if not key.startswith(_PREFIX)}
+    return {key: value for key, value in row.items() if not key.startswith(_DEV)}
+
+
+def columns(prefix: str, measures: Mapping[str, float | int]) -> Row:
+    """Return what is measured before a step as columns of the step's row, so that checkpoints keep it."""
+    return {f"{prefix}{name}": value for name, value in measures.items()}
+
+
+def measured(prefix: str, rows: Sequence[Row]) -> list[Row]:
+    """Return what was measured before steps: a row for each of these, named by the number of steps until then."""
+    return [
+        {"step": int(row["step"]) - 1, **measures}
+        for row in rows
+        if (measures := {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)})
+    ]
+
+
+@contextmanager
+def recording(job: Job, *curves: Path) -> Iterator[Record]:
+    """Yield a function that adds rows to ``curves``, which are empty at first; ranks other than 0 record nothing.
+
+    A resumed training records the rows that it had again. The curves of a training that fails stay as they are. In
+    TensorBoard, the measures of all curves but the first have the curve's name before theirs: ``dev/ndcg_at_10``.
+    """
+    if rank() > 0:
+        yield lambda _curve, _row: None
+        return
+    for curve in curves:
+        curve.unlink(missing_ok=True)
+    board = _tensorboard(job)
+    prefixes = {curve: curve.stem.removeprefix(f"{curves[0].stem}-") + "/" for curve in curves[1:]}
+
+    def record(curve: Path, row: Row) -> None:
+        append_tsv(curve, row)
+        if board:
+            for name in row.keys() - {"step"}:
+                tag = prefixes.get(curve, "") + name.replace("@", "_at_")  # TensorBoard does not allow @
+                board.add_scalar(tag, float(row[name]), int(row["step"]))
+            board.flush()
+
+    try:
+        yield record
+    finally:
+        if board:
+            board.close()
+
+
+def _tensorboard(job: Job) -> Any:
+    """A writer of event files, named after the job and what decides its result; None if nobody wants them."""
+    if job.tensorboard is None:
+        return None
+    from tensorboardX import SummaryWriter
+
+    folder = job.tensorboard / f"{job.name}-{job.scratch.name[:8]}"
+    shutil.rmtree(folder, ignore_errors=True)  # a resumed run logs its first rows again
+    return SummaryWriter(str(folder))

@@ -1,16 +1,20 @@
 """Gradient cache: the gradient of one big batch in the memory of one chunk (Gao et al., arXiv 2101.06983)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from enum import IntEnum
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.common.passes.chunk import Chunk
-from trainers.common.passes.groups import Group
-from trainers.common.passes.precision import sent
+from batchwright.training.batches import TrainBatch
+from trainers.common.job import TrainJob
+from trainers.common.passes import Chunk, sent, training_pass
+from trainers.common.texts import Features, Group, group_texts
 
 T = TypeVar("T")
 
@@ -84,3 +88,74 @@ def beside(forwards: Sequence[CachedForward], compute: Callable[[], T]) -> T:
         if not any(released):
             raise
     return compute()
+
+
+class BatchTexts(NamedTuple):
+    """A batch, and its texts on this rank in groups: queries, and documents followed by their hard negatives."""
+
+    batch: TrainBatch
+    queries: list[Group]
+    documents: list[Group]
+
+
+class Draws(IntEnum):
+    """What dropout is drawn for. A pass draws by the seed, the batch's number, one of these and its first text."""
+
+    TEXTS = 0
+    CONTEXT_DOCUMENTS = 1
+    CONTEXT = 2
+
+
+class Passes:
+    """Prepares a batch's texts and runs them through a model as a job's parameters say.
+
+    ``most`` is how many of a side's texts to prepare as one group at most.
+    """
+
+    def __init__(self, job: TrainJob) -> None:
+        self._job, self._chunk = job, Chunk.of(job.common.mini_batch_size, job.info.max_length, job.device)
+        self.most = self._chunk.size
+
+    def prepare(
+        self, batch: TrainBatch, query: Callable[[list[str]], Features], document: Callable[[list[str]], Features]
+    ) -> BatchTexts:
+        """Group the rank's texts of a batch; ``query`` and ``document`` make model inputs of them."""
+        queries, documents = text_numbers(batch)
+        return BatchTexts(
+            batch,
+            group_texts(query, batch.queries, queries, self.most),
+            group_texts(document, batch.documents + batch.negatives, documents, self.most),
+        )
+
+    def forward(
+        self,
+        batch: TrainBatch,
+        encode: Callable[[Features], Tensor],
+        groups: list[Group],
+        draws: Draws = Draws.TEXTS,
+    ) -> CachedForward:
+        """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
+
+        def run(group: Group) -> Tensor:
+            with self.training(batch, draws, int(group.numbers[0])):
+                return encode(group.features)
+
+        return CachedForward(run, groups, self._chunk)
+
+    def training(self, batch: TrainBatch, draws: Draws, first: int = 0) -> AbstractContextManager[None]:
+        """Run the block's model on a batch's texts from number ``first`` on."""
+        job = self._job
+        draw = [job.seed, batch.index, draws, first] if job.common.dropout != 0 else None
+        return training_pass(job.common.precision, draw, torch.device(job.device))
+
+
+def text_numbers(batch: TrainBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of the rank's queries, and of its documents and hard negatives, among all texts of the batch.
+
+    Of B rows, row r's query is r, its document B + r, and its hard negatives 2B + r, 3B + r, ...
+    """
+    rows = np.arange(batch.size)[batch.rows]
+    counts = batch.negative_counts[batch.rows]
+    nth = np.concatenate([np.arange(0), *(np.arange(count) for count in counts)])
+    negatives = (2 + nth) * batch.size + np.repeat(rows, counts)
+    return rows, np.concatenate([batch.size + rows, negatives])

@@ -1,18 +1,21 @@
-"""Jobs: everything a training process needs to know, wherever it runs."""
+"""Training jobs: everything that a training process needs to know, wherever it runs."""
 
-import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import torch
 
 from batchwright.core import runtime
-from batchwright.core.fingerprint import code_fingerprint
-from batchwright.core.room import check_disk, check_memory
+from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import code_fingerprint, fingerprint
+from batchwright.core.room import check_disk
 from batchwright.core.storage import Storage
+from batchwright.formats.models import model_hash, weights_size
+from batchwright.formats.shards import ShardSet
+from batchwright.retrievers.common.model_folder import ModelInfo
+from trainers.common.params import Common, VariantParams
 
 Report = Callable[[Mapping[str, float | int], Storage | None], None]
 """Called on every rank after a checkpoint, with the last row of the curve, and on rank 0 with the checkpoint."""
@@ -23,12 +26,12 @@ def report_nothing(row: Mapping[str, float | int], checkpoint: Storage | None) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(ABC):
+class Job:
     """A training job. It can be pickled, and all paths are absolute, since each worker runs in its own folder.
 
     ``name`` appears in progress bars and file names. ``batch_size`` is the number of rows in a batch over all workers.
     Workers on several machines must share the file system that the paths are on. ``storage`` keeps what a resumed run
-    goes on with. ``tracker`` is one of ``trainers.common.trackers``.
+    goes on with. TensorBoard's event files go into the folder ``tensorboard``, if there is one.
     """
 
     name: str
@@ -38,13 +41,8 @@ class Job(ABC):
     scratch: Path
     storage: Storage
     device: Literal["cpu", "cuda"]
-    tracker: str | None = None
+    tensorboard: Path | None = None
     report: Report = report_nothing
-
-    @property
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """The parameters, as a tracker shows them."""
 
 
 def job_storage(name: str, scratch: Path) -> Storage:
@@ -56,23 +54,6 @@ def job_storage(name: str, scratch: Path) -> Storage:
     return Storage.at(runtime.storage() or scratch) / f"{name}-{scratch.name}"
 
 
-def check_room(weights: float, storage: Storage, model: Path, besides: float = 0) -> None:
-    """Check disk for the model and for three checkpoints: weights and AdamW's two moments, in float32.
-
-    Memory must do for ``weights``, gradients and moments of every worker here, in bytes, and what each holds
-    ``besides``.
-
-    Raises:
-        InputError: there is too little.
-    """
-    what = f"training a model of {weights / 1e9:.1f} GB"
-    if training_device() == "cpu" and runtime.ray_address() == "local":
-        check_memory((4 * weights + besides) * max(runtime.train_workers().fewest, 1), what)
-    if not storage.names():  # or it has found room before
-        place = storage.local or Path(tempfile.gettempdir())  # object storage is written from there
-        check_disk({place: 9 * weights, model.parent: weights}, what)
-
-
 def training_device() -> Literal["cpu", "cuda"]:
     """The device that training processes use."""
     return "cuda" if runtime.train_gpus(int(torch.cuda.is_available())) else "cpu"
@@ -81,3 +62,130 @@ def training_device() -> Literal["cpu", "cuda"]:
 def training_code() -> str:
     """Fingerprint of all code that can affect the result of training."""
     return code_fingerprint(Path(__file__).parents[1])
+
+
+class DevMeasure(Protocol):
+    """Scores a model on dev queries; it travels to the training processes by pickle."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the queries and documents."""
+
+    def __call__(self, folder: Path) -> Mapping[str, float]:
+        """Score the trained model in ``folder``: columns of the dev curve."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob(Job):
+    """A job that trains a ``variant`` on shards, from a start model that ``info`` describes.
+
+    ``dev`` scores the model in training, into ``dev_curve``.
+    """
+
+    variant: str
+    common: Common
+    params: VariantParams
+    info: ModelInfo
+    start_model: Path
+    shards: Path
+    curve: Path
+    dev: DevMeasure | None = None
+
+    @property
+    def dev_curve(self) -> Path:
+        """The curve of quality, beside that of the loss."""
+        return self.curve.with_name(f"{self.curve.stem}-dev.tsv")
+
+
+def plan_job(
+    *,
+    name: str,
+    variant: str,
+    seed: int,
+    common: Common,
+    params: VariantParams,
+    start: Path,
+    shards: Path,
+    model: Path,
+    curve: Path,
+    dev: DevMeasure | None = None,
+) -> TrainJob:
+    """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
+
+    Raises:
+        InputError: the start model is missing, the shards are missing, damaged or hold too few batches, or there is
+            not enough disk.
+    """
+    info, weights = ModelInfo.read(start), weights_size(start)
+    shard_set = ShardSet.open(shards)
+    planned_batches(shard_set, common)
+    shard_set.verify()
+    settings = [common.model_dump(), params.model_dump(), info.model_dump()]
+    watched = dev.fingerprint if dev else None
+    decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
+    unfinished = runtime.scratch("train", fingerprint(name, *decides)).resolve()
+    storage = job_storage(name, unfinished)
+    if storage.local and not storage.names():  # three checkpoints: weights and AdamW's two moments
+        check_disk({storage.local: 9 * weights, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")
+    return TrainJob(
+        name=name,
+        variant=variant,
+        seed=seed,
+        batch_size=shard_set.manifest.batch_size,
+        common=common,
+        params=params,
+        info=info,
+        start_model=start.resolve(),
+        shards=shards.resolve(),
+        model=model.resolve(),
+        curve=curve.resolve(),
+        dev=dev,
+        scratch=unfinished,
+        storage=storage,
+        device=training_device(),
+        tensorboard=runtime.tensorboard(),
+    )
+
+
+def planned_batches(shards: ShardSet, common: Common) -> Sequence[int]:
+    """The numbers of the batches that ``train.common`` requests, one a step.
+
+    Raises:
+        InputError: the shards hold fewer epochs or batches than requested, no batches at all, or none of a domain.
+    """
+    manifest = shards.manifest
+    packed, skipped = len(manifest.epochs), common.skip_epochs
+    if skipped + common.epochs > packed:
+        wanted = f"epochs is {common.epochs}" + (f" after skip_epochs {skipped}" if skipped else "")
+        raise InputError(f"{wanted}, but the shards hold {packed}; lower it, or raise pack.epochs")
+    first, available = (
+        sum(epoch.batches for epoch in epochs)
+        for epochs in (manifest.epochs[:skipped], manifest.epochs[skipped:][: common.epochs])
+    )
+    batches = _of_domains(shards, range(first, first + available), common.domains)
+    if common.steps is not None and common.steps > len(batches):
+        of = f" of {_listed(common.domains)}" if common.domains else ""
+        raise InputError(
+            f"steps is {common.steps}, but {common.epochs} epoch(s) of the shards hold {len(batches)} "
+            f"batches{of}; lower it, or raise epochs and pack.epochs"
+        )
+    if not batches:
+        raise InputError(
+            "the shards hold no batches; add pairs or lower pack.batch_size, and run the stage 'pack' again"
+        )
+    return batches[: common.steps]
+
+
+def _of_domains(shards: ShardSet, batches: range, domains: Sequence[str] | None) -> Sequence[int]:
+    if domains is None:
+        return batches
+    of_batch = shards.domains()
+    if absent := set(domains) - set(of_batch):
+        raise InputError(
+            f"domains names {_listed(absent)}, but the shards hold batches of {_listed(set(of_batch))}; correct it"
+        )
+    return [batch for batch in batches if of_batch[batch] in domains]
+
+
+def _listed(domains: Iterable[str]) -> str:
+    return ", ".join(f"'{domain}'" for domain in sorted(domains))

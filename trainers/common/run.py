@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from string import Template
 from typing import Any, Protocol
 
+import yaml
 from torch import nn
 
 from batchwright.core.atomic import atomic_dir
+from batchwright.core.fingerprint import fingerprint
 from batchwright.formats.shards import Manifest, ShardSet
+from batchwright.retrievers.common.model_folder import settle_tokenizer
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
 from trainers.common.checkpoint import remove_checkpoints
-from trainers.common.curves import Curves
+from trainers.common.curves import Curves, recording
 from trainers.common.distributed import own_rows, rank
-from trainers.common.epochs import planned_batches
-from trainers.common.passes.ahead import ahead
-from trainers.common.recorder import recording
-from trainers.common.step_loop import Measures, run_steps
-from trainers.common.tokenizer_file import settle_tokenizer
-from trainers.common.train_job import TrainJob
+from trainers.common.job import TrainJob, planned_batches
+from trainers.common.step_loop import Measures, ahead, run_steps
 
 
 class Learner(Protocol):
@@ -38,7 +38,7 @@ class Learner(Protocol):
     def backward(self, prepared: Any) -> Outcome:
         """Compute the loss of the whole batch and backpropagate its gradient at this rank's rows."""
 
-    def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
+    def save(self, folder: Path) -> None:
         """Write the trained model into ``folder``."""
 
 
@@ -91,6 +91,30 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
-    learner.save(folder, manifest, steps)
+    learner.save(folder)
+    _write_card(job, manifest, steps, folder)
     settle_tokenizer(folder, job.info.max_length)
     job.info.model_copy(update={"variant": job.variant}).write(folder)
+
+
+def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> None:
+    """Fill in the variant's model card: the training's start model, batches and parameters."""
+    template = Path(__file__).parents[1] / job.variant / "card.md"
+    facts = {
+        "base_model": f"base_model: {job.info.origin}\n" if _on_hub(job.info.origin) else "",
+        "start": job.start_model.name,
+        "policy": manifest.policy,
+        "batch_size": manifest.batch_size,
+        "steps": steps,
+        "pairs": steps * manifest.batch_size,
+        "manifest": fingerprint(manifest.model_dump()),
+        "seed": job.seed,
+        "parameters": yaml.safe_dump(
+            {"common": job.common.model_dump(), job.variant: job.params.model_dump()}, sort_keys=True
+        ).rstrip(),
+    }
+    (folder / "README.md").write_text(Template(template.read_text(encoding="utf-8")).substitute(facts), "utf-8")
+
+
+def _on_hub(origin: str | None) -> bool:
+    return origin is not None and ":" not in origin and not Path(origin).is_dir()

@@ -3,44 +3,112 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
-from batchwright.formats.shards import Manifest
 from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Objective, Outcome
-from trainers.common.card import write_card
-from trainers.common.contrastive import contrast_batch
-from trainers.common.embed import embed, preprocess
-from trainers.common.job_passes import JobPasses
-from trainers.common.texts import BatchTexts, prepare_texts
-from trainers.common.train_job import TrainJob
+from batchwright.training.losses import Objective, Outcome, compare, info_nce
+from trainers.common.distributed import gather_rows
+from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes, beside
+from trainers.common.job import TrainJob
+from trainers.common.passes import float32_products, placed, sent
 
 
 class SentenceLearner:
-    """A ``trainers.common.run.Learner`` for a SentenceTransformer; ``card`` is the template of its model card."""
+    """A ``trainers.common.run.Learner`` for a SentenceTransformer."""
 
     fresh: Sequence[nn.Parameter] = ()
 
-    def __init__(self, job: TrainJob, temperature: float, objective: Objective, card: Path) -> None:
+    def __init__(self, job: TrainJob, objective: Objective = info_nce) -> None:
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
-        self._job, self._temperature, self._objective, self._card = job, temperature, objective, card
-        self._passes = JobPasses(job)
+        self._job, self._objective, self._passes = job, objective, Passes(job)
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
         read = partial(preprocess, self.model)
-        return prepare_texts(batch, read, read, self._passes.most)
+        return self._passes.prepare(batch, read, read)
 
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
         batch, *sides = prepared
         queries, documents = (self._passes.forward(batch, partial(embed, self.model), side) for side in sides)
-        return contrast_batch(queries, documents, batch, self._temperature, self._objective)
+        return contrast_batch(queries, documents, batch, self._job.params.temperature, self._objective)
 
-    def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
-        """Write a sentence-transformers folder with a model card."""
+    def save(self, folder: Path) -> None:
+        """Write a sentence-transformers folder."""
         save_model(self.model, folder, self._job.info.prefixes.default)
-        write_card(folder, self._card, self._job, manifest, steps)
+
+
+def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
+    """Turn texts, which must have their prefix already, into model inputs."""
+    return cast(dict[str, Any], model.preprocess(texts))
+
+
+def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
+    """Embed model inputs as unit vectors ``(n, d)``, in float32 whatever the model computes in, with gradient."""
+    vectors: Tensor = model(placed(features, model.device))["sentence_embedding"]
+    return functional.normalize(vectors.float(), dim=-1)
+
+
+def contrast_batch(
+    queries: CachedForward,
+    documents: CachedForward,
+    batch: TrainBatch,
+    temperature: float,
+    objective: Objective = info_nce,
+) -> Outcome:
+    """Compute ``objective`` over the whole batch, and backpropagate its gradient at this rank's rows.
+
+    ``documents`` holds the documents of the rank's rows, followed by their hard negatives.
+    """
+    device = queries.output.device
+    present = present_negatives(batch)
+    own_present = present[batch.rows]
+    positives, negatives = documents.output.tensor_split([len(batch.documents)])
+    own = (queries.output, positives, spread(negatives, own_present))
+    leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
+
+    masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
+
+    def compute() -> tuple[Outcome, list[Tensor]]:
+        found = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
+        return found, [each[batch.rows] for each in torch.autograd.grad(found.loss, leaves)]
+
+    with float32_products(tf32=False):
+        outcome, gradients = beside([queries, documents], compute)
+    queries.backward(gradients[0])
+    documents.backward(torch.cat([gradients[1], take(gradients[2], own_present)]))
+    return Outcome(outcome.loss.detach(), outcome.accuracy)
+
+
+def stands_for(batch: TrainBatch, device: torch.device) -> Tensor | None:
+    """How many documents each document stands for, as a tensor."""
+    return None if batch.stands_for is None else sent(batch.stands_for, device)
+
+
+def present_negatives(batch: TrainBatch) -> NDArray[np.bool_]:
+    """Which places of a ``(B, K)`` table hold a hard negative, as bool; K is the largest count of any row.
+
+    A row with n hard negatives fills its first n places.
+    """
+    present: NDArray[np.bool_] = np.arange(batch.negative_counts.max()) < batch.negative_counts[:, None]
+    return present
+
+
+def spread(negatives: Tensor, present: NDArray[np.bool_]) -> Tensor:
+    """Put negatives ``(n, ...)`` into the places marked in ``present`` ``(b, K)``; all others are zero."""
+    places = negatives.new_zeros(present.size, *negatives.shape[1:])
+    places[sent(np.flatnonzero(present), negatives.device)] = negatives
+    return places.view(*present.shape, *negatives.shape[1:])
+
+
+def take(table: Tensor, present: NDArray[np.bool_]) -> Tensor:
+    """The entries ``(n, ...)`` of ``table`` ``(b, K, ...)`` that are marked in ``present`` ``(b, K)``."""
+    return table.flatten(0, 1)[sent(np.flatnonzero(present), table.device)]

@@ -1,21 +1,26 @@
 """The training loop that all trainings share. It does not depend on Ray: it uses a process group if there is one."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import get_linear_schedule_with_warmup
 
 from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
-from trainers.common.checkpoint import Row, load_checkpoint, save_checkpoint
-from trainers.common.checkpoint_clock import CheckpointClock
+from trainers.common.checkpoint import CheckpointClock, Row, load_checkpoint, save_checkpoint
 from trainers.common.distributed import rank, sum_gradients
 from trainers.common.job import Job
-from trainers.common.optimiser import build_optimiser
 from trainers.common.params import Optimisation
-from trainers.common.passes.precision import float32_products
+from trainers.common.passes import float32_products
 
+T = TypeVar("T")
 SAVE_EVERY_SECONDS = 120.0
 
 Measures = Mapping[str, float | int | Tensor]
@@ -83,3 +88,62 @@ def _read(measures: Measures) -> Row:
     values = torch.stack(list(found.values())).tolist()
     read = dict(zip(found, values, strict=True))
     return {key: read.get(key, each) for key, each in measures.items()}
+
+
+def build_optimiser(
+    model: nn.Module, params: Optimisation, steps: int, fresh: Iterable[nn.Parameter] = ()
+) -> tuple[AdamW, LambdaLR]:
+    """Build optimiser and schedule for ``steps`` steps. Biases and norms, which have one dimension, do not decay.
+
+    ``fresh`` are those of the model's parameters that the start model does not have; they learn at
+    ``new_learning_rate``. The schedule's first learning rate is that of the other parameters.
+    """
+    new = {id(parameter) for parameter in fresh}
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {
+            "params": [each for each in trained if (id(each) in new) == is_new and (each.ndim > 1) == decays],
+            "weight_decay": params.weight_decay if decays else 0.0,
+            "lr": rate,
+        }
+        for is_new, rate in ((False, params.learning_rate), (True, params.new_learning_rate or params.learning_rate))
+        for decays in (True, False)
+    ]
+    optimiser = AdamW(groups, lr=params.learning_rate, fused=True)
+    warmup = round(params.warmup_ratio * steps)
+    schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warmup, steps)  # type: ignore[no-untyped-call]
+    return optimiser, schedule
+
+
+class Ahead(Generic[T]):
+    """Calls ``prepare`` with the number of a step, one step ahead, until ``steps``.
+
+    An error in it is raised at the step that it belongs to.
+    """
+
+    def __init__(self, prepare: Callable[[int], T], steps: int, executor: ThreadPoolExecutor) -> None:
+        self._prepare, self._steps, self._executor = prepare, steps, executor
+        self._next: tuple[int, Future[T]] | None = None
+
+    def __call__(self, step: int) -> T:
+        """Return what was prepared for ``step``, and begin with the next one."""
+        known = self._next is not None and self._next[0] == step
+        future = self._next[1] if known and self._next else self._submit(step)
+        prepared = future.result()
+        self._next = (step + 1, self._submit(step + 1)) if step + 1 < self._steps else None
+        return prepared
+
+    def settle(self) -> None:
+        """Wait until nothing is being prepared: a tokenizer cannot be saved while it is in use."""
+        if self._next:
+            wait([self._next[1]])
+
+    def _submit(self, step: int) -> Future[T]:
+        return self._executor.submit(self._prepare, step)
+
+
+@contextmanager
+def ahead(prepare: Callable[[int], T], steps: int) -> Iterator[Ahead[T]]:
+    """Yield an ``Ahead``; its thread ends with the block."""
+    with ThreadPoolExecutor(1, "prepare") as executor:
+        yield Ahead(prepare, steps, executor)

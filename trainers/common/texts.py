@@ -1,45 +1,92 @@
-"""A batch's texts as a model reads them, prepared before the model is."""
+"""Texts in groups of similar length, so that little of what a model computes is padding."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from batchwright.training.batches import TrainBatch
-from trainers.common.passes.groups import Features, Group, group_texts
-
-
-class BatchTexts(NamedTuple):
-    """A batch, and its texts on this rank in groups: queries, and documents followed by their hard negatives."""
-
-    batch: TrainBatch
-    queries: list[Group]
-    documents: list[Group]
+Features = dict[str, Any]
+PRESENT = "attention_mask"
+"""Which of a model's inputs says what is not padding."""
+PASS_COST = 64
+"""How many tokens take as long as one more pass of a model."""
 
 
-def prepare_texts(
-    batch: TrainBatch,
-    query: Callable[[list[str]], Features],
-    document: Callable[[list[str]], Features],
-    most: int,
-) -> BatchTexts:
-    """Group the batch's texts, at most ``most`` in a group; ``query`` and ``document`` make model inputs of them."""
-    queries, documents = text_numbers(batch)
-    return BatchTexts(
-        batch,
-        group_texts(query, batch.queries, queries, most),
-        group_texts(document, batch.documents + batch.negatives, documents, most),
-    )
+@dataclass(frozen=True)
+class Group:
+    """Texts that go through a model together.
 
-
-def text_numbers(batch: TrainBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of the rank's queries, and of its documents and hard negatives, among all texts of the batch.
-
-    Of B rows, row r's query is r, its document B + r, and its hard negatives 2B + r, 3B + r, ...
+    ``features`` are the model's inputs. ``places`` ``(n,)`` int64 are where the texts are among all texts of the rank,
+    ``numbers`` ``(n,)`` int64 are their numbers in the step, which are the same for any number of ranks.
     """
-    rows = np.arange(batch.size)[batch.rows]
-    counts = batch.negative_counts[batch.rows]
-    nth = np.concatenate([np.arange(0), *(np.arange(count) for count in counts)])
-    negatives = (2 + nth) * batch.size + np.repeat(rows, counts)
-    return rows, np.concatenate([batch.size + rows, negatives])
+
+    features: Features
+    places: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+    def parts(self, most: int) -> "list[Group]":
+        """Cut into groups of at most ``most`` texts; texts without padding stay together."""
+        if PRESENT not in self.features:
+            return [self]
+        return [self.part(start, most) for start in range(0, len(self.places), most)]
+
+    def part(self, start: int, most: int) -> "Group":
+        """Take at most ``most`` texts from ``start`` on, but all texts without padding."""
+        if PRESENT not in self.features or len(self.places) <= most:
+            return self
+        own = slice(start, start + most)
+        return Group(_choose(self.features, own), self.places[own], self.numbers[own])
+
+
+def group_texts(
+    preprocess: Callable[[list[str]], Features], texts: list[str], numbers: NDArray[np.int64], most: int
+) -> list[Group]:
+    """Turn texts into model inputs, in groups of at most ``most``; ``numbers`` ``(n,)`` are theirs in the step.
+
+    Models that read texts without padding get them in one group.
+    """
+    features = preprocess(texts) if texts else {}
+    if PRESENT not in features:
+        return [Group(features, np.arange(len(texts)), numbers)] if texts else []
+    groups = split_by_length(features[PRESENT].sum(dim=1).numpy(), most)
+    return [Group(_choose(features, places), places, numbers[places]) for places in groups]
+
+
+def _choose(features: Features, places: NDArray[np.int64] | slice) -> Features:
+    """Model inputs of some texts, without columns that hold only padding."""
+    shape, present = features[PRESENT].shape, features[PRESENT][places]
+    columns = present.any(dim=0)
+    return {
+        key: each[places][:, columns] if isinstance(each, Tensor) and each.shape == shape else each
+        for key, each in features.items()
+    }
+
+
+def split_by_length(lengths: NDArray[np.int64], most: int, pass_cost: int = PASS_COST) -> list[NDArray[np.int64]]:
+    """Split texts of ``lengths`` ``(n,)`` into groups of at most ``most``, given as their indices, the shortest first.
+
+    Within each ``most`` consecutive lengths, the groups are those with the fewest tokens, padding included, if each
+    group counts as ``pass_cost`` tokens more.
+    """
+    order = lengths.argsort(kind="stable")
+    parts = (order[start : start + most] for start in range(0, len(order), most))
+    return [group for part in parts for group in np.split(part, _best_cuts(lengths[part], pass_cost))]
+
+
+def _best_cuts(lengths: NDArray[np.int64], pass_cost: int) -> list[int]:
+    """Where to cut sorted ``lengths`` ``(n,)``, by dynamic programming over the places where the length grows."""
+    ends = [*(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
+    starts = np.array([0, *ends[:-1]])
+    costs, before = np.zeros(len(ends) + 1), []
+    for number, end in enumerate(ends):
+        options = costs[: number + 1] + lengths[end - 1] * (end - starts[: number + 1]) + pass_cost
+        before.append(int(options.argmin()))
+        costs[number + 1] = options[before[-1]]
+    cuts, number = [], before[-1]
+    while number > 0:
+        cuts.append(ends[number - 1])
+        number = before[number - 1]
+    return cuts[::-1]

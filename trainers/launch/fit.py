@@ -18,8 +18,15 @@ from batchwright.core.runtime import WORKERS, Workers, ray_address, train_worker
 from batchwright.core.storage import Storage
 from trainers.common.distributed import rank
 from trainers.common.job import Job
-from trainers.launch.cluster import Patience, check_resources, connected, waited_in_vain, wanted, workers_device
-from trainers.launch.lost_machines import telling_of_losses
+from trainers.launch.cluster import (
+    Patience,
+    check_resources,
+    connected,
+    telling_of_losses,
+    waited_in_vain,
+    wanted,
+    workers_device,
+)
 
 RESTARTS = 2
 PATIENCE = 600

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.common.passes.precision import drawing
+from trainers.common.passes import drawing
 from trainers.pretraining.model import Pretrained, Sequences
 
 SHORTEST = 8

@@ -4,18 +4,15 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from batchwright.core import runtime
 from batchwright.core.atomic import atomic_dir, faults
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.core.runtime import scratch
 from batchwright.formats.models import loading, locate_model, model_hash
 from trainers.common.job import Job, job_storage, training_code, training_device
-from trainers.common.trackers import chosen_tracker
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
 from trainers.pretraining.params import NewEncoder, PretrainParams
-from trainers.pretraining.room import check_pretraining
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +28,6 @@ class PretrainJob(Job):
     corpus: Path
     results: Path
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """See ``Job``."""
-        return {"seed": self.seed, **self.params.model_dump()}
-
 
 def plan_pretraining(
     *, name: str, seed: int, params: PretrainParams, pairs: Path, model: Path, results: Path, texts: Path | None = None
@@ -48,15 +40,13 @@ def plan_pretraining(
 
     Raises:
         InputError: there are no texts, there is no such start model, its tokenizer is unsuitable, the vocabulary is
-            too small, or there is not enough memory or disk.
+            too small.
     """
     encoder = params.encoder
     start = None if isinstance(encoder, NewEncoder) else locate_model(encoder.model, encoder).resolve()
     read = files_fingerprint([pairs, texts] if texts else [pairs]), model_hash(start) if start else ""
     content = fingerprint(name, seed, params.model_dump(), read, training_code())
-    folder = scratch("pretrain", content).resolve()
-    storage = job_storage(name, folder)
-    check_pretraining(params, start, pairs, texts, folder / "corpus", storage, model)
+    folder = runtime.scratch("pretrain", content).resolve()
     if not _is_sound(folder / "corpus"):
         _prepare(folder / "corpus", params, start, pairs, texts)
     return PretrainJob(
@@ -65,9 +55,9 @@ def plan_pretraining(
         batch_size=params.batch_size,
         model=model.resolve(),
         scratch=folder,
-        storage=storage,
+        storage=job_storage(name, folder),
         device=training_device(),
-        tracker=chosen_tracker(),
+        tensorboard=runtime.tensorboard(),
         params=params,
         start_model=start,
         corpus=folder / "corpus",

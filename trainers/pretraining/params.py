@@ -9,9 +9,6 @@ from batchwright.formats.models import ModelVersion
 from batchwright.formats.runs import MiniBatchSize
 from trainers.common.params import Optimisation
 
-VALIDATED = 128
-"""Held-out sequences to validate on, at most."""
-
 
 class NewEncoder(Params):
     """An encoder with random weights and a vocabulary learned from the texts."""

@@ -9,15 +9,16 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from batchwright.core.errors import InputError
-from trainers.common.passes.precision import send
+from trainers.common.passes import send
 from trainers.pretraining.corpus import TRAINING, VALIDATION, special_tokens
 from trainers.pretraining.job import PretrainJob
-from trainers.pretraining.masking import mask_tokens
 from trainers.pretraining.model import Sequences
-from trainers.pretraining.params import VALIDATED
 from trainers.pretraining.tokens import Cut, batch_numbers, join_texts, part_texts, read_stream
 
-DIAGNOSED = 64
+VALIDATED, DIAGNOSED = 128, 64
+"""Held-out sequences to validate on, and to diagnose, at most."""
+REPLACED = 0.8
+RANDOM = 0.1
 
 
 class Masked(NamedTuple):
@@ -92,6 +93,34 @@ def choose(batch: Sequences, places: NDArray[np.int64], device: str) -> Sequence
     part = Sequences(*(each[places] for each in batch))
     longest = int(part.present.sum(dim=1).max())
     return Sequences(*(send(each[:, :longest], torch.device(device)) for each in part))
+
+
+def mask_tokens(
+    tokens: NDArray[np.int32],
+    maskable: NDArray[np.bool_],
+    share: float,
+    mask: int,
+    ordinary: NDArray[np.int32],
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Mask ``share`` of each sequence's ``maskable`` tokens, as BERT does.
+
+    Of m maskable tokens, floor(share m) or one more are chosen, share m on average. Of these, 80 % become ``mask``,
+    10 % become one of the ``ordinary`` tokens ``(V',)``, and 10 % stay as they are.
+
+    Returns:
+        The tokens as the encoder reads them, and which ones were chosen, as bool; both have the shape ``(n, l)`` of
+        ``tokens``.
+    """
+    counts = np.floor(share * maskable.sum(axis=1) + generator.random(len(tokens))).astype(np.int64)
+    keys = np.where(maskable, generator.random(tokens.shape), np.inf)
+    ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    chosen: NDArray[np.bool_] = (ranks < counts[:, None]) & maskable
+    fate = generator.random(tokens.shape)
+    others = generator.choice(ordinary, tokens.shape)
+    read = np.where(chosen & (fate < REPLACED), np.int32(mask), tokens)
+    read = np.where(chosen & (fate >= REPLACED) & (fate < REPLACED + RANDOM), others, read)
+    return read.astype(np.int32), chosen
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:

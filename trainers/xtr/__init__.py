@@ -3,8 +3,7 @@
 *Rethinking the Role of Token Retrieval in Multi-Vector Retrieval* (arXiv 2304.01982).
 """
 
-from trainers.xtr.learner import TokenLearner
-from trainers.xtr.params import Params
+from trainers.xtr.learner import Params, TokenLearner
 
 build_learner = TokenLearner
 

@@ -1,30 +1,45 @@
-"""Trains XTR."""
+"""Trains XTR: its parameters, and loss and gradient of a batch from its token vectors."""
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, Literal, cast, get_args
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
 from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.base.modules import Dense
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
-from batchwright.formats.shards import Manifest
 from batchwright.retrievers.xtr.model import Task, save_token_model
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Outcome
-from trainers.common.card import write_card
-from trainers.common.gradient_cache import CachedForward
-from trainers.common.job_passes import JobPasses
-from trainers.common.passes.groups import Group
-from trainers.common.texts import BatchTexts, prepare_texts
-from trainers.common.train_job import TrainJob
-from trainers.xtr.contrast import contrast_tokens
-from trainers.xtr.embed import embed_tokens
-from trainers.xtr.params import Params
+from batchwright.training.losses import Outcome, info_nce
+from trainers.common.distributed import gather_rows, pad_rows
+from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes, beside
+from trainers.common.job import TrainJob
+from trainers.common.params import VariantParams
+from trainers.common.passes import float32_products, placed, sent
+from trainers.common.sentence_learner import present_negatives, spread, stands_for, take
+from trainers.common.texts import Group
+from trainers.xtr.scores import Scores, Tokens, score
 from trainers.xtr.start import start_from
 
 TASKS: tuple[Task, ...] = get_args(Task)
+
+
+class Params(VariantParams):
+    """Group ``train.xtr``."""
+
+    score: Literal["xtr", "colbert"] = "xtr"
+    """How training scores a batch's documents: by their retrieved tokens (``xtr``) or by all tokens (``colbert``)."""
+    k: int = Field(default=1024, ge=1)
+    """How many document tokens of the batch each query token retrieves. With fewer, more documents are scored by a
+    single token and beat the positive (docs/xtr.md)."""
+    width: int | None = Field(default=None, ge=1)
+    """Projects token vectors to this many dimensions, for a smaller index; null keeps those of the start model."""
 
 
 class TokenLearner:
@@ -33,7 +48,7 @@ class TokenLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self._passes = JobPasses(job)
+        self._passes = Passes(job)
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
         self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
@@ -41,7 +56,7 @@ class TokenLearner:
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
         query, document = (partial(self.model.preprocess, task=task) for task in TASKS)
-        return prepare_texts(batch, query, document, self._passes.most)
+        return self._passes.prepare(batch, query, document)
 
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""
@@ -50,11 +65,88 @@ class TokenLearner:
         k = self._params.k if self._params.score == "xtr" else None
         return contrast_tokens(queries, documents, batch, k, self._params.temperature)
 
-    def save(self, folder: Path, manifest: Manifest, steps: int) -> None:
-        """Write a MultiVectorEncoder folder with a model card."""
+    def save(self, folder: Path) -> None:
+        """Write a MultiVectorEncoder folder."""
         save_token_model(self.model, folder, self._job.info.prefixes.default)
-        write_card(folder, Path(__file__).with_name("card.md"), self._job, manifest, steps)
 
     def _forward(self, batch: TrainBatch, groups: list[Group], task: Task) -> CachedForward:
         length = max(group.features["input_ids"].shape[1] for group in groups)
         return self._passes.forward(batch, lambda each: embed_tokens(self.model, each, task, length), groups)
+
+
+def contrast_tokens(
+    queries: CachedForward, documents: CachedForward, batch: TrainBatch, k: int | None, temperature: float
+) -> Outcome:
+    """Compute masked cross-entropy over the whole batch, and backpropagate its gradient at this rank's rows.
+
+    ``documents`` holds the documents of the rank's rows, followed by their hard negatives, as ``(n, l, d)`` with zero
+    vectors in place of padding. Query tokens retrieve from all documents and hard negatives of the batch, on all ranks,
+    as they would from an index. This pool includes masked documents and other rows' hard negatives: they are left out
+    of the loss, not out of the pool.
+    """
+    device = queries.output.device
+    present = present_negatives(batch)
+    own_present = present[batch.rows]
+    positives, negatives = documents.output.tensor_split([len(batch.documents)])
+    own = (queries.output, positives, spread(negatives, own_present))
+    leaves = [_gather(each, batch.size).requires_grad_() for each in own]
+
+    masked = sent(batch.masked, device)
+
+    def compute() -> tuple[Outcome, list[Tensor]]:
+        pool = torch.cat([leaves[1], take(leaves[2], present)])
+        scores = score(_tokens(leaves[0]), _tokens(pool), k)
+        found = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
+        gradients = [each[batch.rows] for each in torch.autograd.grad(found.loss, leaves)]
+        return Outcome(found.loss.detach(), found.accuracy, _measures(scores)), gradients
+
+    with float32_products(tf32=False):
+        outcome, gradients = beside([queries, documents], compute)
+    queries.backward(gradients[0][:, : queries.output.shape[1]])
+    length = documents.output.shape[1]
+    documents.backward(torch.cat([gradients[1][:, :length], take(gradients[2], own_present)[:, :length]]))
+    return outcome
+
+
+def _compared(scores: Tensor, masked: Tensor, present: NDArray[np.bool_]) -> tuple[Tensor, Tensor, Tensor]:
+    """Arguments of the loss: document scores ``(B, B)``, their mask, and scores of own hard negatives ``(B, K)``."""
+    size = len(scores)
+    places = np.flatnonzero(present)
+    rows = sent(places // max(present.shape[1], 1), scores.device)
+    columns = torch.arange(size, size + len(places), device=scores.device)
+    own = scores.new_full((present.size,), -torch.inf)
+    own[sent(places, scores.device)] = scores[rows, columns]
+    return scores[:, :size], masked, own.view(present.shape)
+
+
+def _measures(scores: Scores) -> dict[str, Tensor]:
+    """How many query tokens retrieve a token of the positive.
+
+    ``z`` is the mean number over queries; ``missed_positives`` is the share of queries with none.
+    """
+    z = scores.retrieving.diagonal()
+    return {"z": z.float().mean(), "missed_positives": (z == 0).float().mean()}
+
+
+def _gather(own: Tensor, size: int) -> Tensor:
+    """Gather the rows of all ranks, ``(size, ..., l, d)``, padded to the longest."""
+    if own.ndim == 3:
+        return gather_rows(pad_rows(own), size)
+    padded = pad_rows(own.flatten(0, 1))
+    return gather_rows(padded.view(*own.shape[:2], *padded.shape[1:]), size)
+
+
+def _tokens(vectors: Tensor) -> Tokens:
+    return Tokens(vectors, (vectors.detach() != 0).any(dim=2))
+
+
+def embed_tokens(model: MultiVectorEncoder, features: dict[str, Any], task: Task, length: int) -> Tensor:
+    """Embed model inputs as unit vectors ``(n, length, d)``, with gradient; zero vectors mark absent tokens.
+
+    The vectors are float32 whatever the model computes in; it has scaled them to unit length only as exactly as that.
+    """
+    found = model(placed(features, model.device), task=task)
+    vectors = functional.normalize(found["token_embeddings"].float(), dim=-1)
+    vectors = vectors.masked_fill(~found["attention_mask"].bool()[:, :, None], 0)
+    padding = vectors.new_zeros(len(vectors), length - vectors.shape[1], vectors.shape[2])
+    return torch.cat([vectors, padding], dim=1)

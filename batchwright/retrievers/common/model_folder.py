@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
 from transformers.utils import logging
 
 from batchwright.core.errors import InputError
@@ -93,3 +94,20 @@ def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None
     """Write ``folder``, with the prefixes as the prompts of ``encode_query`` and ``encode_document``."""
     model.prompts = {"query": prefix.query, "document": prefix.document}
     model.save(str(folder), create_model_card=False)
+
+
+def settle_tokenizer(folder: Path, max_length: int | None = None) -> None:
+    """Let the ``tokenizer.json`` of a saved model, wherever in its folder it lies, cut at ``max_length``, and not pad.
+
+    Tokenizers keep padding and truncation of their last call. A run that was resumed after its last step has not called
+    any, and would write other bytes. Whoever calls a tokenizer says how to pad and cut, but for static models, which
+    would read whole texts elsewhere.
+    """
+    for file in folder.rglob("tokenizer.json"):
+        tokenizer = Tokenizer.from_file(str(file))
+        tokenizer.no_padding()
+        if max_length is None:
+            tokenizer.no_truncation()
+        else:
+            tokenizer.enable_truncation(max_length)
+        tokenizer.save(str(file))

@@ -1,7 +1,0 @@
-"""Parameters of the biencoder."""
-
-from trainers.common.params import VariantParams
-
-
-class Params(VariantParams):
-    """Group ``train.biencoder``."""
