@@ -3,52 +3,16 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from batchwright.core.command import described, failing
+from batchwright.core.command import Command, failing, parse
 from batchwright.core.errors import InputError
 from batchwright.inspect.overview import ORDERS
 from batchwright.verify import verify
 from project.batches import diff, export, show
 from project.own import init, upgrade
 from project.pipeline import run_stage
-
-
-class Command(NamedTuple):
-    """A command: its function gets the arguments by name, and returns what to print."""
-
-    about: str
-    examples: tuple[str, ...]
-    function: Callable[..., str]
-    arguments: Mapping[str, Mapping[str, Any]] = {}
-    """What ``add_argument`` gets, by name."""
-
-
-def _add(**arguments: Any) -> str:
-    from project.add.add import add  # needs what reads the sources of pairs
-
-    return add(**arguments)
-
-
-def _retrain() -> str:
-    from project.retrain.retrain import retrain  # needs what the pipeline needs, as the two below
-
-    return retrain()
-
-
-def _promote(name: str | None) -> str:
-    from project.retrain.publish import promote
-
-    return promote(name)
-
-
-def _roll_back() -> str:
-    from project.retrain.publish import roll_back
-
-    return roll_back()
-
 
 OURS = ("batchwright", "pipelines", "project", "stages", "trainers")
 SHARDS = "a folder of shards, or its name in data/shards"
@@ -68,7 +32,7 @@ COMMANDS = {
             "batchwright add answers/ --query title --document body --domain support",
             "batchwright add big.parquet --look      # changes nothing",
         ),
-        _add,
+        "project.add.add:add",
         {
             "path": {
                 "type": Path,
@@ -150,18 +114,18 @@ COMMANDS = {
     "retrain": Command(
         "Trains again on what came since, and publishes the models if they are not worse than the deployed ones.",
         ("batchwright retrain     # exit code 0: promoted, 1: failed, 3: nothing new, 4: rejected",),
-        _retrain,
+        "project.retrain.retrain:retrain",
     ),
     "promote": Command(
         "Deploys the current commit, or an earlier promotion: moves the branch that production follows.",
         ("batchwright promote", "batchwright promote promoted-3"),
-        _promote,
+        "project.retrain.publish:promote",
         {"name": {"nargs": "?", "help": "an earlier promotion, a tag such as promoted-3"}},
     ),
     "rollback": Command(
         "Deploys the promotion before the present one. The next retraining does not promote the same again.",
         ("batchwright rollback",),
-        _roll_back,
+        "project.retrain.publish:roll_back",
     ),
     "stage": Command(
         "Runs a stage of the pipeline; dvc repro does so for all stages that something changed for.",
@@ -180,34 +144,18 @@ COMMANDS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command that ``arguments`` name, by default those of the command line."""
-    parser = _parser()
-    values = vars(parser.parse_args(arguments))
-    name = values.pop("command")
-    if name is None:
-        parser.print_help()
-        return
+def main(line: Sequence[str] | None = None) -> None:
+    """Run the command that ``line`` names, by default that of the process."""
+    about = "Makes training batches that are hard and honest, looks into them, and hands them on."
+    name, values = parse("batchwright", about, COMMANDS, line)
     with failing(f"batchwright {name}"):
         try:
-            text = COMMANDS[name].function(**values)
+            text = COMMANDS[name](**values)
         except ModuleNotFoundError as error:  # show, diff, export and verify need no more than the library
             if (error.name or "").partition(".")[0] in OURS:
                 raise
             raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[pipeline]'") from None
         _print(text)
-
-
-def _parser() -> argparse.ArgumentParser:
-    about = "Makes training batches that are hard and honest, looks into them, and hands them on."
-    examples = [command.examples[0] for command in COMMANDS.values()]
-    parser = argparse.ArgumentParser(prog="batchwright", **described(about, *examples))
-    parsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, command in COMMANDS.items():
-        subparser = parsers.add_parser(name, help=command.about, **described(command.about, *command.examples))
-        for argument, options in command.arguments.items():
-            subparser.add_argument(argument, **options)
-    return parser
 
 
 def _print(text: str) -> None:

@@ -7,21 +7,64 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from batchwright.core.atomic import remove_leftovers
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
-from batchwright.core.lock import alone
 from batchwright.core.messages import safe, short
 from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS
+from batchwright.core.runtime import SCRATCH, scratch_root
+
+
+class Command(NamedTuple):
+    """An entry of a table of commands: the function gets the arguments by name, and returns what to print."""
+
+    about: str
+    examples: tuple[str, ...]
+    function: Callable[..., str] | str
+    """Or ``module:name``, which is imported when it is called: ``--help`` is instant, and needs no packages."""
+    arguments: Mapping[str, Mapping[str, Any]] = {}
+    """What ``add_argument`` gets, by name."""
+
+    def __call__(self, *values: Any, **arguments: Any) -> str:
+        """Call the function."""
+        function: Any = self.function
+        if isinstance(function, str):
+            module, _, name = function.partition(":")
+            function = getattr(importlib.import_module(module), name)
+        return str(function(*values, **arguments))
+
+
+def parse(
+    program: str, about: str, commands: Mapping[str, Command], line: Sequence[str] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return the name of the command that ``line`` asks for, by default that of the process, and its arguments.
+
+    If it asks for none, all are listed, and the process ends.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program, **_described(about, *(command.examples[0] for command in commands.values()))
+    )
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in commands.items():
+        subparser = parsers.add_parser(name, help=command.about, **_described(command.about, *command.examples))
+        for argument, options in command.arguments.items():
+            subparser.add_argument(argument, **options)
+    values = vars(parser.parse_args(line))
+    chosen: str | None = values.pop("command")
+    if chosen is None:
+        parser.print_help()
+        parser.exit()
+    return chosen, values
 
 
 def command(module: str, about: str, example: str, **arguments: str) -> None:
-    """Parse the command line, then call ``main`` of ``module``.
+    """Parse the command line of a script, then call ``main`` of ``module``.
 
     ``arguments`` maps each positional argument, which is passed on to ``main``, to its help text. The module is
     imported after parsing, so that ``--help`` is instant, and after third-party output has been silenced.
@@ -29,17 +72,17 @@ def command(module: str, about: str, example: str, **arguments: str) -> None:
     parser = new_parser(module, about, example)
     for name, description in arguments.items():
         parser.add_argument(name, help=description)
-    given = vars(parser.parse_args())
+    values = vars(parser.parse_args())
     keep_quiet()
-    run(module.rpartition(".")[2], lambda: str(importlib.import_module(module).main(**given)))
+    run(module.rpartition(".")[2], lambda: str(importlib.import_module(module).main(**values)))
 
 
 def new_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
     """A parser for ``python -m PROGRAM`` whose help ends with an example."""
-    return argparse.ArgumentParser(prog=f"python -m {program}", **described(about, example))
+    return argparse.ArgumentParser(prog=f"python -m {program}", **_described(about, example))
 
 
-def described(about: str, *examples: str) -> dict[str, Any]:
+def _described(about: str, *examples: str) -> dict[str, Any]:
     """Return the arguments that make a parser say what its command does, and end its help with examples."""
     return {
         "description": about,
@@ -74,6 +117,28 @@ def run_stage(stage: str, main: Callable[[], str]) -> None:
     run(stage.partition(" ")[0], staged)
 
 
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Hold the locks of ``name`` during the block; they end with the process, however that ends.
+
+    One keeps apart those that write this project, the other those that share a scratch folder.
+
+    Raises:
+        InputError: another process holds one of them.
+    """
+    from filelock import FileLock, Timeout  # the library does without
+
+    with ExitStack() as locks:
+        for root in sorted({SCRATCH.resolve(), scratch_root().resolve()}):
+            folder = root / "locks"
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                locks.enter_context(FileLock(folder / quote(name, safe=" "), blocking=False))
+            except Timeout:
+                raise InputError("another process is running this here; wait until it ends, or stop it") from None
+        yield
+
+
 def run(program: str, main: Callable[[], str]) -> None:
     """Call ``main`` and print the summary it returns; if it fails, print the reason and exit with status 1."""
     with failing(program):
@@ -98,28 +163,25 @@ def failing(program: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _stop(program, *(("terminated", signal.SIGTERM) if terminated else ("interrupted", signal.SIGINT)))
-    except InputError as error:
-        _fail(program, str(error))
+        how, number = ("terminated", signal.SIGTERM) if terminated else ("interrupted", signal.SIGINT)
+        print(f"{program}: {how}; run it again to go on", file=sys.stderr)
+        sys.exit(128 + number)
     except Exception as error:
-        if disk_is_full(error):
-            _fail(program, DISK_IS_FULL)
-        if isinstance(error, OSError):
-            _fail(program, _explain(error))
-        raise
+        reason = _reason(error)
+        if reason is None:
+            raise
+        print(f"{program}: error: {short(reason, program)}", file=sys.stderr)
+        sys.exit(1)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _stop(program: str, how: str, number: int) -> None:
-    print(f"{program}: {how}; run it again to go on", file=sys.stderr)
-    sys.exit(128 + number)
-
-
-def _fail(stage: str, message: str) -> None:
-    print(f"{stage}: error: {short(message, stage)}", file=sys.stderr)
-    sys.exit(1)
-
-
-def _explain(error: OSError) -> str:
-    return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+def _reason(error: Exception) -> str | None:
+    """Return what tells the user why a command failed, or None if that is a bug."""
+    if isinstance(error, InputError):
+        return str(error)
+    if disk_is_full(error):
+        return DISK_IS_FULL
+    if isinstance(error, OSError):
+        return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+    return None

@@ -60,24 +60,19 @@ def check_names(file: Path) -> None:
     """
     if not file.exists():
         return
-    found = read_params(file)
+    params = read_params(file)
     # Whoever reads a group says what else is wrong with it.
-    groups = {name: found[name] for name in _GROUPS if isinstance(found.get(name), dict | list)}
+    groups = {name: params[name] for name in _GROUPS if isinstance(params.get(name), dict | list)}
     for group, name in _names(groups):
         try:
             check_name(name)
         except ValueError as error:
             raise InputError(f"{file}: {group}: {error}") from None
-    entries = {group: set(map(str, found)) for group, found in groups.items()}
-    for group, name in _dotted(entries):
+    names = {group: set(map(str, entries)) for group, entries in groups.items()}
+    for group, name in ((group, name) for group, entries in names.items() for name in sorted(entries) if "." in name):
         raise InputError(f"{file}: {group}: '{name}' has a dot, which for DVC begins a parameter's name; use - or _")
-    for group, name in _taken(entries):
+    for group, name in _taken(names):
         raise InputError(f"{file}: {group}: '{name}' is taken; choose another name")
-
-
-def _dotted(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
-    for group, entries in names.items():
-        yield from ((group, name) for name in sorted(entries) if "." in name)
 
 
 def _taken(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:

@@ -7,9 +7,9 @@ import urllib.request
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from batchwright.core.command import alone
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, write_json
-from batchwright.core.lock import alone
 from batchwright.core.params import load_params
 from batchwright.core.runtime import scratch
 from batchwright.formats.runs import Runs

@@ -26,7 +26,7 @@ ABOVE = tuple(NEVER)
 FIRST_PARTY = {*MAY_IMPORT, *ABOVE, "tests"}
 _MODULE = re.compile(r"^python -m (\w[\w.]*)")
 IMPORTERS = {"import_module", "__import__", "run_module", "run_path"}
-LOADS_BY_NAME = {"batchwright/core/command.py", "stages/__main__.py"}
+LOADS_BY_NAME = {"batchwright/core/command.py"}
 """Files that import a module whose name they are given."""
 SHARED_BY_STAGES = {"scoring"}
 

@@ -28,11 +28,11 @@ AGAIN += ["compare", "tokens xtr", "index xtr", "report"]
 RUN_STAGES = """
 import sys
 from batchwright.core.command import keep_quiet
-from stages.__main__ import function_of
+from stages.__main__ import STAGES
 keep_quiet()
 for command in sys.argv[1:]:
     stage, *arguments = command.split()
-    function_of(stage)(*arguments)
+    STAGES[stage](*arguments)
 """
 RUN_BLOCKS = """
 import sys, traceback

@@ -359,14 +359,14 @@ MUTANTS = [
     ),
     Mutant(
         "a stage runs twice at once",
-        "batchwright/core/lock.py",
-        "fcntl.LOCK_EX | fcntl.LOCK_NB",
-        "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        "batchwright/core/command.py",
+        'FileLock(folder / quote(name, safe=" "), blocking=False)',
+        "ExitStack()",
         "test_by_domain.py",
     ),
     Mutant(
         "a stage runs twice at once, with another scratch folder",
-        "batchwright/core/lock.py",
+        "batchwright/core/command.py",
         "sorted({SCRATCH.resolve(), scratch_root().resolve()})",
         "[scratch_root().resolve()]",
         "test_by_domain.py",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from project.__main__ import main
 from tests.end_to_end.docs import LOOK
 from tests.helpers import REPO, project_environment, run_python
 from tests.inspect.conftest import Ask
@@ -38,8 +39,11 @@ def test_help_shows_examples_and_runs_nothing(arguments: list[str], tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_no_command_at_all_prints_the_help(ask: Ask) -> None:
-    assert ask().startswith("usage: batchwright")
+def test_no_command_at_all_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: batchwright")
 
 
 def test_the_installed_script_runs_the_same_function() -> None:
