@@ -174,7 +174,7 @@ def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "su
 def run_on_full_disk(
     stage: str, *arguments: str, cwd: Path, pages: int, outside: Path, **environment: str
 ) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
-    """Run a stage unchecked, in a copy of ``cwd`` on a disk with room for ``pages`` of 4096 bytes more.
+    """Run a stage in a copy of ``cwd`` on a disk with room for ``pages`` of 4096 bytes more.
 
     Returns:
         How it ended, and the files left. ``outside`` is a folder for what the copy needs.
@@ -191,7 +191,7 @@ def run_on_full_disk(
     """
     ended = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script],
-        env=project_environment(BATCHWRIGHT_PREFLIGHT="0", **environment),
+        env=project_environment(**environment),
         capture_output=True,
         text=True,
         check=False,

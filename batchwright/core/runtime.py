@@ -86,11 +86,6 @@ def tensorboard() -> Path | None:
     return Path(folder).resolve() if folder else None
 
 
-def preflight() -> bool:
-    """Whether stages check memory and disk before they begin: not with ``BATCHWRIGHT_PREFLIGHT=0``."""
-    return os.environ.get("BATCHWRIGHT_PREFLIGHT") != "0"
-
-
 def beam_is_asked() -> bool:
     """Whether ``BEAM_OPTIONS`` says how work is spread."""
     return bool(os.environ.get("BEAM_OPTIONS"))

@@ -1,8 +1,11 @@
 """Folders on this machine and in object storage, such as ``s3://bucket/folder``, through Arrow's file systems."""
 
+import math
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,3 +116,25 @@ class Storage:
 def is_remote(place: Path | str) -> bool:
     """Whether a place is a URI, and not a path."""
     return "://" in str(place)
+
+
+def check_disk(needed: Mapping[Path, float], what: str) -> None:
+    """Check that so many bytes are free below each folder, which need not be there yet; folders may share a disk.
+
+    Raises:
+        InputError: fewer are free.
+    """
+    folders: dict[int, Path] = {}
+    sums: Counter[int] = Counter()
+    for folder, size in needed.items():
+        existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        disk = existing.stat().st_dev
+        folders[disk] = existing
+        sums[disk] += math.ceil(size)
+    for disk, existing in folders.items():
+        free = shutil.disk_usage(existing).free
+        if free < sums[disk]:
+            raise InputError(
+                f"{what} needs about {sums[disk] / 1e9:.1f} GB of disk in {existing}, and {free / 1e9:.1f} GB are "
+                "free; free some"
+            )

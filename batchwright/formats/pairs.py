@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -118,33 +118,6 @@ def count_pairs(folder: Path, domain: str) -> int:
     """
     with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
         return int(table.metadata.num_rows)
-
-
-class Size(NamedTuple):
-    """How many ``pairs`` of all splits a domain has, their uncompressed ``bytes``, and those of the largest row group.
-
-    A text that a row group repeats counts once.
-    """
-
-    pairs: int
-    bytes: int
-    largest: int
-
-
-def pairs_size(folder: Path, domain: str) -> Size:
-    """Return how large a domain is, as the footer of its file says.
-
-    Raises:
-        InputError: the file is missing, damaged or has other columns.
-    """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
-        sizes = group_sizes(table.metadata)
-        return Size(int(table.metadata.num_rows), sum(sizes), max(sizes, default=0))
-
-
-def group_sizes(found: pq.FileMetaData) -> list[int]:
-    """Return the uncompressed bytes of each row group of a Parquet file."""
-    return [int(found.row_group(number).total_byte_size) for number in range(found.num_row_groups)]
 
 
 def scan_row_group(

@@ -7,7 +7,7 @@ import pytest
 
 from batchwright.core.atomic import faults
 from batchwright.core.errors import InputError
-from batchwright.core.storage import Storage
+from batchwright.core.storage import Storage, check_disk
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -53,3 +53,9 @@ def test_a_folder_of_which_only_a_part_arrived_is_seen_to_be_damaged(bucket: str
 def test_storage_that_is_nowhere_is_reported() -> None:
     with pytest.raises(InputError, match="nonsense://bucket/folder: cannot be reached"):
         Storage.at("nonsense://bucket/folder")
+
+
+def test_too_little_disk_is_refused_and_a_folder_need_not_be_there(tmp_path: Path) -> None:
+    check_disk({tmp_path / "not/yet": 1}, "packing")
+    with pytest.raises(InputError, match=r"packing needs about 1000000000.0 GB of disk in .*; free some"):
+        check_disk({tmp_path / "not/yet": 6e17, tmp_path: 4e17}, "packing")

@@ -372,18 +372,11 @@ MUTANTS = [
         "test_by_domain.py",
     ),
     Mutant(
-        "hours are spent before memory runs out",
-        "batchwright/core/room.py",
-        "if free is not None and free < needed",
-        "if False",
-        "core/test_room.py",
-    ),
-    Mutant(
         "hours are spent before the disk is full",
-        "batchwright/core/room.py",
+        "batchwright/core/storage.py",
         "if free < sums[disk]",
         "if False",
-        "core/test_room.py",
+        "core/test_storage.py",
     ),
     Mutant(
         "an interrupted training on workers ends with another code",

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-from batchwright.core import room
+from batchwright.core import storage
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
@@ -244,6 +244,6 @@ def interrupted(folder: Path, max_length: int) -> None:
 def test_disk_is_checked_before_training(
     tmp_path: Path, start: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(InputError, match=r"training a model of 0.0 GB needs about 0.0 GB of disk"):
         toy_job(tmp_path, start, shards)

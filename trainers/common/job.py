@@ -10,8 +10,7 @@ import torch
 from batchwright.core import runtime
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
-from batchwright.core.room import check_disk
-from batchwright.core.storage import Storage
+from batchwright.core.storage import Storage, check_disk
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.model_folder import ModelInfo
