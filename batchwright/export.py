@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.atomic import atomic_file
-from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
+from batchwright.core.terminal import bar
 from batchwright.formats.shards import ShardSet
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import yaml
 
 from batchwright.core import atomic
-from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
+from batchwright.core.terminal import bar
 
 LOCK = Path("dvc.lock")
 _DIRECTORY = ".dir"

@@ -15,7 +15,7 @@ import yaml
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.core.fingerprint import files_fingerprint
-from batchwright.core.messages import hint
+from batchwright.core.terminal import hint
 from stages.__main__ import STAGES, TOOLS
 
 PIPELINE = "dvc.yaml"

@@ -21,11 +21,10 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.models import model_hash
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import KnownPositives, Negatives, judged
 from batchwright.formats.pairs import domains, file_stem, pair_parts, scan_pairs, scan_texts
-from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, write_shard
-from batchwright.formats.shards.card import write_card
+from batchwright.formats.shards.manifest import write_card
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore, blocks
 from batchwright.retrievers import Retriever, load_retriever
 

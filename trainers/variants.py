@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import hint
+from batchwright.core.terminal import hint
 from trainers.common.backbones import prepare_backbones
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams

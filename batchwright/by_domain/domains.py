@@ -11,10 +11,9 @@ from typing import Any
 from batchwright.by_domain.kept import KeptMap, forget_others, keep, kept, read_ledger
 from batchwright.by_domain.spread import Map, Spread, on_this_machine
 from batchwright.core.atomic import atomic_dir
-from batchwright.core.bar import bar
 from batchwright.core.fingerprint import code_fingerprint, fingerprint, versions
-from batchwright.core.messages import safe
 from batchwright.core.runtime import scratch
+from batchwright.core.terminal import bar, safe
 
 _LIBRARIES = ("numpy", "pyarrow", "scipy", "faiss-cpu", "faiss-gpu-cuvs")
 _LEDGER, _FILES, _PARTS = "ledger.json", "files", "parts"

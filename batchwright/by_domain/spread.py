@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
 from batchwright.core.runtime import beam_is_asked
+from batchwright.core.terminal import bar
 
 Item = TypeVar("Item")
 

@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 from batchwright.core.atomic import remove_leftovers
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
-from batchwright.core.messages import safe, short
 from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS
 from batchwright.core.runtime import SCRATCH, scratch_root
+from batchwright.core.terminal import safe, short
 
 
 class Command(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import shown
 from batchwright.core.params import PARAMS_FILE, read_params
+from batchwright.core.terminal import shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import hint
+from batchwright.core.terminal import hint
 
 PARAMS_FILE = Path("params.yaml")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import shown
+from batchwright.core.terminal import shown
 from batchwright.core.untrusted_text import Lines, Records, RepeatedKeyError, parse_json
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import hint
 from batchwright.core.paths import NEGATIVES, PAIRS, REJECTS, SHARDS, VECTORS
+from batchwright.core.terminal import hint
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import domains, read_columns, read_rejects
 from batchwright.formats.shards import ShardSet

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.formats.shards import NAMES, ShardSet
-from batchwright.inspect.meetings import Numbers, batch_numbers, share_met
+from batchwright.formats.shards.batch import Numbers, batch_numbers, share_met
 from batchwright.inspect.overview import Measured, by_domain, means, measure
 
 EXAMPLES = 5

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import NAMES, REASONS, ShardSet
+from batchwright.formats.shards.batch import met_before
 from batchwright.inspect.batch import mean_hardness
 from batchwright.inspect.evidence import OLD
-from batchwright.inspect.meetings import met_before
 
 SHOWN = 10
 """Batches that are named as the worst."""

@@ -16,12 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from batchwright.core.bar import bar
 from batchwright.core.command import new_parser
 from batchwright.core.files import write_tsv
-from batchwright.formats.negatives import Negatives
+from batchwright.core.terminal import bar
+from batchwright.formats.negatives import KnownPositives, Negatives
 from batchwright.formats.pairs import domains, pair_parts
-from batchwright.formats.positives import KnownPositives
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from experiments.batches.methods import ALL, DEFAULT, Batches
 from stages.pack.domain import mask_of

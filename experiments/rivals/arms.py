@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from batchwright.formats.shards.shard_set import stands_for
+from batchwright.formats.shards.batch import stands_for
 from batchwright.training.losses import compare
 from experiments.rivals.library import TEMPERATURE, guided_loss, minable, mined, no_duplicates, ranking_loss
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours

@@ -14,9 +14,9 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
-from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.runtime import beam_options
+from batchwright.core.terminal import counter
 
 _WORKER_OS_ERROR = re.compile(r"\b(?:\w*Error: \[Errno (\d+)\]|OSError:) (.*?)(?: \[while running '|$)", re.MULTILINE)
 _WATCH_SECONDS = 2.0

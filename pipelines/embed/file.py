@@ -8,11 +8,11 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import Words, find_keys, key_words, spilled, spilled_rows, unique_order
+from batchwright.core.terminal import counter
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors

@@ -42,10 +42,10 @@ from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain.domains import Metrics, copy_files, do_domains
 from batchwright.by_domain.spread import Map
-from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.spill import texts_in
+from batchwright.core.terminal import counter
 from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
 from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from batchwright.by_domain.spread import Map
 from batchwright.core.neighbours import knn
-from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
-from batchwright.formats.positives import KnownPositives, judged
+from batchwright.formats.negatives import INCONSISTENT, KEPT, KnownPositives, Negatives, judged
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import MOST_RANKS, FilterParams, MineParams
 from stages.filter.rules import ROUNDING

@@ -13,11 +13,11 @@ from threadpoolctl import ThreadpoolController
 
 from batchwright.by_domain.domains import Metrics
 from batchwright.by_domain.spread import Map, unless_beam
-from batchwright.core.bar import bar
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import workers
+from batchwright.core.terminal import bar
 from batchwright.formats.shards import Shard, shard_name, write_shard
-from batchwright.inspect.meetings import met_before
+from batchwright.formats.shards.batch import met_before
 from stages.pack.inputs import Inputs, Source
 from stages.pack.params import PackParams
 from stages.pack.plan import Batch, choose_recipe, plan_domain, shares_of

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from batchwright.formats.negatives import Negatives
-from batchwright.formats.positives import KnownPositives, Relation, judged
+from batchwright.formats.negatives import KnownPositives, Negatives, Relation, judged
 from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons
 from batchwright.formats.vectors import PairVectors
 from stages.pack.judge import Judge

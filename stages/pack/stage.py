@@ -13,13 +13,13 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json, write_tsv
 from batchwright.core.fingerprint import versions
-from batchwright.core.messages import hint, safe
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
+from batchwright.core.terminal import hint, safe
 from batchwright.formats.pairs import count_pairs, domains
 from batchwright.formats.shards import REASONS, EpochSummary, Manifest
-from batchwright.formats.shards.card import write_card
+from batchwright.formats.shards.manifest import write_card
 from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches, write_shards
 from stages.pack.inputs import Inputs, open_inputs

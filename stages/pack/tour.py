@@ -11,8 +11,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.bar import bar
 from batchwright.core.neighbours import knn
+from batchwright.core.terminal import bar
 
 GREEDY_UP_TO = 2048
 """Centroids up to which the greedy tour is improved as well."""

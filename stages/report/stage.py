@@ -9,9 +9,9 @@ from collections.abc import Callable
 from markupsafe import Markup
 
 from batchwright.core.atomic import atomic_file
-from batchwright.core.bar import bar
 from batchwright.core.params import load_params
 from batchwright.core.paths import REPORT
+from batchwright.core.terminal import bar
 from batchwright.formats.runs import Runs
 from stages.report.browser import section as batches
 from stages.report.page import Section, render

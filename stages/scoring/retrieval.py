@@ -8,8 +8,8 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from batchwright.core.bar import bar
 from batchwright.core.errors import InputError
+from batchwright.core.terminal import bar
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.common.dense import keep_best
 from stages.scoring.collection import DEPTH, Collection, Text

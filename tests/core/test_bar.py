@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchwright.core.bar import bar, counter
+from batchwright.core.terminal import bar, counter
 
 
 def test_what_is_soon_done_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
-from batchwright.core.messages import MOST, safe, shown
+from batchwright.core.terminal import MOST, safe, shown
 
 
 def fail() -> str:

@@ -296,14 +296,14 @@ MUTANTS = [
     ),
     Mutant(
         "data control the terminal",
-        "batchwright/core/messages.py",
+        "batchwright/core/terminal.py",
         'c if c.isprintable() or c == "\\n" else',
         "c if c else",
         "core/test_message.py",
     ),
     Mutant(
         "errors are longer than a screen",
-        "batchwright/core/messages.py",
+        "batchwright/core/terminal.py",
         "if len(text) <= MOST",
         "if True",
         "core/test_message.py",

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.negatives import Negatives
-from batchwright.formats.positives import KnownPositives
+from batchwright.formats.negatives import KnownPositives, Negatives
 from stages.filter.duplicates import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds

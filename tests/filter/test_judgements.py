@@ -18,9 +18,8 @@ from batchwright.core import untrusted_arrow
 from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import KnownPositives, Negatives, judged
 from batchwright.formats.pairs import read_pairs
-from batchwright.formats.positives import KnownPositives, judged
 from stages.filter.judgements import Matched, read_judgements, verdicts
 from stages.filter.stage import main
 from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params

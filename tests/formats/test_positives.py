@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchwright.formats.negatives import Negatives
-from batchwright.formats.positives import KnownPositives
+from batchwright.formats.negatives import KnownPositives, Negatives
 
 CLASSES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20)
 

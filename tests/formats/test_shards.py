@@ -25,6 +25,7 @@ from batchwright.formats.shards import (
     shard_name,
     write_shard,
 )
+from batchwright.formats.shards.manifest import COLUMNS
 from batchwright.formats.shards.shard_set import SCHEMAS
 
 BATCHES_PER_SHARD = (3, 1, 2)
@@ -248,3 +249,7 @@ def test_what_is_not_whole_in_object_storage_is_refused(folder: Path, remote: St
     remote.remove("manifest.json")
     with pytest.raises(InputError, match=r"s3://.*/shards/manifest.json: cannot be read"):
         ShardSet.open(str(remote))
+
+
+def test_the_card_explains_every_column() -> None:
+    assert list(COLUMNS) == SHARD_SCHEMA.names

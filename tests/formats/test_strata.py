@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
-from batchwright.formats.shards.shard_set import stands_for
+from batchwright.formats.shards.batch import stands_for
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 
 

@@ -96,7 +96,7 @@ def test_the_bar_counts_what_any_worker_has_finished(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("pipelines.beam.pipeline._WATCH_SECONDS", 0.01)
-    monkeypatch.setattr("batchwright.core.bar._seconds", lambda: 0.1)  # as on a terminal
+    monkeypatch.setattr("batchwright.core.terminal._seconds", lambda: 0.1)  # as on a terminal
     finished = itertools.chain(range(5), itertools.repeat(4))
     with progress(4, "embed", "text", lambda: next(finished)), kept_back(workers=True):
         time.sleep(2.2)  # bars of shorter steps are not shown

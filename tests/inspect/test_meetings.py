@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batchwright.inspect.meetings import met_before
+from batchwright.formats.shards.batch import met_before
 
 
 def shares(*epochs: list[list[int]], pairs: int) -> list[list[float]]:

@@ -14,9 +14,8 @@ from transformers import BertConfig, BertForSequenceClassification
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.models import model_hash
-from batchwright.formats.negatives import NO_PAIR, Negatives
+from batchwright.formats.negatives import NO_PAIR, KnownPositives, Negatives, judged
 from batchwright.formats.pairs import read_pairs
-from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.shards import ShardSet, unpack_mask
 from stages.filter import stage as judge_pairs
 from tests.helpers import install_another, planted_vectors, run_python, tree, write_params

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchwright.core.files import read_json, read_tsv
-from batchwright.formats.negatives import Negatives
+from batchwright.formats.negatives import KnownPositives, Negatives, judged
 from batchwright.formats.pairs import PAIRS_SCHEMA, read_pairs
-from batchwright.formats.positives import KnownPositives, judged
 from batchwright.formats.shards import REASONS, ShardSet, pack_mask, pack_reasons, read_reasons, unpack_mask
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage as judge

@@ -12,8 +12,8 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_linear_schedule_with_warmup
 
-from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
+from batchwright.core.terminal import counter
 from trainers.common.checkpoint import CheckpointClock, Row, load_checkpoint, save_checkpoint
 from trainers.common.distributed import rank, sum_gradients
 from trainers.common.job import Job

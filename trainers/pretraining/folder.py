@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel, PreTrainedToken
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import hint
+from batchwright.core.terminal import hint
 from batchwright.formats.models import loading
 from batchwright.retrievers.common.model_folder import ModelInfo
 from trainers.pretraining.decoders import Shape

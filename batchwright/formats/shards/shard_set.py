@@ -16,8 +16,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import scratch
 from batchwright.core.storage import Storage, is_remote
+from batchwright.formats.shards.batch import NAMES, UNKNOWN, stands_for, unpack_mask
 from batchwright.formats.shards.manifest import FILE, Manifest, Shard
-from batchwright.formats.shards.masks import NAMES, UNKNOWN, unpack_mask
 
 
 def cached(origin: Storage) -> Path:
@@ -65,18 +65,6 @@ def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         pa.array(np.full(size, UNKNOWN_CLUSTER, np.int32)),
     ]
     return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
-
-
-def stands_for(groups: NDArray[np.integer], documents: int) -> NDArray[np.float32]:
-    """Return how many of a domain's ``documents`` document j stands for as a negative of query i, ``(B, B)``.
-
-    ``groups`` ``(B,)`` are the same for rows that were put together because they are alike. These stand for themselves;
-    a row's documents from elsewhere share all that remain of the domain, and stand for one at least.
-    """
-    same = groups[:, None] == groups[None, :]
-    own = same.sum(axis=1)
-    each = np.maximum((documents - own) / np.maximum(len(groups) - own, 1), 1)
-    return np.where(same, 1, each[:, None]).astype(np.float32)
 
 
 SHARD_SCHEMA = pa.schema(

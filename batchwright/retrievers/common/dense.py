@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from batchwright.core.bar import bar, counter
+from batchwright.core.terminal import bar, counter
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.common.retriever import Ranking
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from batchwright.core.atomic import atomic_dir
-from batchwright.core.bar import counter
 from batchwright.core.errors import InputError
+from batchwright.core.terminal import counter
 from batchwright.retrievers.xtr.index_folder import VECTORS, Kind, Saved, check_place, read_saved, write_saved
 
 _DIMENSIONS = 4

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sentence_transformers import MultiVectorEncoder
 from torch import Tensor
 
-from batchwright.core.bar import counter
+from batchwright.core.terminal import counter
 from batchwright.formats.models import check_length, loading
 from batchwright.formats.prefixes import Prefix
 

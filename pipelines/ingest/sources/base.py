@@ -11,8 +11,8 @@ import pyarrow as pa
 from pydantic import model_validator
 
 from batchwright.core.errors import InputError
-from batchwright.core.messages import nearest
 from batchwright.core.params import Params
+from batchwright.core.terminal import nearest
 from batchwright.core.untrusted_arrow import values_of
 from pipelines.files import find_files
 

@@ -1,9 +1,17 @@
-"""Messages as a terminal may show them: safe, short, and with a suggestion for an unknown name."""
+"""What people see in the terminal: messages that cannot control it, hints for unknown names, and progress bars.
+
+tqdm is imported when it is needed, since commands that only look take less time than its import."""
 
 import difflib
+import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 from batchwright.core.runtime import scratch_root
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
 
 MOST = 500
 
@@ -56,3 +64,49 @@ def hint(unknown: str, known: Iterable[str]) -> str:
     if close := nearest(unknown, names):
         return f"; did you mean '{close}'?"
     return f"; known: {', '.join(names)}" if names else ""
+
+
+T = TypeVar("T")
+
+
+def bar(items: Iterable[T], *, desc: str, unit: str, total: int | None = None) -> "tqdm[T]":
+    """Iterate over ``items`` and show how many are done, from two seconds on."""
+    return _tqdm()(items, desc=desc, unit=unit, total=total, delay=2, miniters=1, mininterval=_seconds(), leave=None)
+
+
+def counter(
+    total: int,
+    *,
+    desc: str,
+    unit: str,
+    initial: int = 0,
+    delay: float = 2,
+    disable: bool = False,
+    file: TextIO | None = None,
+) -> "tqdm[NoReturn]":
+    """Show how many of ``total`` are done, from ``delay`` seconds on; its ``update`` counts them."""
+    return _tqdm()(
+        desc=desc,
+        unit=unit,
+        total=total,
+        initial=initial,
+        delay=delay,
+        miniters=1,
+        mininterval=_seconds(),
+        leave=None,
+        disable=disable,
+        file=file,
+    )
+
+
+def _tqdm() -> "type[tqdm[Any]]":
+    """tqdm without its thread, which may hold a lock while the process is forked."""
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0
+    return tqdm
+
+
+def _seconds() -> float:
+    """How often a bar is drawn: in logs, and from Ray's workers, each time is a new line."""
+    return 2 if sys.stderr.isatty() else 30
