@@ -63,8 +63,8 @@ def main() -> None:
                 run(texts)
             seconds[name].append(time.thread_time() - start)
     first = statistics.median(next(iter(seconds.values()))[1:])
-    for name, found in seconds.items():
-        middle = statistics.median(found[1:])
+    for name, measured in seconds.items():
+        middle = statistics.median(measured[1:])
         print(f"{name:24} {1000 * middle:8.0f} ms per batch, ratio {middle / first:.2f}")
 
 
@@ -93,12 +93,12 @@ def batches(pairs: Path | None, count: int) -> Sequence[tuple[list[str], list[st
     """Queries and documents of ``count`` batches, drawn at random."""
     if pairs is None:
         source = DocstringsSource(kind="docstrings", packages=["sympy"], max_characters=320)
-        found = [(str(row.query), str(row.document)) for row in source.rows(Part("sympy")) if row.fault is None]
+        texts = [(str(row.query), str(row.document)) for row in source.rows(Part("sympy")) if row.fault is None]
     else:
         table = pq.read_table(pairs, columns=["query", "document"])
-        found = list(zip(table["query"].to_pylist(), table["document"].to_pylist(), strict=True))
-    order = np.random.default_rng(0).permutation(len(found))[: count * BATCH]
-    chosen = [[found[place] for place in part] for part in np.split(order, count)]
+        texts = list(zip(table["query"].to_pylist(), table["document"].to_pylist(), strict=True))
+    order = np.random.default_rng(0).permutation(len(texts))[: count * BATCH]
+    chosen = [[texts[place] for place in part] for part in np.split(order, count)]
     return [([query for query, _ in part], [document for _, document in part]) for part in chosen]
 
 

@@ -24,7 +24,7 @@ import yaml
 from batchwright.core.command import new_parser
 from batchwright.core.files import write_tsv
 from batchwright.core.runtime import cpus
-from benchmarks.planted_pairs import plant_pairs
+from benchmarks.planted import plant_pairs
 
 ROOT = Path(__file__).parents[1]
 STAGES = ("ingest", "embed", "filter", "cluster", "pack contextual")
@@ -119,12 +119,12 @@ def _memory(process: psutil.Process) -> int:
 
     Of memory that several share, each counts its share.
     """
-    found = 0
+    kib = 0
     with contextlib.suppress(psutil.NoSuchProcess, OSError):  # it has ended
         for each in (process, *process.children(recursive=True)):
             lines = Path(f"/proc/{each.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-            found += sum(int(line.split()[1]) for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
-    return found
+            kib += sum(int(line.split()[1]) for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+    return kib
 
 
 if __name__ == "__main__":

@@ -9,14 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from batchwright.core.command import new_parser
-from benchmarks.gpu.curves import curves
-from benchmarks.gpu.form import FULL, SMALL, Form
-from benchmarks.gpu.machine import card
-from benchmarks.gpu.matrix import matrix
-from benchmarks.gpu.scores import scores
-from benchmarks.gpu.steps import steps
-from benchmarks.gpu.table import Result, Table
-from benchmarks.gpu.ways import ways
+from benchmarks.gpu.corpus import FULL, SMALL, Form
+from benchmarks.gpu.measure import Result, Table, card, matrix
+from benchmarks.gpu.steps import scores, steps, ways
+from benchmarks.gpu.training import curves
 from trainers.common.job import training_device
 
 ABOUT = """Measures training on a GPU and writes a table after every result: losses in float32 and bfloat16, the matrix

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from benchmarks.planted_pairs import plant_pairs
+from benchmarks.planted import plant_pairs
 from benchmarks.scale import PARAMS, STAGES, run_stage
 
 LIMIT = 1024

@@ -10,7 +10,7 @@ from batchwright.core.fingerprint import content_id, text_keys
 from batchwright.formats.pairs import file_stem
 from batchwright.formats.prefixes import Prefixes
 from batchwright.formats.vectors import Provenance, write_domain_vectors, write_encoder
-from benchmarks.planted_batches import SEED, make_batch, write_batches
+from benchmarks.planted import SEED, make_batch, write_batches
 
 WIDTH = 16
 VOCABULARY = 20_000

@@ -13,12 +13,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from batchwright.core.files import read_tsv
 from benchmarks.gpu import __main__ as command
-from benchmarks.gpu import machine, scores
-from benchmarks.gpu.corpus import texts, write_shards, write_start
-from benchmarks.gpu.form import SMALL
-from benchmarks.gpu.learning import ours, plan, read, theirs
+from benchmarks.gpu import measure, steps
+from benchmarks.gpu.corpus import SMALL, texts, write_shards, write_start
+from benchmarks.gpu.measure import Result
 from benchmarks.gpu.steps import DROPOUT
-from benchmarks.gpu.table import Result
+from benchmarks.gpu.training import ours, plan, read, theirs
 from tests.helpers import run_python
 
 WITHOUT = """
@@ -105,11 +104,11 @@ def test_a_model_learns_in_bfloat16_through_the_gradient_cache(start: tuple[Path
 def test_batches_double_until_memory_is_too_small(monkeypatch: pytest.MonkeyPatch, streaming: int) -> None:
     room = {"dense": 16, "streaming": streaming}
 
-    def score(form: object, way: str, size: int) -> machine.Spent | None:
-        return machine.Spent(seconds=1, mib=size) if size <= room[way] else None
+    def score(form: object, way: str, size: int) -> measure.Cost | None:
+        return measure.Cost(seconds=1, mib=size) if size <= room[way] else None
 
-    monkeypatch.setattr(scores, "_score", score)
-    *_, last = scores.scores(replace(SMALL, most=128))
+    monkeypatch.setattr(steps, "_score", score)
+    *_, last = steps.scores(replace(SMALL, most=128))
     assert last == Result("xtr", "batches up to 128", "times as large as dense", streaming / 16, "at least 4")
 
 
@@ -117,7 +116,7 @@ def test_too_little_memory_is_no_error() -> None:
     def fill() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    assert machine.measured(fill, 1) is None
+    assert measure.measured(fill, 1) is None
 
 
 def test_without_a_gpu_only_the_small_form_runs(monkeypatch: pytest.MonkeyPatch) -> None:

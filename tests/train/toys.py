@@ -17,7 +17,7 @@ from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.model_folder import FILE, variant_of
-from benchmarks.planted_batches import write_batches
+from benchmarks.planted import write_batches
 from trainers.common.job import DevMeasure, TrainJob, plan_job
 from trainers.common.params import Common
 from trainers.variants import load_variant

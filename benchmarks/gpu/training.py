@@ -1,6 +1,8 @@
-"""Training steps of this project, and of sentence-transformers, on batches of shards."""
+"""Training steps of this project and of sentence-transformers on shards, and the losses of each variant."""
 
-from collections.abc import Callable
+import statistics
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +16,8 @@ from batchwright.core.storage import Storage
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.training.batches import BatchReader, TrainBatch
-from benchmarks.gpu.form import Form
-from benchmarks.gpu.machine import Spent, measured, precision
+from benchmarks.gpu.corpus import Form, texts, write_shards, write_start
+from benchmarks.gpu.measure import Cost, Result, measured, peak_mib, precision, reset_peak
 from trainers.common.job import TrainJob, training_device
 from trainers.common.params import Common
 from trainers.common.passes import set_dropout
@@ -24,6 +26,12 @@ from trainers.common.step_loop import build_optimiser
 from trainers.variants import build_learner, load_variant
 
 SEED, TEMPERATURE = 17, 0.05
+OPTIONS = {
+    "cde": {"context_documents": 8, "context_dropout": 0},
+    "biencoder": {},
+    "seed_encoder": {},
+    "xtr": {"k": 256},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +45,16 @@ class Trainer:
     def weights(self) -> Tensor:
         """All weights, one after the other."""
         return nn.utils.parameters_to_vector(self.model.parameters()).detach().cpu()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The loss of each step, the median seconds of a step, the peak of memory, and all trained weights."""
+
+    losses: list[float]
+    seconds: float
+    mib: int
+    weights: Tensor
 
 
 def plan(variant: str, start: Path, shards: Path, chunk: int, **options: Any) -> TrainJob:
@@ -98,11 +116,6 @@ def theirs(job: TrainJob, *, bf16: bool) -> Trainer:
     return Trainer(model=model, prepare=prepare, step=_stepping(job, model, backward))
 
 
-def timed(job: TrainJob, trainer: Trainer, form: Form) -> Spent | None:
-    """Time steps on the job's first batch."""
-    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)
-
-
 def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]) -> Callable[[Any], float]:
     optimiser, _ = build_optimiser(model.train(), job.common, steps=1000)
 
@@ -114,3 +127,41 @@ def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]
         return float(loss.detach())
 
     return step
+
+
+def timed(job: TrainJob, trainer: Trainer, form: Form) -> Cost | None:
+    """Time steps on the job's first batch."""
+    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)
+
+
+def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) -> Iterator[Result]:
+    """Train a small model on ``shards``, or on generated ones, from the model ``start``, or from random weights.
+
+    Nothing is dropped, so that both precisions draw nothing.
+    """
+    shards = shards or write_shards(folder / "shards", form.steps, form.pairs, form.cut)
+    start = start or write_start(folder / "start", form.mini, form.cut, texts(shards))
+    for variant in OPTIONS:
+        by_precision = {"float32": _train(form, variant, start, shards, bf16=False)}
+        by_precision["bfloat16"] = _train(form, variant, start, shards, bf16=True)
+        for step in range(form.steps):
+            for name, curve in by_precision.items():
+                yield Result("training", f"{variant}, step {step + 1}", f"loss in {name}", curve.losses[step])
+        for name, curve in by_precision.items():
+            yield Result("training", f"{variant}, {name}", "texts per second", 2 * form.pairs / curve.seconds)
+            yield Result("training", f"{variant}, {name}", "MiB", curve.mib)
+        again = _train(form, variant, start, shards, bf16=False)
+        same = torch.equal(by_precision["float32"].weights, again.weights)
+        yield Result("training", f"{variant}, float32", "the same weights again", str(same).lower(), "true")
+
+
+def _train(form: Form, variant: str, start: Path, shards: Path, *, bf16: bool) -> Curve:
+    reset_peak()
+    job = plan(variant, start, shards, max(form.chunk_tokens // form.cut, 1), **OPTIONS[variant])
+    trainer, losses, seconds = ours(job, bf16=bf16), [], []
+    for number in range(form.steps):
+        prepared = trainer.prepare(read(job, number))
+        began = time.perf_counter()
+        losses.append(trainer.step(prepared))  # reading the loss waits for the GPU
+        seconds.append(time.perf_counter() - began)
+    return Curve(losses=losses, seconds=statistics.median(seconds), mib=peak_mib(), weights=trainer.weights())
