@@ -1,15 +1,18 @@
-"""The variants by name. A variant is a package in this folder that has a ``card.md``."""
+"""The variants by name, and how one is made ready to train. A variant is a package here that has a ``card.md``."""
 
 import importlib
 from pathlib import Path
 from typing import Protocol, cast
 
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import hint
-from trainers.common.backbones import prepare_backbones
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
-from trainers.common.passes import seed_start
+from trainers.common.passes import dropout_rates, seed_start, set_dropout
 from trainers.common.run import Learner, run_training
 
 VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
@@ -51,3 +54,54 @@ def build_learner(job: TrainJob) -> Learner:
 def train(job: TrainJob) -> None:
     """Train in this process, possibly as one rank of several; rank 0 writes ``job.model`` and ``job.curve``."""
     run_training(job, build_learner(job))
+
+
+def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
+    """Let all transformers in ``model`` run as the job's parameters ``dropout``, ``attention`` and ``compile`` say.
+
+    Raises:
+        InputError: the machine or a transformer cannot do it.
+    """
+    set_dropout(model, job.common.dropout)
+    if job.common.attention == "flash":
+        _use_flash(job, model)
+    if job.common.compile:
+        _compile(job, model)
+
+
+def _use_flash(job: TrainJob, model: nn.Module) -> None:
+    """Attend with FlashAttention-2, as the library transformers offers it; CDE's attention to a context does not."""
+    if job.device != "cuda":
+        raise InputError(f"train {job.name}: attention flash needs a GPU; train on one, or set attention to auto")
+    if job.common.precision != "bfloat16":
+        raise InputError(f"train {job.name}: attention flash needs precision bfloat16; set it, or attention to auto")
+    for backbone in _backbones(job, model, "attention to auto"):
+        _check_dropout(job, backbone, "flash attention")
+        try:
+            backbone.set_attn_implementation("flash_attention_2")
+        except (ImportError, ValueError) as error:
+            reason = str(error).split(". ")[0]
+            raise InputError(f"model '{job.start_model}': {reason}; set attention to auto") from error
+
+
+def _compile(job: TrainJob, model: nn.Module) -> None:
+    if job.variant == "cde":
+        raise InputError(f"train {job.name}: attention to a context cannot be compiled; set compile to false")
+    for backbone in _backbones(job, model, "compile to false"):
+        _check_dropout(job, backbone, "torch.compile")
+        # sentence-transformers calls the method, which nn.Module.compile leaves as it is
+        backbone.forward = torch.compile(backbone.forward, dynamic=True)
+
+
+def _backbones(job: TrainJob, model: nn.Module, remedy: str) -> list[PreTrainedModel]:
+    transformers = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
+    outer = [one for one in transformers if not any(one in other.children() for other in transformers)]
+    if not outer:
+        raise InputError(f"model '{job.start_model}': has no transformer; set {remedy}")
+    return outer
+
+
+def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str) -> None:
+    """Neither is sure to draw the same in both passes of a gradient cache."""
+    if any(dropout_rates(backbone.config).values()):
+        raise InputError(f"train {job.name}: {what} does not go together with dropout; set dropout to 0")

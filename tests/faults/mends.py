@@ -79,14 +79,14 @@ MUTANTS = [
     ),
     Mutant(
         "a damaged checkpoint is used",
-        "trainers/common/checkpoint.py",
+        "trainers/common/step_loop.py",
         "if any(faults(folder)):",
         "if False:",
         "train/test_training.py",
     ),
     Mutant(
         "only one checkpoint is kept",
-        "trainers/common/checkpoint.py",
+        "trainers/common/step_loop.py",
         "_KEPT = 2",
         "_KEPT = 1",
         "train/test_training.py",
@@ -331,8 +331,8 @@ MUTANTS = [
     ),
     Mutant(
         "other machines reach the Ray cluster",
-        "trainers/launch/cluster.py",
-        "ray_constants.ENABLE_RAY_CLUSTER = False",
+        "trainers/launch/__init__.py",
+        'os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"',
         "pass",
         "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
     ),

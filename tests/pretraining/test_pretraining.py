@@ -17,9 +17,9 @@ from batchwright.core.files import read_tsv
 from tests.helpers import tree, write_pairs
 from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
 from trainers.common import step_loop
-from trainers.common.checkpoint import Row
 from trainers.common.distributed import sum_gradients
 from trainers.common.passes import Chunk
+from trainers.common.step_loop import Row
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.reader import Masked
 from trainers.pretraining.tokens import Stream, join_texts

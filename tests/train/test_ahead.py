@@ -5,7 +5,7 @@ from time import sleep
 
 import pytest
 
-from trainers.common.step_loop import ahead
+from trainers.common.texts import ahead
 
 
 def test_each_step_gets_its_own_inputs_one_ahead_and_from_another_thread() -> None:

@@ -20,10 +20,9 @@ from batchwright.training.batches import BatchReader
 from tests.tiny_models import save_t5
 from tests.train.test_distributed import ragged_rows
 from tests.train.toys import describe, toy_batch, toy_job, write_toy_model, write_toy_shards
-from trainers.common.backbones import prepare_backbones
 from trainers.common.job import TrainJob
 from trainers.common.passes import seed_start
-from trainers.variants import load_variant, train
+from trainers.variants import load_variant, prepare_backbones, train
 
 OPTIONS: dict[str, dict[str, object]] = {
     "biencoder": {},

@@ -16,11 +16,11 @@ from batchwright.core.storage import Storage
 from tests.train.test_curves import DEV
 from tests.train.test_launch import STEPS, job, losses
 from tests.train.test_training import content
-from trainers.common import checkpoint, step_loop
-from trainers.common.checkpoint import CheckpointClock
+from trainers.common import step_loop
 from trainers.common.distributed import rank
 from trainers.common.job import TrainJob
 from trainers.common.sentence_learner import SentenceLearner
+from trainers.common.step_loop import CheckpointClock
 from trainers.launch import fit
 from trainers.launch.fit import launch
 from trainers.variants import train
@@ -79,7 +79,7 @@ def test_the_clock_strikes_in_time_though_it_is_rarely_looked_at(monkeypatch: py
         looked += 1
         return now
 
-    monkeypatch.setattr(checkpoint.time, "monotonic", time)
+    monkeypatch.setattr(step_loop.time, "monotonic", time)
     clock, struck = CheckpointClock(120.0, "cpu"), [0.0]
     for step in range(6000):
         now += 0.01 if step == 0 else 0.2 if step < 3000 else 2.0  # a GPU does not wait for its first

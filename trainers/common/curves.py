@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from batchwright.core.files import append_tsv, write_tsv
-from trainers.common.checkpoint import Row
 from trainers.common.distributed import rank
 from trainers.common.job import Job, TrainJob
 from trainers.common.passes import float32_products
+from trainers.common.step_loop import Row
 
 Record = Callable[[Path, Row], None]
 """Adds a row, which has a ``step``, to a curve."""

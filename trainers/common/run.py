@@ -14,11 +14,11 @@ from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.retrievers.common.model_folder import settle_tokenizer
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
-from trainers.common.checkpoint import remove_checkpoints
 from trainers.common.curves import Curves, recording
 from trainers.common.distributed import own_rows, rank
 from trainers.common.job import TrainJob, planned_batches
-from trainers.common.step_loop import Measures, ahead, run_steps
+from trainers.common.step_loop import Measures, remove_checkpoints, run_steps
+from trainers.common.texts import ahead
 
 
 class Learner(Protocol):

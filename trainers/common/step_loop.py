@@ -1,28 +1,36 @@
-"""The training loop that all trainings share. It does not depend on Ray: it uses a process group if there is one."""
+"""The training loop that all trainings share, and its checkpoints.
+
+It does not depend on Ray: it uses a process group if there is one.
+"""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Generic, TypeVar
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW
+from torch import distributed as dist
+from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_linear_schedule_with_warmup
 
+from batchwright.core.atomic import faults
 from batchwright.core.errors import InputError
+from batchwright.core.storage import Storage
 from batchwright.core.terminal import counter
-from trainers.common.checkpoint import CheckpointClock, Row, load_checkpoint, save_checkpoint
-from trainers.common.distributed import rank, sum_gradients
+from trainers.common.distributed import rank, sum_gradients, world_size
 from trainers.common.job import Job
 from trainers.common.params import Optimisation
 from trainers.common.passes import float32_products
 
-T = TypeVar("T")
 SAVE_EVERY_SECONDS = 120.0
+_KEPT = 2
+_STATE = "state.pt"
 
+Row = dict[str, float | int]
+"""A step's columns of the curve."""
 Measures = Mapping[str, float | int | Tensor]
 Backward = Callable[[int], Measures]
 """Backpropagates a step's loss at this rank's rows; returns the step's columns of the curve, which include ``loss``.
@@ -65,7 +73,7 @@ def run_steps(
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
             schedule.step()
-            row = _read({**measures, "norm": total})  # waits for the whole step, once
+            row = _fetch({**measures, "norm": total})  # waits for the whole step, once
             norm = row.pop("norm")
             if not (math.isfinite(row["loss"]) and math.isfinite(norm)):
                 raise InputError(
@@ -82,12 +90,11 @@ def run_steps(
     return curve
 
 
-def _read(measures: Measures) -> Row:
+def _fetch(measures: Measures) -> Row:
     """Bring all numbers here, in one transfer."""
-    found = {key: each.detach().double() for key, each in measures.items() if isinstance(each, Tensor)}
-    values = torch.stack(list(found.values())).tolist()
-    read = dict(zip(found, values, strict=True))
-    return {key: read.get(key, each) for key, each in measures.items()}
+    tensors = {key: value.detach().double() for key, value in measures.items() if isinstance(value, Tensor)}
+    numbers = dict(zip(tensors, torch.stack(list(tensors.values())).tolist(), strict=True))
+    return {key: numbers.get(key, value) for key, value in measures.items()}
 
 
 def build_optimiser(
@@ -115,35 +122,101 @@ def build_optimiser(
     return optimiser, schedule
 
 
-class Ahead(Generic[T]):
-    """Calls ``prepare`` with the number of a step, one step ahead, until ``steps``.
+def save_checkpoint(
+    storage: Storage, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR, curve: list[Row]
+) -> Storage:
+    """Write a checkpoint after ``len(curve)`` steps, a folder with checksums, and return it; the one before it stays.
 
-    An error in it is raised at the step that it belongs to.
+    It is written whole or not at all.
+    """
+    state = {
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "schedule": schedule.state_dict(),
+        "curve": curve,
+    }
+    name = f"checkpoint-{len(curve):09d}"
+    with storage.publish(name) as folder, (folder / _STATE).open("wb") as handle:  # torch's own hides why it fails
+        torch.save(state, handle)
+    storage.remove(*_checkpoints(storage)[_KEPT:])
+    return storage / name
+
+
+def load_checkpoint(storage: Storage, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR) -> list[Row]:
+    """Restore the last checkpoint and return its curve, which is empty if there is none.
+
+    One that is damaged, or not whole, is removed with a warning, and the one before it is restored.
+    """
+    for name in _checkpoints(storage):
+        if (state := _read(storage, name)) is None:
+            print(f"warning: {storage / name}: damaged, and removed; training goes on from before", file=sys.stderr)
+            storage.remove(name)
+            continue
+        model.load_state_dict(state["model"])
+        optimiser.load_state_dict(state["optimiser"])
+        schedule.load_state_dict(state["schedule"])
+        curve: list[Row] = state["curve"]
+        return curve
+    return []
+
+
+def remove_checkpoints(storage: Storage) -> None:
+    """Remove the checkpoints of a finished run."""
+    storage.remove(*_checkpoints(storage))
+
+
+def _read(storage: Storage, name: str) -> dict[str, Any] | None:
+    """Read a checkpoint, unless it is damaged; another worker may remove it meanwhile because it is."""
+    try:
+        with storage.fetch(name) as folder:
+            if any(faults(folder)):
+                return None
+            state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
+            return state
+    except FileNotFoundError:
+        return None
+
+
+def _checkpoints(storage: Storage) -> list[str]:
+    """Return the names of the checkpoints, newest first."""
+    return [name for name in reversed(storage.names()) if name.startswith("checkpoint-")]
+
+
+class CheckpointClock:
+    """Strikes about every ``seconds``, on all ranks at once if each asks after every step.
+
+    Rank 0 has the time. It tells the others rarely, since that makes a GPU wait: whether it strikes, and after how many
+    steps to ask it again. These are as many as fit into what is left at the pace since it was asked last, but at most
+    twice as many as before, in case the steps become slower.
     """
 
-    def __init__(self, prepare: Callable[[int], T], steps: int, executor: ThreadPoolExecutor) -> None:
-        self._prepare, self._steps, self._executor = prepare, steps, executor
-        self._next: tuple[int, Future[T]] | None = None
+    def __init__(self, seconds: float, device: str) -> None:
+        self._seconds, self._device = seconds, device
+        self._struck = self._asked = time.monotonic()
+        self._steps = self._left = 1
 
-    def __call__(self, step: int) -> T:
-        """Return what was prepared for ``step``, and begin with the next one."""
-        known = self._next is not None and self._next[0] == step
-        future = self._next[1] if known and self._next else self._submit(step)
-        prepared = future.result()
-        self._next = (step + 1, self._submit(step + 1)) if step + 1 < self._steps else None
-        return prepared
+    def strikes(self) -> bool:
+        """Return whether to save now, after a step."""
+        self._left -= 1
+        if self._left:
+            return False
+        strikes, self._left = self._rank_0s(*self._look(time.monotonic()))
+        self._steps = self._left
+        return bool(strikes)
 
-    def settle(self) -> None:
-        """Wait until nothing is being prepared: a tokenizer cannot be saved while it is in use."""
-        if self._next:
-            wait([self._next[1]])
+    def _look(self, now: float) -> tuple[int, int]:
+        strikes = now - self._struck >= self._seconds
+        if strikes:
+            self._struck = now
+        pace = max(now - self._asked, 1e-6) / self._steps
+        self._asked = now
+        fit = int((self._struck + self._seconds - now) / pace)
+        return int(strikes), max(1, min(fit, 2 * self._steps))
 
-    def _submit(self, step: int) -> Future[T]:
-        return self._executor.submit(self._prepare, step)
-
-
-@contextmanager
-def ahead(prepare: Callable[[int], T], steps: int) -> Iterator[Ahead[T]]:
-    """Yield an ``Ahead``; its thread ends with the block."""
-    with ThreadPoolExecutor(1, "prepare") as executor:
-        yield Ahead(prepare, steps, executor)
+    def _rank_0s(self, strikes: int, steps: int) -> tuple[int, int]:
+        if world_size() == 1:
+            return strikes, steps
+        told = torch.tensor([strikes, steps], device=self._device)
+        dist.broadcast(told, src=0)
+        strikes, steps = told.tolist()
+        return strikes, steps

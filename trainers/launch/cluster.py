@@ -4,22 +4,20 @@ import os
 import secrets
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Literal
 
 import ray
-from ray._private import ray_constants
-from ray.train import ControllerError, TrainingFailedError
-from ray.train.v2._internal.execution.callback import ControllerCallback
-from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
 
 from batchwright.core.errors import InputError
 from batchwright.core.runtime import WORKERS, Workers, ray_address, train_gpus
 from trainers.common.job import Job
 
+EVERY_SECONDS = 5.0
+Nodes = Callable[[], Sequence[Mapping[str, Any]]]
+"""``ray.nodes``."""
 _QUIET = ray.LoggingConfig(log_level="ERROR")
 """For Ray's own processes: without a dashboard, one of them complains every second."""
 
@@ -37,9 +35,6 @@ def connected() -> Iterator[None]:
     address = ray_address()
     if address == "local":
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        # All parts of Ray then listen on the loopback address, whatever the name says, on Linux, too.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        ray_constants.ENABLE_RAY_CLUSTER = False  # read when Ray was imported
         # Other users of this machine reach them. Ray asks for a token by itself (it looked at RAY_AUTH_MODE when it
         # was imported), and nobody else knows this one.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -78,40 +73,6 @@ def check_resources(job: Job, workers: Workers) -> None:
                 f"{WORKERS}={workers}: needs {count} {kind}s, the cluster has {available.get(kind, 0):g}; lower it, "
                 "or name a larger cluster with RAY_ADDRESS"
             )
-
-
-class OutOfPatienceError(Exception):
-    """Workers could not be started for as long as ``Patience`` waits."""
-
-
-class Patience(ControllerCallback):  # type: ignore[misc]
-    """Ends a training whose workers cannot be started for some ``seconds``; Ray itself would wait for ever."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: float | None = None
-
-    def after_controller_state_update(self, previous: TrainControllerState, current: TrainControllerState) -> None:
-        """See Ray's class; it is called in Ray's controller, again and again while that waits."""
-        if isinstance(current, RunningState | PreemptingState):
-            self._since = None
-            return
-        self._since = self._since or time.monotonic()
-        if time.monotonic() - self._since > self._seconds:
-            raise OutOfPatienceError
-        if type(previous) is type(current):
-            time.sleep(1)  # Ray asks again at once
-
-
-def waited_in_vain(error: TrainingFailedError) -> bool:
-    """Whether a training was ended by ``Patience``."""
-    return isinstance(error, ControllerError) and isinstance(error.controller_failure, OutOfPatienceError)
-
-
-EVERY_SECONDS = 5.0
-
-Nodes = Callable[[], Sequence[Mapping[str, Any]]]
-"""``ray.nodes``."""
 
 
 @contextmanager

@@ -4,13 +4,25 @@ import logging
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import ray
-from ray.train import Checkpoint, CheckpointUploadMode, FailureConfig, LoggingConfig, RunConfig, ScalingConfig
+from ray.train import (
+    Checkpoint,
+    CheckpointUploadMode,
+    ControllerError,
+    FailureConfig,
+    LoggingConfig,
+    RunConfig,
+    ScalingConfig,
+    TrainingFailedError,
+)
 from ray.train.torch import TorchTrainer
+from ray.train.v2._internal.execution.callback import ControllerCallback
+from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
 from torch import distributed as dist
 
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
@@ -19,11 +31,9 @@ from batchwright.core.storage import Storage
 from trainers.common.distributed import rank
 from trainers.common.job import Job
 from trainers.launch.cluster import (
-    Patience,
     check_resources,
     connected,
     telling_of_losses,
-    waited_in_vain,
     wanted,
     workers_device,
 )
@@ -157,3 +167,31 @@ def _that_a_batch_feeds(workers: Workers, job: Job) -> Workers:
             f"{WORKERS}={workers}: a batch has only {job.batch_size} rows; lower it to {job.batch_size} at most"
         )
     return Workers(workers.fewest, min(workers.most, job.batch_size))
+
+
+class OutOfPatienceError(Exception):
+    """Workers could not be started for as long as ``Patience`` waits."""
+
+
+class Patience(ControllerCallback):  # type: ignore[misc]
+    """Ends a training whose workers cannot be started for some ``seconds``; Ray itself would wait for ever."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def after_controller_state_update(self, previous: TrainControllerState, current: TrainControllerState) -> None:
+        """See Ray's class; it is called in Ray's controller, again and again while that waits."""
+        if isinstance(current, RunningState | PreemptingState):
+            self._since = None
+            return
+        self._since = self._since or time.monotonic()
+        if time.monotonic() - self._since > self._seconds:
+            raise OutOfPatienceError
+        if type(previous) is type(current):
+            time.sleep(1)  # Ray asks again at once
+
+
+def waited_in_vain(error: TrainingFailedError) -> bool:
+    """Whether a training was ended by ``Patience``."""
+    return isinstance(error, ControllerError) and isinstance(error.controller_failure, OutOfPatienceError)

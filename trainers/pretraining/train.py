@@ -10,12 +10,11 @@ from torch import Tensor
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.files import write_tsv
 from batchwright.retrievers.common.model_folder import settle_tokenizer
-from trainers.common.checkpoint import Row, remove_checkpoints
 from trainers.common.curves import columns, measured, recording
 from trainers.common.distributed import own_rows, rank, sum_ranks
 from trainers.common.passes import Chunk, seed_start, set_dropout, training_pass
-from trainers.common.step_loop import Measures, ahead, run_steps
-from trainers.common.texts import split_by_length
+from trainers.common.step_loop import Measures, Row, remove_checkpoints, run_steps
+from trainers.common.texts import ahead, split_by_length
 from trainers.pretraining.corpus import TOKENIZER, load_tokenizer
 from trainers.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
 from trainers.pretraining.folder import build_model, save_pretrained
