@@ -14,7 +14,6 @@ from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch import StartModel
 from stages.filter.params import FilterParams
-from stages.index import IndexParams
 from stages.mine import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
@@ -68,8 +67,6 @@ class AllParams(Params):
     """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
     tokens: list[Name]
     """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
-    index: dict[Name, IndexParams]
-    """Indexes of all documents, made by a run of the variant ``xtr`` in ``data/indexes/NAME``."""
     evaluate: EvaluateParams
     """What trained models and baselines are evaluated on."""
     retrain: RetrainParams | None = None

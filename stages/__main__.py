@@ -78,12 +78,6 @@ STAGES = {
         "stages.tokens:main",
         {"run": {"help": "an entry of tokens in params.yaml"}},
     ),
-    "index": Command(
-        "Indexes the documents of all pairs with an XTR run: data/indexes/NAME.",
-        ("python -m stages index xtr",),
-        "stages.index:main",
-        {"name": {"help": "an entry of index in params.yaml"}},
-    ),
     "report": Command(
         "Puts counts, hardness, curves and results on one page: report/index.html.",
         ("python -m stages report",),
@@ -92,22 +86,6 @@ STAGES = {
 }
 
 TOOLS = {
-    "search": Command(
-        "Searches an index that the stage index has made.",
-        ('python -m stages search xtr "how do I parse a date?"',),
-        "stages.index:search",
-        {
-            "name": {"help": "an entry of index in params.yaml"},
-            "query": {"help": "the text to search for"},
-            "--documents": {"type": int, "default": 10, "help": "how many documents to show (10)"},
-            "--tokens": {"type": int, "default": 1000, "help": "how many tokens each query token retrieves (1000)"},
-            "--imputation": {
-                "choices": ["last", "none", "mean", "constant"],
-                "default": "last",
-                "help": "what stands in for the others (last)",
-            },
-        },
-    ),
     "check": Command(
         "Checks the names in params.yaml before DVC puts them into commands and paths; make repro does so.",
         ("python -m stages check",),

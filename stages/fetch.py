@@ -8,8 +8,15 @@ from pydantic import Field
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
-from batchwright.formats.models import ModelVersion, check_model_watched, check_whole, loading, locate_model, model_hash
-from batchwright.formats.prefixes import Prefixes
+from batchwright.formats.models import (
+    ModelVersion,
+    Prefixes,
+    check_model_watched,
+    check_whole,
+    loading,
+    locate_model,
+    model_hash,
+)
 from batchwright.retrievers.common.model_folder import ModelInfo, variant_of
 
 _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h5", "*.pyc", "__pycache__")
@@ -20,7 +27,7 @@ class StartModel(ModelVersion):
 
     name: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
-    max_length: int = Field(ge=2)
+    max_length: int = Field(default=256, ge=2)
     """Maximum number of tokens per text in training, evaluation and search; longer texts are truncated."""
     static_width: int | None = Field(default=None, gt=0)
     """Null copies the model. A number takes only its tokenizer, and makes a static model: one random vector of this

@@ -38,9 +38,9 @@ class Mining(Params):
 
     model: NamedPath
     """The folder of a trained model, such as ``models/biencoder``."""
-    count: int = Field(gt=0)
+    count: int = Field(default=4, gt=0)
     """Hard negatives per query."""
-    depth: int = Field(gt=0)
+    depth: int = Field(default=50, gt=0)
     """Number of the model's top ranks to choose from."""
 
     @model_validator(mode="after")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.fingerprint import content_id, text_keys
+from batchwright.formats.models import Prefixes
 from batchwright.formats.pairs import PAIRS_SCHEMA, domains, file_stem, pairs_file, read_pairs, write_table
-from batchwright.formats.prefixes import Prefixes
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 
 REPO = Path(__file__).parents[1]

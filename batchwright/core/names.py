@@ -17,7 +17,7 @@ RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}}
 _BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
 """Ends of the names of further tables that a run, a pre-training or a list of tokens has in ``results``."""
 _RULE = "use letters, digits, - and _, at most 100, the first a letter or digit"
-_GROUPS = ("runs", "start_models", "pretrain", "mine", "index", "tokens")
+_GROUPS = ("runs", "start_models", "pretrain", "mine", "tokens")
 
 
 def check_name(name: str) -> str:

@@ -1,10 +1,11 @@
 """Reads ``params.yaml`` into typed groups; an unknown key is an error that suggests the closest known one."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from batchwright.core.errors import InputError
@@ -27,8 +28,20 @@ class Params(BaseModel):
 class Base(Params):
     """Group ``base``: settings that all stages share."""
 
-    seed: int
+    seed: int = 17
     """Seed of all random numbers; it determines clusters, batches and initial weights."""
+
+
+def with_kind(choose: Callable[[dict[str, Any]], str | None]) -> BeforeValidator:
+    """Give an entry that names no ``kind`` the one that ``choose`` finds for it, if any."""
+
+    def completed(entry: Any) -> Any:
+        if not isinstance(entry, dict) or "kind" in entry:
+            return entry
+        kind = choose(entry)
+        return {"kind": kind, **entry} if kind else entry
+
+    return BeforeValidator(completed)
 
 
 def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:

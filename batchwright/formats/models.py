@@ -1,14 +1,14 @@
-"""Models: where one is on disk, what of it may be read, and a hash of everything that determines its output."""
+"""Models: the prefixes put before their texts, where their folders are found, their hashes, and why they fail."""
 
 import importlib.util
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from batchwright.core.atomic import check, sha256
 from batchwright.core.errors import InputError, disk_is_full
@@ -19,6 +19,39 @@ from batchwright.core.paths import RAW, check_watched
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
     from torch.nn import Module
+
+
+Side = Literal["query", "document"]
+SIDES: tuple[Side, Side] = ("query", "document")
+
+
+class Prefix(Params):
+    """The text put before queries and documents."""
+
+    query: str = ""
+    """Put before each query, such as ``search_query: ``."""
+    document: str = ""
+    """Put before each document, such as ``search_document: ``."""
+
+
+class Prefixes(Params):
+    """The prefixes that a model was trained with."""
+
+    default: Prefix = Prefix()
+    """For every domain that has no entry in ``domains``."""
+    domains: dict[str, Prefix] = Field(default={})
+    """For individual domains, by name."""
+
+    def of(self, domain: str | None, side: Side) -> str:
+        """The prefix for one side of a domain; None means the default."""
+        prefix = self.default if domain is None else self.domains.get(domain, self.default)
+        return prefix.query if side == "query" else prefix.document
+
+    def put_before(self, texts: Sequence[str], side: Side, domains: Sequence[str] | None = None) -> list[str]:
+        """Prepend the prefix to each text; ``domains`` gives the domain of each text."""
+        owners = domains if domains is not None else [None] * len(texts)
+        return [self.of(domain, side) + text for domain, text in zip(owners, texts, strict=True)]
+
 
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")

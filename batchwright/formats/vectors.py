@@ -13,8 +13,8 @@ from batchwright.core.files import read_array, read_json, write_json
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
 from batchwright.core.params import Params
 from batchwright.core.spill import Words, find_keys, key_words, sort_keys
+from batchwright.formats.models import SIDES, Prefixes, Side
 from batchwright.formats.pairs import PairsPart, file_stem
-from batchwright.formats.prefixes import SIDES, Prefixes, Side
 
 _PROVENANCE = "provenance.json"
 

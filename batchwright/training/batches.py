@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefixes, Side
+from batchwright.formats.models import Prefixes, Side
 from batchwright.formats.shards import ShardSet, unpack_mask
 
 

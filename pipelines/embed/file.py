@@ -13,8 +13,8 @@ from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerp
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import Words, find_keys, key_words, spilled, spilled_rows, unique_order
 from batchwright.core.terminal import counter
+from batchwright.formats.models import SIDES, Prefixes
 from batchwright.formats.pairs import domains, file_stem, scan_texts
-from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.embed.chunks import reordered, unique_keys
 from pipelines.embed.params import FileParams

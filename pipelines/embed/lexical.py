@@ -46,8 +46,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.spill import texts_in
 from batchwright.core.terminal import counter
+from batchwright.formats.models import SIDES, Prefixes
 from batchwright.formats.pairs import domains, file_stem, pairs_file, scan_texts
-from batchwright.formats.prefixes import SIDES, Prefixes
 from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vectors
 from pipelines.beam.spread import spread
 from pipelines.embed.chunks import in_key_order

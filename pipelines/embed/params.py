@@ -1,13 +1,12 @@
 """Parameters of the stage ``embed``."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from batchwright.core.names import Name
-from batchwright.core.params import Params
-from batchwright.formats.models import ModelVersion
-from batchwright.formats.prefixes import Prefixes
+from batchwright.core.params import Params, with_kind
+from batchwright.formats.models import ModelVersion, Prefixes
 
 
 class EncoderParams(ModelVersion):
@@ -16,9 +15,9 @@ class EncoderParams(ModelVersion):
     kind: Literal["model"] = "model"
     name: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
-    max_length: int = Field(gt=0)
+    max_length: int = Field(default=256, gt=0)
     """Maximum number of tokens per text; longer texts are cut."""
-    batch_size: int = Field(gt=0)
+    batch_size: int = Field(default=64, gt=0)
     """Texts per forward pass; affects speed, memory and the last bits of the vectors."""
     prefixes: Prefixes = Prefixes()
     """Task prefixes to put before texts, by domain and side."""
@@ -52,19 +51,15 @@ class Bm25Params(LexicalParams):
 class FileParams(Params):
     """Vectors provided by the user."""
 
-    kind: Literal["file"]
+    kind: Literal["file"] = "file"
     path: str
     """A Parquet file with columns ``text`` and ``vector``, or a glob pattern such as ``raw/vectors/*.parquet``."""
-
-
-def _model_by_default(entry: Any) -> Any:
-    return {"kind": "model", **entry} if isinstance(entry, dict) else entry
 
 
 AnyVectors = Annotated[
     EncoderParams | TfidfParams | Bm25Params | FileParams,
     Field(discriminator="kind"),
-    BeforeValidator(_model_by_default),
+    with_kind(lambda entry: "file" if "path" in entry else "model"),
 ]
 
 

@@ -10,7 +10,7 @@ class IngestParams(Params):
     """Group ``ingest``."""
 
     sources: list[AnySource] = Field(min_length=1)
-    """Where the pairs come from; ``kind`` selects the type of each source."""
+    """Where the pairs come from; ``kind`` selects the type of each source. The ending of a file says it, too."""
     held_out: float = Field(default=0.1, ge=0, lt=1)
     """Share of queries to hold out as the test split, which training never sees; the same queries in all domains."""
     dev: float = Field(default=0.0, ge=0, lt=1)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from batchwright.core.errors import InputError
 from batchwright.core.untrusted_arrow import open_parquet, values_of
 from pipelines.files import find_files, open_text, readable
+from pipelines.ingest.sources import KINDS, PACKED, kind_of
 from pipelines.ingest.sources.columnar import open_ipc
 from pipelines.ingest.sources.csv import delimiter_of, first_records
 from pipelines.ingest.sources.huggingface import SAVED, HuggingFaceSource
@@ -26,13 +27,6 @@ PEEKED = 200
 """Rows that are looked at."""
 
 
-_KINDS = {
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
-    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt"), "csv"),
-}
-_PACKED = (".gz", ".zst", ".bz2", ".lz4")
 QUERIES = ("query", "question", "anchor", "title", "claim", "prompt", "instruction", "utterance", "sentence1", "q")
 DOCUMENTS = (
     "document",
@@ -72,7 +66,7 @@ def guess_kind(path: Path) -> Entry:
         return {"kind": "huggingface", "name": str(path)}
     endings = Counter(_ending(file) for file in path.iterdir() if _known(file))
     if not endings:
-        raise InputError(f"{path}: holds no file of a known kind ({', '.join(_KINDS)})")
+        raise InputError(f"{path}: holds no file of a known kind ({', '.join(KINDS)})")
     ending = endings.most_common(1)[0][0]
     first = min(file for file in path.iterdir() if _known(file) and _ending(file) == ending)
     return {"kind": _kind(first), "path": f"{path}/*{ending}"}
@@ -87,18 +81,18 @@ def not_read(path: Path, entry: Entry) -> list[str]:
 
 
 def _known(file: Path) -> bool:
-    return file.is_file() and (file.suffix in _PACKED or file.suffix.lower() in _KINDS)
+    return file.is_file() and (file.suffix in PACKED or file.suffix.lower() in KINDS)
 
 
 def _ending(file: Path) -> str:
-    return "".join(file.suffixes[-2:]) if file.suffix in _PACKED else file.suffix
+    return "".join(file.suffixes[-2:]) if file.suffix in PACKED else file.suffix
 
 
 def _kind(file: Path) -> str:
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix not in _PACKED]
-    if not suffixes or suffixes[-1] not in _KINDS:
-        raise InputError(f"{file}: unknown kind of file; rename it to one of {', '.join(_KINDS)}")
-    return _KINDS[suffixes[-1]]
+    kind = kind_of(str(file))
+    if kind is None:
+        raise InputError(f"{file}: unknown kind of file; rename it to one of {', '.join(KINDS)}")
+    return kind
 
 
 def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str) -> Entry:

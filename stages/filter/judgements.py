@@ -13,8 +13,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint, text_keys
 from batchwright.core.normal_form import normal_form
 from batchwright.core.spill import find_keys, key_words, sort_keys
+from batchwright.formats.models import SIDES
 from batchwright.formats.pairs import domains, scan_texts
-from batchwright.formats.prefixes import SIDES
 from stages.filter.judgement_files import TEXTS, VALUES, judgement_rows
 
 

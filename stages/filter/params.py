@@ -12,9 +12,9 @@ MOST_RANKS = 1000
 class MineParams(Params):
     """Group ``filter.mine``."""
 
-    count: int = Field(gt=0)
+    count: int = Field(default=4, gt=0)
     """Hard negatives per query."""
-    depth: int = Field(gt=0, le=MOST_RANKS)
+    depth: int = Field(default=50, gt=0, le=MOST_RANKS)
     """Mine from the query's top ``depth`` documents, not counting known positives."""
     skip: int = Field(default=0, ge=0)
     """Number of top ranks to skip."""

@@ -12,9 +12,9 @@ from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched, watching
+from batchwright.formats.models import SIDES
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file
-from batchwright.formats.prefixes import SIDES
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from pipelines.beam.spread import spread
 from stages.filter.duplicates import duplicate_classes

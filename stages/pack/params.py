@@ -14,11 +14,11 @@ class JudgeParams(ModelVersion):
     model: str
     """A cross-encoder: ``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a
     name on the hub."""
-    max_length: int = Field(ge=2)
+    max_length: int = Field(default=512, ge=2)
     """Maximum number of tokens of a query and a document together; longer texts are truncated."""
     batch_size: int = Field(default=32, gt=0)
     """Pairs of texts scored at a time."""
-    below: float = Field(gt=0, lt=1)
+    below: float = Field(default=0.05, gt=0, lt=1)
     """It is asked about pairs that are less alike than the limit of ``filter.likeness`` by at most this."""
     above: float = Field(default=0, ge=0, lt=1)
     """And about pairs that are more alike than the limit by less than this."""
@@ -30,9 +30,9 @@ class JudgeParams(ModelVersion):
 class PackParams(Params):
     """Group ``pack``."""
 
-    batch_size: int = Field(gt=1)
+    batch_size: int = Field(default=128, gt=1)
     """Pairs per batch, across all workers."""
-    epochs: int = Field(gt=0)
+    epochs: int = Field(default=4, gt=0)
     """Passes over the pairs, each with its own batches."""
     cluster_share: Literal["auto"] | Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] = "auto"
     """Share of a contextual batch that comes from one cluster, one value per epoch; later epochs repeat the last value.
@@ -53,5 +53,5 @@ class PackParams(Params):
     twice. Parts of a batch add up over the epochs: of a single batch, 0.5 takes it in every other epoch."""
     judge: JudgeParams | None = None
     """A cross-encoder that decides where ``filter.likeness`` is in doubt; null asks none."""
-    batches_per_shard: int = Field(gt=0)
+    batches_per_shard: int = Field(default=64, gt=0)
     """Batches per shard; each shard is one Arrow file."""

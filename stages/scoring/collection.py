@@ -15,8 +15,8 @@ from pydantic import Field
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.core.params import Params
+from batchwright.formats.models import SIDES
 from batchwright.formats.pairs import Split, domains, scan_pairs
-from batchwright.formats.prefixes import SIDES
 from batchwright.formats.query_scores import MEASURES as NAMES
 
 DEPTH = 100
@@ -27,25 +27,25 @@ T = TypeVar("T")
 class HeldOutParams(Params):
     """Groups ``evaluate.held_out`` and ``evaluate.dev``."""
 
-    queries: int = Field(gt=0)
+    queries: int = Field(default=1000, gt=0)
     """Maximum number of held-out queries, drawn by hash from all domains."""
-    documents: int = Field(gt=0)
+    documents: int = Field(default=5000, gt=0)
     """Number of documents to search: all relevant ones, filled up to this number with others drawn by hash."""
 
 
 class RerankParams(Params):
     """Group ``evaluate.rerank``: BEIR truncated, as *Contextual Document Embeddings* does for small models."""
 
-    first: str
+    first: str = "BM25"
     """Who finds the documents to rank: ``BM25``, or the folder of a start model, such as ``models/start/gtr``."""
-    documents: int = Field(ge=1)
+    documents: int = Field(default=1000, ge=1)
     """How many documents it finds for each query; no others are ranked."""
 
 
 class EvaluateParams(Params):
     """Group ``evaluate``."""
 
-    held_out: HeldOutParams
+    held_out: HeldOutParams = HeldOutParams()
     """Size of the collection built from the pairs of the test split."""
     dev: HeldOutParams | None = None
     """Size of the collection built from the pairs of the dev split, which ``train.common.evaluate_every`` needs."""

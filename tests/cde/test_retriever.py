@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
 from batchwright.retrievers.cde.retriever import ContextualIndex, ContextualRetriever, load_contextual, save_contextual
 from tests.cde.encoders import encoder, sentence_model

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
 from batchwright.retrievers.cde.retriever import load_contextual, save_contextual

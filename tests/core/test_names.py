@@ -40,7 +40,6 @@ def test_common_names_are_fine(name: str) -> None:
         ({"tokens": ["a b"]}, r"tokens: 'a b' cannot be a name"),
         ({"runs": {"a": RUN | {"batches": "../../x"}}}, r"runs.a: '../../x' cannot be a name"),
         ({"runs": {"a.b": RUN}}, r"params.yaml: runs: 'a.b' has a dot"),
-        ({"index": {"a": {"run": "x;y"}}}, r"index.a: 'x;y' cannot be a name"),
         ({"runs": {"start": RUN}}, r"runs: 'start' is taken"),
         ({"mine": {"random": {}}}, r"mine: 'random' is taken"),
         ({"runs": {"a": RUN, "a-dev": RUN}}, r"runs: 'a-dev' is taken"),

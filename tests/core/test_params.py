@@ -8,7 +8,7 @@ from pydantic import RootModel
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Base, Params, load_params
-from batchwright.formats.prefixes import Prefix, Prefixes
+from batchwright.formats.models import Prefix, Prefixes
 
 
 class Inner(Params):

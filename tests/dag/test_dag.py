@@ -15,7 +15,6 @@ from trainers.variants import VARIANTS
 PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
 EXAMPLES = {
     "mine": {"mined-1": {"model": "models/biencoder", "count": 4, "depth": 50}},
-    "index": {"xtr": {"run": "xtr", "kind": "exact"}},
     "tokens": ["xtr"],
 }
 """Stages that the default run leaves out are checked, too."""
@@ -61,7 +60,7 @@ def _variants(name: str) -> list[str]:
     stage, _, key = name.partition("@")
     if stage in ("train", "evaluate"):
         return [PARAMS["runs"][key]["variant"]]
-    return {"baselines": VARIANTS, "mine": VARIANTS, "tokens": ["xtr"], "index": ["xtr"]}.get(stage, [])
+    return {"baselines": VARIANTS, "mine": VARIANTS, "tokens": ["xtr"]}.get(stage, [])
 
 
 def _imported(name: str) -> set[Path]:
@@ -125,7 +124,7 @@ def test_stages_that_work_by_domain_depend_on_the_libraries() -> None:
 
 def test_training_code_never_reruns_evaluation():
     for name in STAGES:
-        if name.startswith(("baselines", "evaluate", "tokens", "index", "mine")):
+        if name.startswith(("baselines", "evaluate", "tokens", "mine")):
             assert not [dep for dep in STAGES[name]["deps"] if dep.startswith("trainers")], name
 
 

@@ -9,8 +9,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.files import read_json
-from batchwright.formats.models import locate_model, model_hash
-from batchwright.formats.prefixes import Side
+from batchwright.formats.models import Side, locate_model, model_hash
 from batchwright.formats.vectors import VectorStore
 from tests.embed.conftest import RunEmbed
 from tests.helpers import write_params, write_rows

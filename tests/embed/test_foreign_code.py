@@ -8,7 +8,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.cde.retriever import CODE, save_contextual
 from tests.cde.encoders import encoder as contextual

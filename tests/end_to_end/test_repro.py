@@ -23,7 +23,7 @@ RUNS = {
 
 AGAIN = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch minilm", "fetch static"]
 AGAIN += ["pretrain seed_encoder", "train static", "train biencoder", "evaluate biencoder", "baselines", "mine mined-1"]
-AGAIN += ["compare", "tokens xtr", "index xtr", "report"]
+AGAIN += ["compare", "tokens xtr", "report"]
 # In one process, since each would import torch for seconds.
 RUN_STAGES = """
 import sys
@@ -68,7 +68,6 @@ def project(tmp_path_factory):
         train__cde__context_documents=8,
         runs=RUNS,
         mine={"mined-1": {"model": "models/biencoder", "count": 4, "depth": 50}},
-        index={"xtr": {"run": "xtr", "kind": "exact"}},
         start_models__minilm__max_length=24,
         pretrain__seed_encoder__max_length=24,
         pretrain__seed_encoder__steps=20,

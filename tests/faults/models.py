@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from sentence_transformers import SentenceTransformer
 
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.cde.retriever import save_contextual
 from pipelines.embed.handler import load_encoder

@@ -16,7 +16,6 @@ from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch import StartModel
 from stages.filter.params import FilterParams
-from stages.index import IndexParams
 from stages.mine import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
@@ -48,7 +47,6 @@ ENTRIES: dict[str, type[BaseModel]] = {
     "start_models": StartModel,
     "pretrain": Pretrain,
     "mine": Mining,
-    "index": IndexParams,
 }
 """Of each entry of a group."""
 MORE: dict[str, Any] = {

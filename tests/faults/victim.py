@@ -49,7 +49,6 @@ EVERY: dict[str, Any] = PARAMS | {
         "seed_encoder": {"variant": "seed_encoder", "batches": "random", "start": "models/start/seed"},
     },
     "tokens": ["xtr"],
-    "index": {"xtr": {"run": "xtr", "kind": "exact"}},
 }
 """With these, each stage does something."""
 STAGES = {
@@ -61,7 +60,6 @@ STAGES = {
     **{"evaluate xtr": "data/scores/runs/xtr.parquet", "evaluate cde": "data/scores/runs/cde.parquet"},
     **{
         "tokens xtr": "results/tokens/xtr.tsv results/tokens/xtr-ranks.tsv results/tokens/xtr-examples.tsv",
-        "index xtr": "data/indexes/xtr",
         "compare": "results/compare.tsv",
     },
     **{"report": "report"},

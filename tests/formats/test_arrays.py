@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
 from batchwright.formats.clusters import Clusters
+from batchwright.formats.models import Prefix, Prefixes
 from batchwright.formats.negatives import DOUBTFUL, INCONSISTENT, KEPT, Negatives
-from batchwright.formats.prefixes import Prefix, Prefixes
 from batchwright.formats.vectors import DomainVectors, Provenance, VectorStore, write_domain_vectors, write_encoder
 
 TEXTS = [f"text {number}" for number in range(50)]

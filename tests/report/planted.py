@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from batchwright.core.fingerprint import content_id, text_keys
+from batchwright.formats.models import Prefixes
 from batchwright.formats.pairs import file_stem
-from batchwright.formats.prefixes import Prefixes
 from batchwright.formats.vectors import Provenance, write_domain_vectors, write_encoder
 from benchmarks.planted import SEED, make_batch, write_batches
 

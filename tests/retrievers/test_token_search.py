@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.index_folder import Kind

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from batchwright.core.files import read_tsv
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import TokenVectors, save_token_model

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefix, Prefixes
+from batchwright.formats.models import Prefix, Prefixes
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.training.batches import BatchReader

@@ -6,7 +6,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefix, Prefixes
+from batchwright.formats.models import Prefix, Prefixes
 from batchwright.formats.shards import unpack_mask
 from batchwright.training.batches import ShardBatches
 from tests.training.toys import BATCHES, SIZE, write_shards

@@ -11,7 +11,7 @@ import torch
 from sentence_transformers import MultiVectorEncoder
 
 from batchwright.core.errors import InputError
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers import ModelInfo
 from batchwright.retrievers.common.model_folder import load_model

@@ -7,8 +7,7 @@ from pydantic import Field
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import check_length
-from batchwright.formats.prefixes import Prefixes
+from batchwright.formats.models import Prefixes, check_length
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.retriever import load_contextual
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
@@ -18,7 +17,7 @@ from trainers.common.params import VariantParams
 class Params(VariantParams):
     """Group ``train.cde``."""
 
-    context_documents: int = Field(ge=0)
+    context_documents: int = Field(default=16, ge=0)
     """J: how many context documents each text is embedded with, drawn from the batch; 0 makes a plain biencoder."""
     context_dropout: float = Field(default=0.1, ge=0, le=1)
     """Share of the steps that train without context, so that the model stays good without one."""

@@ -11,15 +11,15 @@ from batchwright.formats.runs import MiniBatchSize, Precision, StandFor
 class Optimisation(Params):
     """AdamW with linear warm-up and linear decay to zero."""
 
-    learning_rate: float = Field(gt=0)
+    learning_rate: float = Field(default=2e-5, gt=0)
     """Peak learning rate, reached at the end of warm-up."""
     new_learning_rate: float | None = Field(default=None, gt=0)
     """Peak learning rate of parameters that the start model does not have; null: the same as ``learning_rate``."""
-    warmup_ratio: float = Field(ge=0, lt=1)
+    warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
     """Share of the steps during which the learning rate warms up."""
-    weight_decay: float = Field(ge=0)
+    weight_decay: float = Field(default=0.01, ge=0)
     """Weight decay for weight matrices and embeddings; biases and norms do not decay."""
-    max_grad_norm: float = Field(gt=0)
+    max_grad_norm: float = Field(default=1, gt=0)
     """Gradients are clipped to this norm."""
     precision: Precision = "float32"
     """What the model computes in: ``float32``; ``tfloat32``, float32 whose products GPUs round, which is faster there;
@@ -33,7 +33,7 @@ class Optimisation(Params):
 class Common(Optimisation):
     """Group ``train.common``: what all runs share unless their entry in ``runs`` says otherwise."""
 
-    epochs: int = Field(ge=1)
+    epochs: int = Field(default=1, ge=1)
     """How many of the packed epochs to train on."""
     skip_epochs: int = Field(default=0, ge=0)
     """How many packed epochs to leave out at the beginning: a model that retrieves can do without the easy ones."""
@@ -48,7 +48,7 @@ class Common(Optimisation):
     negatives_stand_for: StandFor = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
-    mini_batch_size: MiniBatchSize
+    mini_batch_size: MiniBatchSize = "auto"
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same.
     ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/scale.md)."""
 
@@ -62,5 +62,5 @@ class Common(Optimisation):
 class VariantParams(Params):
     """Parameters that every variant has."""
 
-    temperature: float = Field(gt=0)
+    temperature: float = Field(default=0.05, gt=0)
     """Divides the scores before the loss is computed."""

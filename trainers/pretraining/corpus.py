@@ -15,8 +15,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import text_keys
 from batchwright.core.spill import blocks_of, keys_of, unique_order
 from batchwright.core.terminal import bar
+from batchwright.formats.models import SIDES
 from batchwright.formats.pairs import domains, scan_texts
-from batchwright.formats.prefixes import SIDES
 from trainers.pretraining.tokens import Special, write_stream
 
 TRAINING = "training.tokens"

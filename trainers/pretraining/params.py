@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from batchwright.core.params import Params
+from batchwright.core.params import Params, with_kind
 from batchwright.formats.models import ModelVersion
 from batchwright.formats.runs import MiniBatchSize
 from trainers.common.params import Optimisation
@@ -13,7 +13,7 @@ from trainers.common.params import Optimisation
 class NewEncoder(Params):
     """An encoder with random weights and a vocabulary learned from the texts."""
 
-    kind: Literal["new"]
+    kind: Literal["new"] = "new"
     model_type: str = "bert"
     """A model type of transformers that has a masked language model."""
     config: dict[str, Any] = {}
@@ -29,7 +29,7 @@ class StartEncoder(ModelVersion):
     decoder and head, which learn at ``new_learning_rate``.
     """
 
-    kind: Literal["start"]
+    kind: Literal["start"] = "start"
     model: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
 
@@ -37,7 +37,7 @@ class StartEncoder(ModelVersion):
 class Weak(Params):
     """SEED-Encoder's decoder: too weak to predict tokens without the encoder's vector."""
 
-    kind: Literal["weak"]
+    kind: Literal["weak"] = "weak"
     layers: int = Field(default=3, ge=1)
     """Number of transformer layers."""
     window: int | None = Field(default=2, ge=1)
@@ -55,19 +55,23 @@ class Enhanced(Params):
 class PretrainParams(Optimisation):
     """Group ``pretrain.NAME``: pre-trains the encoder ``models/start/NAME`` on the texts of all training pairs."""
 
-    encoder: Annotated[NewEncoder | StartEncoder, Field(discriminator="kind")]
+    encoder: Annotated[
+        NewEncoder | StartEncoder,
+        Field(discriminator="kind"),
+        with_kind(lambda entry: "start" if "model" in entry else "new"),
+    ] = NewEncoder()
     """Where the encoder comes from: ``new`` or ``start``."""
-    decoder: Annotated[Weak | Enhanced, Field(discriminator="kind")] | None = None
+    decoder: Annotated[Weak | Enhanced, Field(discriminator="kind"), with_kind(lambda _: "weak")] | None = None
     """The decoder: ``weak`` or ``retromae``; null trains the masked language model alone."""
-    max_length: int = Field(ge=8)
+    max_length: int = Field(default=128, ge=8)
     """Tokens per sequence, including CLS and SEP."""
     one_text: bool = True
     """Whether each sequence holds (part of) one text, as in retrieval; if not, short texts share sequences and CLS."""
-    batch_size: int = Field(ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Sequences in a batch, over all workers."""
-    mini_batch_size: MiniBatchSize
+    mini_batch_size: MiniBatchSize = "auto"
     """Sequences that go through the model at once; memory use grows with it. ``auto`` as in ``train.common``."""
-    steps: int = Field(ge=1)
+    steps: int = Field(default=10_000, ge=1)
     """Number of optimiser steps."""
     mlm_probability: float = Field(default=0.15, gt=0, lt=1)
     """Share of the tokens that the encoder has to predict."""

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from batchwright.formats.models import loading
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix, loading
 from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
 from batchwright.retrievers.common.dense import encode, search
 from batchwright.retrievers.common.model_folder import ModelInfo, save_model

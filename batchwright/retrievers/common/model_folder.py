@@ -13,8 +13,7 @@ from transformers.utils import logging
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import Params
-from batchwright.formats.models import check_length, loading
-from batchwright.formats.prefixes import Prefix, Prefixes
+from batchwright.formats.models import Prefix, Prefixes, check_length, loading
 
 FILE = "batchwright.json"
 

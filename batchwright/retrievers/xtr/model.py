@@ -11,8 +11,7 @@ from sentence_transformers import MultiVectorEncoder
 from torch import Tensor
 
 from batchwright.core.terminal import counter
-from batchwright.formats.models import check_length, loading
-from batchwright.formats.prefixes import Prefix
+from batchwright.formats.models import Prefix, check_length, loading
 
 Task = Literal["query", "document"]
 

@@ -20,7 +20,7 @@ _BATCH_ROWS, _BATCH_BYTES = 4096, 256 << 20
 class ArrowSource(FileSource):
     """Arrow IPC files and streams; rows are numbered from 1 in each file."""
 
-    kind: Literal["arrow"]
+    kind: Literal["arrow"] = "arrow"
 
     def rows(self, part: Part) -> Iterator[Row]:
         first = 1
@@ -53,7 +53,7 @@ def open_ipc(file: str, source: pa.MemoryMappedFile) -> tuple[list[str], Iterato
 class ParquetSource(FileSource):
     """Parquet files; rows are numbered from 1 in each file."""
 
-    kind: Literal["parquet"]
+    kind: Literal["parquet"] = "parquet"
 
     def parts(self) -> list[Part]:
         parts = []

@@ -20,7 +20,7 @@ _DELIMITERS = "\t,;|"
 class CsvSource(FileSource):
     """CSV and TSV with a header line, plain or compressed; rows are numbered by the line they begin on."""
 
-    kind: Literal["csv"]
+    kind: Literal["csv"] = "csv"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     """The character between fields; null means a tab in files named ``.tsv`` and a comma in all others."""
     quote: str | None = Field(default=None, max_length=1)

@@ -33,7 +33,7 @@ PackageName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 class DocstringsSource(Source):
     """Installed Python packages: a function's docstring (its first paragraph) is the query, its source the document."""
 
-    kind: Literal["docstrings"]
+    kind: Literal["docstrings"] = "docstrings"
     packages: list[PackageName] = Field(min_length=1)
     """Import names of the packages."""
     domain: str | None = Field(default=None, min_length=1)

@@ -25,7 +25,7 @@ SAVED = ("dataset_dict.json", "dataset_info.json")
 class HuggingFaceSource(TableSource):
     """A dataset of the library ``datasets``; rows are numbered from 1."""
 
-    kind: Literal["huggingface"]
+    kind: Literal["huggingface"] = "huggingface"
     name: str
     """A dataset on the Hugging Face hub, or a folder written by ``save_to_disk``."""
     config: str | None = None

@@ -19,7 +19,7 @@ Line = tuple[int, dict[str, object] | Row]
 class JsonlSource(FileSource):
     """JSON Lines, plain or compressed: one object per line, blank lines skipped. Rows are numbered by line."""
 
-    kind: Literal["jsonl"]
+    kind: Literal["jsonl"] = "jsonl"
 
     def rows(self, part: Part) -> Iterator[Row]:
         with open_text(part.name) as text:
