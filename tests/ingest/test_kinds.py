@@ -27,7 +27,9 @@ def test_what_else_a_source_says_tells_its_kind(entry: dict[str, Any], kind: str
     assert SOURCES.validate_python(entry).kind == kind
 
 
-@pytest.mark.parametrize("entry", [{"path": "raw/pairs/faq.xlsx"}, {"path": "raw/beir/scifact"}, {}, "faq.csv", None, 5])
+@pytest.mark.parametrize(
+    "entry", [{"path": "raw/pairs/faq.xlsx"}, {"path": "raw/beir/scifact"}, {}, "faq.csv", None, 5]
+)
 def test_a_kind_that_nothing_tells_is_asked_for(entry: object) -> None:
     with pytest.raises(ValidationError):
         SOURCES.validate_python(entry)
