@@ -27,32 +27,32 @@ def own_rows() -> slice:
     return slice(rank(), None, world_size())
 
 
-def gather_rows(own: Tensor, total: int) -> Tensor:
+def gather_rows(local: Tensor, total: int) -> Tensor:
     """Gather the rows of all ranks in the batch's order, ``(total, ...)``, without gradient."""
-    own = own.detach()
+    local = local.detach()
     world = world_size()
     if world == 1:
-        return own
+        return local
     # Ranks may differ by one row, but collectives need equal shapes.
-    padded = own.new_zeros(-(-total // world), *own.shape[1:])
-    padded[: len(own)] = own
+    padded = local.new_zeros(-(-total // world), *local.shape[1:])
+    padded[: len(local)] = local
     parts = [torch.empty_like(padded) for _ in range(world)]
     dist.all_gather(parts, padded)
     return torch.stack(parts, dim=1).flatten(0, 1)[:total]
 
 
-def pad_rows(own: Tensor) -> Tensor:
+def pad_rows(local: Tensor) -> Tensor:
     """Pad rows ``(n, l, ...)`` with zeros to the largest ``l`` of all ranks."""
-    longest = torch.tensor(own.shape[1], device=own.device)
+    longest = torch.tensor(local.shape[1], device=local.device)
     if world_size() > 1:
         dist.all_reduce(longest, dist.ReduceOp.MAX)
-    padding = own.new_zeros(len(own), int(longest) - own.shape[1], *own.shape[2:])
-    return torch.cat([own, padding], dim=1)
+    padding = local.new_zeros(len(local), int(longest) - local.shape[1], *local.shape[2:])
+    return torch.cat([local, padding], dim=1)
 
 
-def sum_ranks(own: Tensor) -> Tensor:
+def sum_ranks(local: Tensor) -> Tensor:
     """Sum a tensor over ranks, without gradient."""
-    total = own.detach()
+    total = local.detach()
     if world_size() > 1:
         total = total.clone()
         dist.all_reduce(total)

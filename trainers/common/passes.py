@@ -162,10 +162,10 @@ class Chunk:
             torch.autograd.backward(outputs, gradients)
             return
         leaves = _leaves(outputs)
-        found = torch.autograd.grad(outputs, leaves, gradients, allow_unused=True)
+        added = torch.autograd.grad(outputs, leaves, gradients, allow_unused=True)
         sums = [
             old if new is None else new.clone() if old is None else old + new
-            for old, new in zip([leaf.grad for leaf in leaves], found, strict=True)
+            for old, new in zip([leaf.grad for leaf in leaves], added, strict=True)
         ]
         for leaf, total in zip(leaves, sums, strict=True):
             leaf.grad = total

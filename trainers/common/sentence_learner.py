@@ -70,21 +70,21 @@ def contrast_batch(
     """
     device = queries.output.device
     present = present_negatives(batch)
-    own_present = present[batch.rows]
+    local_present = present[batch.rows]
     positives, negatives = documents.output.tensor_split([len(batch.documents)])
-    own = (queries.output, positives, spread(negatives, own_present))
-    leaves = [gather_rows(each, batch.size).requires_grad_() for each in own]
+    local = (queries.output, positives, spread(negatives, local_present))
+    leaves = [gather_rows(rows, batch.size).requires_grad_() for rows in local]
 
     masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
-        found = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
-        return found, [each[batch.rows] for each in torch.autograd.grad(found.loss, leaves)]
+        outcome = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
+        return outcome, [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
 
     with float32_products(tf32=False):
         outcome, gradients = beside([queries, documents], compute)
     queries.backward(gradients[0])
-    documents.backward(torch.cat([gradients[1], take(gradients[2], own_present)]))
+    documents.backward(torch.cat([gradients[1], take(gradients[2], local_present)]))
     return Outcome(outcome.loss.detach(), outcome.accuracy)
 
 

@@ -36,9 +36,9 @@ def write_texts(file: Path, rows: Iterable[list[str]]) -> tuple[int, int]:
     with pq.ParquetWriter(file, _TEXTS) as writer:
         rows = iter(rows)
         while block := list(islice(rows, _BLOCK)):
-            found = [text for row in block for text in row]
-            writer.write_table(pa.table([pa.array(found, pa.large_string())], _TEXTS))
-            texts, empty = texts + len(found), empty + block.count([])
+            added = [text for row in block for text in row]
+            writer.write_table(pa.table([pa.array(added, pa.large_string())], _TEXTS))
+            texts, empty = texts + len(added), empty + block.count([])
     return texts, empty
 
 
@@ -132,14 +132,14 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _tokenise(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
-    found = tokenizer(
+    encoded = tokenizer(
         texts,
         add_special_tokens=False,
         split_special_tokens=True,  # [MASK] in a text is ordinary text
         return_attention_mask=False,
         verbose=False,
     )
-    ids: list[list[int]] = found["input_ids"]
+    ids: list[list[int]] = encoded["input_ids"]
     return ids
 
 

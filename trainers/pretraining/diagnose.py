@@ -25,14 +25,14 @@ def validation_sums(model: Pretrained, chunks: Sequence[Sequences]) -> Tensor:
         states = model.encode(chunk.read, chunk.present)
         firsts.append(states[:, 0])
         sums.append(model.encoder_sum(states, chunk))
-    own = torch.cat(firsts)
+    h0 = torch.cat(firsts)
     total = [torch.stack(sums).sum()]
-    for given in (own, own.roll(len(own) // 2, dims=0)):
-        total.append(given.new_zeros(()))
-        rows = torch.arange(len(given), device=given.device)
-        for chunk, own_rows in zip(chunks, torch.split(rows, [len(first) for first in firsts]), strict=True):
-            with drawing([int(own_rows[0])], own.device):
-                total[-1] += model.decoder_sum(given[own_rows], chunk)
+    for read in (h0, h0.roll(len(h0) // 2, dims=0)):
+        total.append(read.new_zeros(()))
+        rows = torch.arange(len(read), device=read.device)
+        for chunk, part in zip(chunks, torch.split(rows, [len(first) for first in firsts]), strict=True):
+            with drawing([int(part[0])], h0.device):
+                total[-1] += model.decoder_sum(read[part], chunk)
     return torch.stack(total)
 
 
@@ -59,14 +59,14 @@ def cosine_by_length(model: Pretrained, tokens: Tensor, sep: int, chunk: int) ->
 @torch.no_grad()
 def cosine_by_position(model: Pretrained, tokens: Tensor, chunk: int) -> list[dict[str, float]]:
     """Mean cosine between h0 and the decoder's state at each position, over unpadded sequences ``(n, l)``."""
-    found = []
+    cosines = []
     for rows in torch.split(torch.arange(len(tokens), device=tokens.device), chunk):
         part = tokens[rows]
         h0 = _first_states(model, part)
         with drawing([int(rows[0])], rows.device):
             states = model.decode(h0, part, torch.ones_like(part, dtype=torch.bool))
-        found.append(functional.cosine_similarity(states, h0[:, None], dim=-1))
-    return [{"position": place, "cosine": float(value)} for place, value in enumerate(torch.cat(found).mean(dim=0))]
+        cosines.append(functional.cosine_similarity(states, h0[:, None], dim=-1))
+    return [{"position": place, "cosine": float(value)} for place, value in enumerate(torch.cat(cosines).mean(dim=0))]
 
 
 def _first_states(model: Pretrained, tokens: Tensor) -> Tensor:

@@ -128,10 +128,10 @@ def _load_beside(folder: Path, model: Pretrained, params: PretrainParams) -> int
             f"{folder}: holds the decoder {json.dumps(config['decoder'])}; set decoder to that, or {remedy}"
         )
     wanted = {name: tuple(value.shape) for name, value in _beside(model).items()}
-    found = {name: tuple(value.shape) for name, value in weights.items()}
-    for name in sorted(wanted.items() ^ found.items()):
+    shapes = {name: tuple(value.shape) for name, value in weights.items()}
+    for name, _ in sorted(wanted.items() ^ shapes.items()):
         raise InputError(
-            f"{folder}: '{name[0]}' has shape {found.get(name[0])}, but the model needs {wanted.get(name[0])}; {remedy}"
+            f"{folder}: '{name}' has shape {shapes.get(name)}, but the model needs {wanted.get(name)}; {remedy}"
         )
     model.load_state_dict(weights, strict=False)
     return int(config["steps"])
@@ -157,9 +157,11 @@ def new_encoder(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTr
     known = default.to_dict()
     for key in params.config.keys() - known.keys():
         raise InputError(f"{where}.config: {params.model_type} has no setting '{key}'{hint(key, known)}")
-    own = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "bos", "eos")}
+    special = {
+        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "bos", "eos")
+    }
     try:
-        config = AutoConfig.for_model(params.model_type, **{"vocab_size": len(tokenizer), **own, **params.config})
+        config = AutoConfig.for_model(params.model_type, **{"vocab_size": len(tokenizer), **special, **params.config})
         encoder: PreTrainedModel = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, KeyError, AssertionError, ZeroDivisionError, StrictDataclassError) as error:
         raise InputError(f"{where}: this encoder cannot be built ({str(error).splitlines()[0]})") from None
@@ -192,11 +194,11 @@ def load_encoder(start: Path) -> PreTrainedModel:
         InputError: there is no such model, or its config.json requires more or fewer weights than it has.
     """
     with loading(f"model '{start}'"):
-        encoder, found = AutoModel.from_pretrained(start, local_files_only=True, output_loading_info=True)
-    for key in sorted(found["missing_keys"]):
+        encoder, loaded = AutoModel.from_pretrained(start, local_files_only=True, output_loading_info=True)
+    for key in sorted(loaded["missing_keys"]):
         if "pooler" not in key.split("."):
             raise InputError(f"model '{start}': has no weights '{key}', which its config.json requires")
-    for key in sorted(found["unexpected_keys"]):
+    for key in sorted(loaded["unexpected_keys"]):
         if _in_body(key, encoder):
             raise InputError(f"model '{start}': has weights '{key}', which its config.json leaves out")
     return cast(PreTrainedModel, encoder.float())

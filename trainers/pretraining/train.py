@@ -102,10 +102,10 @@ class Pretraining:
         first = range(self._params.batch_size)[own_rows()][part[0]]
         draw = [self._job.seed, self.steps_before + step, first]
         with training_pass(self._params.precision, draw, sums.device):
-            found = self.model(choose(batch.sequences, part, self._job.device))
-        own, loss = torch.stack(found).detach(), found.encoder / batch.chosen + found.decoder / batch.wanted
+            losses = self.model(choose(batch.sequences, part, self._job.device))
+        summed, loss = torch.stack(losses).detach(), losses.encoder / batch.chosen + losses.decoder / batch.wanted
         self._chunk.backward([loss], [torch.ones_like(loss)])
-        sums += own
+        sums += summed
         return start + len(part)
 
     def validate(self) -> Row:

@@ -86,25 +86,25 @@ def contrast_tokens(
     """
     device = queries.output.device
     present = present_negatives(batch)
-    own_present = present[batch.rows]
+    local_present = present[batch.rows]
     positives, negatives = documents.output.tensor_split([len(batch.documents)])
-    own = (queries.output, positives, spread(negatives, own_present))
-    leaves = [_gather(each, batch.size).requires_grad_() for each in own]
+    local = (queries.output, positives, spread(negatives, local_present))
+    leaves = [_gather(rows, batch.size).requires_grad_() for rows in local]
 
     masked = sent(batch.masked, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
         pool = torch.cat([leaves[1], take(leaves[2], present)])
         scores = score(_tokens(leaves[0]), _tokens(pool), k)
-        found = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
-        gradients = [each[batch.rows] for each in torch.autograd.grad(found.loss, leaves)]
-        return Outcome(found.loss.detach(), found.accuracy, _measures(scores)), gradients
+        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
+        gradients = [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
+        return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores)), gradients
 
     with float32_products(tf32=False):
         outcome, gradients = beside([queries, documents], compute)
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]
-    documents.backward(torch.cat([gradients[1][:, :length], take(gradients[2], own_present)[:, :length]]))
+    documents.backward(torch.cat([gradients[1][:, :length], take(gradients[2], local_present)[:, :length]]))
     return outcome
 
 
@@ -128,12 +128,12 @@ def _measures(scores: Scores) -> dict[str, Tensor]:
     return {"z": z.float().mean(), "missed_positives": (z == 0).float().mean()}
 
 
-def _gather(own: Tensor, size: int) -> Tensor:
+def _gather(local: Tensor, size: int) -> Tensor:
     """Gather the rows of all ranks, ``(size, ..., l, d)``, padded to the longest."""
-    if own.ndim == 3:
-        return gather_rows(pad_rows(own), size)
-    padded = pad_rows(own.flatten(0, 1))
-    return gather_rows(padded.view(*own.shape[:2], *padded.shape[1:]), size)
+    if local.ndim == 3:
+        return gather_rows(pad_rows(local), size)
+    padded = pad_rows(local.flatten(0, 1))
+    return gather_rows(padded.view(*local.shape[:2], *padded.shape[1:]), size)
 
 
 def _tokens(vectors: Tensor) -> Tokens:
@@ -145,8 +145,8 @@ def embed_tokens(model: MultiVectorEncoder, features: dict[str, Any], task: Task
 
     The vectors are float32 whatever the model computes in; it has scaled them to unit length only as exactly as that.
     """
-    found = model(placed(features, model.device), task=task)
-    vectors = functional.normalize(found["token_embeddings"].float(), dim=-1)
-    vectors = vectors.masked_fill(~found["attention_mask"].bool()[:, :, None], 0)
+    output = model(placed(features, model.device), task=task)
+    vectors = functional.normalize(output["token_embeddings"].float(), dim=-1)
+    vectors = vectors.masked_fill(~output["attention_mask"].bool()[:, :, None], 0)
     padding = vectors.new_zeros(len(vectors), length - vectors.shape[1], vectors.shape[2])
     return torch.cat([vectors, padding], dim=1)

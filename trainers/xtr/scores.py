@@ -107,11 +107,11 @@ def _retrieve(
     at_once = max(columns // length, 1)
     for start in range(0, len(documents), at_once):
         part = slice(start, start + at_once)
-        found = torch.addmm(none[part].flatten(), rows, documents[part].flatten(0, 1).T)
-        similarities[:, part], offsets = found.view(len(rows), len(none[part]), length).max(dim=2)
+        products = torch.addmm(none[part].flatten(), rows, documents[part].flatten(0, 1).T)
+        similarities[:, part], offsets = products.view(len(rows), len(none[part]), length).max(dim=2)
         places[:, part] = offsets
         if limited:
-            best = found if not start else torch.cat([best, found], dim=1)
+            best = products if not start else torch.cat([best, products], dim=1)
             best = best.topk(min(k or 0, best.shape[1]), sorted=False).values
     places += torch.arange(len(documents), dtype=torch.int32, device=rows.device) * length
     retrieved = mask.any(dim=1).expand_as(similarities)
