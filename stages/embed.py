@@ -11,16 +11,16 @@ from pipelines.embed.params import EmbedParams, EncoderParams, FileParams
 def main() -> str:
     """Write ``data/vectors``, with one folder per entry of ``embed.models``."""
     params = load_params("embed", EmbedParams)
-    given = [made.path for made in params.models.values() if isinstance(made, FileParams)]
-    check_watched(given, RAW / "vectors")
-    for made in params.models.values():
-        if isinstance(made, EncoderParams):
-            check_model_watched(made.name)
-    check_unchanged = watching(lambda: given)
+    files = [encoder.path for encoder in params.models.values() if isinstance(encoder, FileParams)]
+    check_watched(files, RAW / "vectors")
+    for encoder in params.models.values():
+        if isinstance(encoder, EncoderParams):
+            check_model_watched(encoder.name)
+    check_unchanged = watching(lambda: files)
     counts = []
     with atomic_dir(VECTORS) as folder:
-        for name, made in params.models.items():
-            total, encoded = embed(PAIRS, made, folder / name)
+        for name, encoder in params.models.items():
+            total, encoded = embed(PAIRS, encoder, folder / name)
             counts.append(f"{total:,} vectors of '{name}' ({encoded:,} encoded now)")
         check_unchanged()
     return ", ".join(counts)

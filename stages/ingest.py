@@ -54,24 +54,24 @@ def _parts_of_domains(parts: Parts) -> dict[str, list[int]]:
 
 
 def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]]) -> dict[str, Done]:
-    of = {domain: [parts[number][1] for number in own] for domain, own in numbers.items()}
+    domain_parts = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
 
     def work(domain: str, folder: Path, _: Map) -> Metrics:
-        return write_domain(domain, of[domain], folder, params.held_out, params.dev)
+        return write_domain(domain, domain_parts[domain], folder, params.held_out, params.dev)
 
-    needed = {
-        domain: [params.held_out, params.dev, [part.pieces[domain]["digest"] for part in own]]
-        for domain, own in of.items()
+    determines = {
+        domain: [params.held_out, params.dev, [part.pieces[domain]["digest"] for part in of_domain]]
+        for domain, of_domain in domain_parts.items()
     }
-    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, needed, spread)
+    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, determines, spread)
 
 
 def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:
-    rejected = collect_rejected(parts, [(done[domain].files, own) for domain, own in numbers.items()])
+    rejected = collect_rejected(parts, [(done[domain].files, of_domain) for domain, of_domain in numbers.items()])
     kept = [
         (parts[number][0], count)
-        for domain, own in numbers.items()
-        for number, count in zip(own, done[domain].metrics["pairs_of"], strict=True)
+        for domain, of_domain in numbers.items()
+        for number, count in zip(of_domain, done[domain].metrics["pairs_of"], strict=True)
     ]
     rows = [(entry, part.rows) for entry, part in parts]
     accounts = take_account(len(params.sources), rows, kept, rejected)
@@ -79,15 +79,15 @@ def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[
     check_rejects(labels, accounts, rejected, params.max_reject_rate)
     if not done:
         raise InputError("params.yaml: no row of 'ingest.sources' is a pair; lower ingest.max_reject_rate to see why")
-    counts = {domain: each.metrics["counts"] for domain, each in done.items()}
+    counts = {domain: work.metrics["counts"] for domain, work in done.items()}
     with atomic_dir(PAIRS) as folder, atomic_file(REJECTS) as rejects, atomic_file(OUTPUT) as results:
-        for domain, each in done.items():
-            shutil.copyfile(each.files / PAIRS_FILE, pairs_file(folder, domain))
+        for domain, work in done.items():
+            shutil.copyfile(work.files / PAIRS_FILE, pairs_file(folder, domain))
         write_table(rejects, rejected, REJECTS_SCHEMA)
         sources = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
         write_json(results, {"domains": counts, "sources": sources})
     train, dev, test = (sum(count[split] for count in counts.values()) for split in ("train", "dev", "test"))
     pairs = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
     removed = sum(account.negatives.total() for account in accounts)
-    said = f"{pairs} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
-    return f"{said}, {removed:,} hard negatives removed that answer their query" if removed else said
+    summary = f"{pairs} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
+    return f"{summary}, {removed:,} hard negatives removed that answer their query" if removed else summary

@@ -69,8 +69,8 @@ class Mined:
         place = int(np.searchsorted(self._ids, pair.encode()))
         if place == len(self) or self._ids[place] != pair.encode():
             return None
-        own = self._rows[place]
-        texts: list[str] = self._documents.take(pa.array(own[own != NONE])).to_pylist()
+        rows = self._rows[place]
+        texts: list[str] = self._documents.take(pa.array(rows[rows != NONE])).to_pylist()
         return texts
 
 
@@ -100,7 +100,9 @@ def main(name: str) -> str:
         manifest.write(folder)
         write_card(folder, manifest)
     shutil.rmtree(parts, ignore_errors=True)
-    pairs, total = (sum(each) for each in zip(*((len(own), own.total) for own in negatives.values()), strict=True))
+    pairs, total = (
+        sum(counts) for counts in zip(*((len(mined), mined.total) for mined in negatives.values()), strict=True)
+    )
     missing = params.count * pairs - total
     write_json(OUTPUT / f"{name}.json", {"pairs": pairs, "mined": total, "missing": missing})
     return f"{name}: {total:,} hard negatives for {pairs:,} pairs, mined by '{params.model}'; {missing:,} missing"
@@ -152,8 +154,8 @@ def choose_hardest(
         fit = ~negatives.false(block, scores, surrogate.likeness(block, rows)) | irrelevant.contains(*classes)
         fit &= ~known.contains(*classes)
         order = np.argsort(~fit, axis=1, kind="stable")[:, :count]
-        found = np.where(np.take_along_axis(fit, order, axis=1), np.take_along_axis(rows, order, axis=1), NONE)
-        chosen[block, : found.shape[1]] = found
+        hardest = np.where(np.take_along_axis(fit, order, axis=1), np.take_along_axis(rows, order, axis=1), NONE)
+        chosen[block, : hardest.shape[1]] = hardest
     return chosen
 
 
@@ -180,7 +182,7 @@ def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined], folder: Path
 
 
 def _mined(negatives: Mapping[str, Mined], domain: str, pair: str, folder: Path) -> list[str]:
-    found = negatives[domain].of(pair) if domain in negatives else None
-    if found is None:
+    texts = negatives[domain].of(pair) if domain in negatives else None
+    if texts is None:
         raise InputError(f"{folder}: pair {pair} of domain '{domain}' is no training pair; run the stage 'pack' again")
-    return found
+    return texts

@@ -20,22 +20,24 @@ from trainers.variants import load_variant, train
 OUTPUT = RESULTS / "train"
 WINDOW = 10
 """Steps whose losses are averaged, at either end of a training."""
-_OWN = Run.model_fields.keys() & Common.model_fields.keys()
+_OF_RUN = Run.model_fields.keys() & Common.model_fields.keys()
 
 
 def main(run: str) -> str:
     """Write ``models/RUN``, ``results/train/RUN.{tsv,json}`` and ``RUN-dev.tsv``, which is empty if nothing is due."""
-    own = load_params(f"runs.{run}", Run)
-    shards = SHARDS / own.batches
+    settings = load_params(f"runs.{run}", Run)
+    shards = SHARDS / settings.batches
     curve = OUTPUT / f"{run}.tsv"
-    common = load_params("train.common", Common).model_copy(update=own.model_dump(include={*_OWN}, exclude_none=True))
+    common = load_params("train.common", Common).model_copy(
+        update=settings.model_dump(include={*_OF_RUN}, exclude_none=True)
+    )
     job = plan_job(
         name=run,
-        variant=own.variant,
+        variant=settings.variant,
         seed=load_params("base", Base).seed,
         common=common,
-        params=load_params(f"train.{own.variant}", load_variant(own.variant).Params),
-        start=Path(own.start),
+        params=load_params(f"train.{settings.variant}", load_variant(settings.variant).Params),
+        start=Path(settings.start),
         shards=shards,
         model=MODELS / run,
         curve=curve,

@@ -96,22 +96,24 @@ def held_out(pairs: Path, params: HeldOutParams, split: Literal["dev", "test"] =
     return Collection(
         name="held_out" if split == "test" else split,
         queries=queries,
-        documents=_documents(pairs, {each for own in relevant.values() for each in own}, params.documents),
+        documents=_documents(
+            pairs, {document for judged in relevant.values() for document in judged}, params.documents
+        ),
         relevant=relevant,
     )
 
 
 def _queries(pairs: Path, split: Split, count: int) -> tuple[list[Text], dict[str, dict[str, int]]]:
     """The queries with the smallest ids, which are hashes, and their documents."""
-    found: dict[str, tuple[Text, dict[str, int]]] = {}
+    smallest: dict[str, tuple[Text, dict[str, int]]] = {}
     for domain in domains(pairs):
         for batch in scan_pairs(pairs, domain, split, SIDES):
             for query, document in zip(*batch.to_pydict().values(), strict=True):
                 key = content_id(domain, query)
-                own = found.setdefault(key, (Text(id=key, text=query, domain=domain), {}))
-                own[1][content_id(document)] = 1
-            found = _smallest(found, count)
-    return [query for query, _ in found.values()], {key: own for key, (_, own) in found.items()}
+                _, relevant = smallest.setdefault(key, (Text(id=key, text=query, domain=domain), {}))
+                relevant[content_id(document)] = 1
+            smallest = _smallest(smallest, count)
+    return [query for query, _ in smallest.values()], {key: relevant for key, (_, relevant) in smallest.items()}
 
 
 def _documents(pairs: Path, wanted: set[str], count: int) -> list[Text]:
@@ -127,9 +129,9 @@ def _documents(pairs: Path, wanted: set[str], count: int) -> list[Text]:
     return [text for _, text in sorted((chosen | others).items())]
 
 
-def _smallest(found: dict[str, T], count: int) -> dict[str, T]:
+def _smallest(entries: dict[str, T], count: int) -> dict[str, T]:
     """The entries with the smallest keys; what is left out once never comes back, so memory stays small."""
-    return {key: found[key] for key in heapq.nsmallest(count, found)}
+    return {key: entries[key] for key in heapq.nsmallest(count, entries)}
 
 
 def has_split(pairs: Path, split: Literal["dev", "test"]) -> bool:
@@ -156,4 +158,4 @@ def score_queries(collection: Collection, indices: NDArray[np.int64]) -> dict[st
 def average(scored: Mapping[str, Mapping[str, float]], queries: Iterable[str]) -> dict[str, float]:
     """Return the mean of each measure over ``queries``."""
     chosen = [scored[query] for query in queries]
-    return {name: round(sum(each[name] for each in chosen) / len(chosen), 6) for name in MEASURES}
+    return {name: round(sum(measures[name] for measures in chosen) / len(chosen), 6) for name in MEASURES}

@@ -451,7 +451,7 @@ MUTANTS = [
     Mutant(
         "the hard negatives of repeated pairs are dropped",
         "pipelines/ingest/domain.py",
-        "            lists[-1].update(dict.fromkeys(own))\n",
+        "            lists[-1].update(dict.fromkeys(texts))\n",
         "            pass\n",
         "ingest/test_deduplicate.py",
     ),
