@@ -40,14 +40,14 @@ def main() -> str:
     return f"tables of {len(PAGES)} pages filled"
 
 
-def fill(text: str) -> str:
-    """``text`` with every marked table rebuilt from its files, or left out if a file is missing."""
-    return _TABLE.sub(lambda marker: f"{marker[0].splitlines()[0]}\n{_table(marker[1], marker[2])}", text)
+def fill(text: str, root: Path = ROOT) -> str:
+    """``text`` with every marked table rebuilt from its files below ``root``, or left out if a file is missing."""
+    return _TABLE.sub(lambda marker: f"{marker[0].splitlines()[0]}\n{_table(root, marker[1], marker[2])}", text)
 
 
-def _table(kind: str, shown: str) -> str:
+def _table(root: Path, kind: str, shown: str) -> str:
     names, *columns = map(str.strip, shown.split(";"))
-    files = [ROOT / name for name in names.split()]
+    files = [root / name for name in names.split()]
     if not all(file.is_file() for file in files):
         return ""
     header, *rows = _select(KINDS[kind](files), columns)
