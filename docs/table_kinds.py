@@ -1,5 +1,6 @@
 """The kinds of tables that pages show, each made from the files of a result."""
 
+import math
 import re
 import statistics
 from collections.abc import Sequence
@@ -62,7 +63,7 @@ def rivals_table(files: Sequence[Path]) -> Lines:
 
     A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and, if there are
     any, for twice the steps come first. Last comes the share of the steps after which our batches reach where random
-    ones end, and its median.
+    ones end, or "never", and its median.
     """
     rows = read_files(files)
     epochs = min(int(row["epochs"]) for row in rows)
@@ -80,8 +81,8 @@ def rivals_table(files: Sequence[Path]) -> Lines:
         *([["random, twice the steps", *twice, _mean_gain(twice)]] if random else []),
         *sorted(([arm, *gains, _mean_gain(gains)] for arm, gains in ways.items()), key=lambda row: -float(row[-1])),
         [
-            "ours reach random's end after (and median)",
-            *(f"{part:.2f}" for part in [*reached, statistics.median(reached)]),
+            "share of training until ours reaches random's final score; last: median",
+            *("never" if math.isinf(part) else f"{part:.2f}" for part in [*reached, statistics.median(reached)]),
         ],
     ]
 

@@ -250,7 +250,7 @@ def test_the_summary_pairs_by_query_and_seed_and_looks_at_twice_the_steps(tmp_pa
         ["random, nDCG@10", ".500", ""],
         ["random, twice the steps", "+.125", "+.125"],
         ["ours", "+.250 ± .000", "+.250"],
-        ["ours reach random's end after (and median)", "0.75", "0.75"],
+        ["share of training until ours reaches random's final score; last: median", "0.75", "0.75"],
     ]
 
 
