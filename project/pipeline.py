@@ -26,7 +26,7 @@ HEAD = """\
 """
 CODE = Path(__file__).parents[1]
 """The folder of all packages: the repository, or where they are installed."""
-_PACKAGES = ("batchwright", "pipelines", "stages", "trainers", "experiments")
+_PACKAGES = ("batchwright", "pipelines", "stages", "trainers")
 _VARIANT = "${item.variant}"
 _DEP = re.compile(r" +- (?P<path>[^ \n]+)")
 _STAGE = re.compile(r"  (?P<name>\w+):\n")

@@ -1,1 +1,1 @@
-"""Shared foundations: errors, parameters, atomic files, fingerprints, results, paths and the command-line frame."""
+"""Foundations: errors, parameters, files, fingerprints, arrays on disk, storage, paths, and what commands share."""

@@ -12,6 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 from batchwright.core.atomic import atomic_file, check
 from batchwright.core.errors import InputError
 
+SMALL = 1 << 20
+
 
 def write_json(file: Path, values: Mapping[str, Any], *, durable: bool = True, indent: int | None = 2) -> None:
     """Write ``values`` atomically, with sorted keys; ``durable`` as ``atomic_file`` has it.
@@ -73,17 +75,6 @@ def read_tsv(file: Path, made_by: str) -> list[dict[str, str]]:
         raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
 
 
-def _writer(handle: IO[str], columns: Sequence[str]) -> "csv.DictWriter[str]":
-    return csv.DictWriter(handle, fieldnames=columns, delimiter="\t", lineterminator="\n")
-
-
-def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
-
-
-SMALL = 1 << 20
-
-
 def read_array(
     file: Path, dtype: DTypeLike, shape: tuple[int | None, ...], made_by: str, *, mapped: bool = False
 ) -> NDArray[Any]:
@@ -110,3 +101,11 @@ def read_array(
             f"run the stage '{made_by}' again"
         )
     return array
+
+
+def _writer(handle: IO[str], columns: Sequence[str]) -> "csv.DictWriter[str]":
+    return csv.DictWriter(handle, fieldnames=columns, delimiter="\t", lineterminator="\n")
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}

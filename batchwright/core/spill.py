@@ -1,9 +1,8 @@
-"""Arrays and texts that may be too many for memory, in files without a name in the scratch folder.
+"""Arrays, texts and keys of texts that may be too many for memory, in files without a name in the scratch folder.
 
 The system writes their pages to disk when memory is short, and removes a file together with its array. So functions
 that make them remain functions of arrays."""
 
-import itertools
 import mmap
 import os
 import tempfile
@@ -59,7 +58,7 @@ def spilled_rows(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
     rest = iter(blocks)
     first = next(rest)
     rows = SpilledRows(first.dtype, first.shape[1:])
-    for block in itertools.chain([first], rest):
+    for block in chain([first], rest):
         rows.add(block)
     return rows.array()
 

@@ -136,5 +136,5 @@ def check_disk(needed: Mapping[Path, float], what: str) -> None:
         if free < sums[disk]:
             raise InputError(
                 f"{what} needs about {sums[disk] / 1e9:.1f} GB of disk in {existing}, and {free / 1e9:.1f} GB are "
-                "free; free some"
+                "free; free some, such as by: dvc gc --workspace"
             )

@@ -16,7 +16,9 @@ from batchwright.core.spill import Words, find_keys, key_words, sort_keys
 from batchwright.formats.models import SIDES, Prefixes, Side
 from batchwright.formats.pairs import PairsPart, file_stem
 
-_PROVENANCE = "provenance.json"
+_PROVENANCE_FILE = "provenance.json"
+_ENCODER_FILE = "encoder.json"
+_BLOCK_ROWS = 16384
 
 
 class Provenance(Params):
@@ -31,16 +33,12 @@ class Provenance(Params):
 
     def write(self, folder: Path) -> None:
         """Write ``provenance.json`` into an artifact's folder."""
-        write_json(folder / _PROVENANCE, self.model_dump())
+        write_json(folder / _PROVENANCE_FILE, self.model_dump())
 
     @classmethod
     def read(cls, folder: Path, made_by: str) -> "Provenance":
         """Read the ``provenance.json`` of an artifact that the stage ``made_by`` writes."""
-        return cls.model_validate(read_json(folder / _PROVENANCE, made_by=made_by))
-
-
-_ENCODER = "encoder.json"
-_BLOCK_ROWS = 16384
+        return cls.model_validate(read_json(folder / _PROVENANCE_FILE, made_by=made_by))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +55,7 @@ class VectorStore:
         if folder.parent.is_dir() and not folder.is_dir():
             known = ", ".join(sorted(other.name for other in folder.parent.iterdir()))
             raise InputError(f"{folder}: no vectors of that name; available: {known}")
-        encoder = read_json(folder / _ENCODER, made_by="embed")
+        encoder = read_json(folder / _ENCODER_FILE, made_by="embed")
         return cls(folder=folder, weights=encoder["weights"], prefixes=Prefixes.model_validate(encoder["prefixes"]))
 
     def files(self, domain: str) -> Path:
@@ -229,7 +227,7 @@ def write_sorted_vectors(
 
 def write_encoder(folder: Path, encoder: dict[str, Any]) -> None:
     """Write the description of a vector store's encoder, which must contain ``weights`` and ``prefixes``."""
-    write_json(folder / _ENCODER, encoder)
+    write_json(folder / _ENCODER_FILE, encoder)
 
 
 def _check_finite(file: Path, vectors: NDArray[np.float16]) -> None:

@@ -1,7 +1,6 @@
 """Before hours are spent: check what must be there, take over what others pushed, and take in what came since."""
 
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
+from batchwright.core.storage import check_disk
 from project.retrain.repository import LOCK, Upstream, dvc, fetch, foreign_changes, git, upstream
 
 _LOCKS = Path(".dvc/tmp/rwlock")
@@ -85,12 +85,7 @@ def _check_disk() -> None:
     stages = yaml.safe_load(Path(LOCK).read_text(encoding="utf-8")).get("stages", {})
     needed = sum(out.get("size", 0) for stage in stages.values() for out in stage.get("outs", []))
     for folder in (Path.cwd(), scratch_root()):
-        free = shutil.disk_usage(folder if folder.exists() else Path.cwd()).free
-        if free < needed:
-            raise InputError(
-                f"{folder}: {free / 1e9:.1f} GB are free, and a run may need {needed / 1e9:.1f}; free some, "
-                "such as by: dvc gc --workspace"
-            )
+        check_disk({folder: needed}, "a run")
 
 
 def sync(at: Upstream) -> None:

@@ -159,7 +159,7 @@ def test_the_project_s_pipeline_is_the_repository_s_without_its_code() -> None:
     own = yaml.safe_load(project_pipeline((REPO / "dvc.yaml").read_text()))
     assert own["plots"] == repository["plots"]
     assert list(own["stages"]) == list(repository["stages"])
-    code = ("batchwright", "pipelines", "stages", "trainers", "experiments")
+    code = ("batchwright", "pipelines", "stages", "trainers")
     for name, stage in repository["stages"].items():
         before, after = (each.get("do", each) for each in (stage, own["stages"][name]))
         assert after["cmd"] == before["cmd"].replace("python -m stages", "batchwright stage")

@@ -1,5 +1,6 @@
 """Training jobs: everything that a training process needs to know, wherever it runs."""
 
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,8 +125,9 @@ def plan_job(
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
     unfinished = runtime.scratch("train", fingerprint(name, *decides)).resolve()
     storage = job_storage(name, unfinished)
-    if storage.local and not storage.names():  # three checkpoints: weights and AdamW's two moments
-        check_disk({storage.local: 9 * weights, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")
+    if not storage.names():  # room for three checkpoints: weights and AdamW's two moments
+        place = storage.local or Path(tempfile.gettempdir())  # object storage is written from there
+        check_disk({place: 9 * weights, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")
     return TrainJob(
         name=name,
         variant=variant,

@@ -53,16 +53,12 @@ def set_dropout(model: nn.Module, rate: float | None) -> None:
             module.p = rate
         for part in (module, module.config) if isinstance(module, PreTrainedModel) else (module,):
             for name in dropout_rates(part):
-                setattr(part, name, rate)
+                setattr(part, name, rate if "dropout" in name or "pdrop" in name else 0)  # such as whole layers
 
 
 def dropout_rates(part: object) -> dict[str, float]:
-    """The rates of dropout among the attributes of a module or of its configuration."""
-    return {
-        name: value
-        for name, value in vars(part).items()
-        if ("dropout" in name or "pdrop" in name) and type(value) in (int, float)
-    }
+    """The rates at which a module, by its attributes or its configuration, drops anything."""
+    return {name: value for name, value in vars(part).items() if "drop" in name and type(value) in (int, float)}
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:

@@ -14,6 +14,7 @@ import ray
 from batchwright.core.errors import InputError
 from batchwright.core.runtime import WORKERS, Workers, ray_address, train_gpus
 from trainers.common.job import Job
+from trainers.launch import RAY_CAME_FIRST
 
 EVERY_SECONDS = 5.0
 Nodes = Callable[[], Sequence[Mapping[str, Any]]]
@@ -34,6 +35,12 @@ def connected() -> Iterator[None]:
         return
     address = ray_address()
     if address == "local":
+        if RAY_CAME_FIRST:
+            print(
+                "warning: Ray was imported before trainers.launch, so it may listen on all networks of this machine; "
+                "import trainers.launch first",
+                file=sys.stderr,
+            )
         os.environ.setdefault("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
         # Other users of this machine reach them. Ray asks for a token by itself (it looked at RAY_AUTH_MODE when it
         # was imported), and nobody else knows this one.

@@ -17,6 +17,10 @@ UNKNOWN = "unknown"
 """The reason of every masked cell in shards of format 1."""
 NAMES = (*REASONS, UNKNOWN)
 """A byte of the column ``reasons`` is a place in this tuple."""
+NOWHERE = -1
+
+Numbers = NDArray[np.int32]
+"""The number of each pair's batch in one epoch, ``(pairs,)``, or ``NOWHERE``."""
 
 
 def pack_mask(mask: NDArray[np.bool_]) -> list[bytes]:
@@ -54,12 +58,6 @@ def stands_for(groups: NDArray[np.integer], documents: int) -> NDArray[np.float3
     own = same.sum(axis=1)
     each = np.maximum((documents - own) / np.maximum(len(groups) - own, 1), 1)
     return np.where(same, 1, each[:, None]).astype(np.float32)
-
-
-NOWHERE = -1
-
-Numbers = NDArray[np.int32]
-"""The number of each pair's batch in one epoch, ``(pairs,)``, or ``NOWHERE``."""
 
 
 def met_before(batches: Iterable[tuple[int, NDArray[np.int64]]], pairs: int) -> list[float]:

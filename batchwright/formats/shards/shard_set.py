@@ -1,4 +1,4 @@
-"""Shards: Arrow files of training batches, in a folder or in object storage."""
+"""Shards: Arrow files of training batches, in a folder or in object storage; older formats are read as the newest."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,54 +19,6 @@ from batchwright.core.storage import Storage, is_remote
 from batchwright.formats.shards.batch import NAMES, UNKNOWN, stands_for, unpack_mask
 from batchwright.formats.shards.manifest import FILE, Manifest, Shard
 
-
-def cached(origin: Storage) -> Path:
-    """Return the folder for copies of the shards in ``origin``, with their manifest; another manifest has another.
-
-    Raises:
-        InputError: there is no manifest.
-    """
-    with tempfile.TemporaryDirectory() as temporary:
-        manifest = Path(temporary, FILE)
-        origin.download(FILE, manifest)
-        folder = scratch("shards", file_sha256(manifest)[:16]).resolve()
-        with atomic_file(folder / FILE) as file:
-            file.write_bytes(manifest.read_bytes())
-    return folder
-
-
-def copy_shard(origin: Storage, shard: Shard, file: Path) -> None:
-    """Copy a shard to ``file``, whole or not at all.
-
-    Raises:
-        InputError: it is not there, or its content is not what the manifest says.
-    """
-    with atomic_file(file, durable=False) as temporary:
-        origin.download(shard.name, temporary)
-        if file_sha256(temporary) != shard.sha256:
-            raise InputError(f"{origin / shard.name}: content differs from the manifest's sha256; copy it there again")
-
-
-UNKNOWN_CLUSTER = -1
-
-
-def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a training batch of format 1 with the columns of ``schema``, that of format 2.
-
-    What format 1 did not keep is NaN, ``UNKNOWN_CLUSTER``, or the reason ``UNKNOWN``.
-    """
-    size = batch.num_rows
-    mask = unpack_mask(batch["mask"].to_pylist(), size)
-    negatives = mask & ~np.eye(size, dtype=bool)
-    columns = [
-        pa.array([bytes([NAMES.index(UNKNOWN)]) * count for count in mask.sum(axis=1).tolist()], pa.binary()),
-        pa.array(np.full(size, np.nan, np.float32)),
-        pa.array((negatives.sum(axis=1) / max(size - 1, 1)).astype(np.float32)),
-        pa.array(np.full(size, UNKNOWN_CLUSTER, np.int32)),
-    ]
-    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
-
-
 SHARD_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -85,12 +37,12 @@ SHARD_SCHEMA = pa.schema(
 """``mask`` is for ``unpack_mask``, ``reasons`` for ``read_reasons``. ``hardness`` is the row's mean similarity to its
 unmasked negatives, 0 if there are none, ``masked_share`` the share of its negatives that are masked, and ``cluster``
 the pair's cluster in the clustering that the batch was made from."""
-
 SCHEMAS = {
     1: pa.schema(list(SHARD_SCHEMA)[:6], metadata={"batchwright_format": "1"}),
     2: SHARD_SCHEMA,
 }
 """The columns of each format of shards; readers see those of the second (``completed``)."""
+UNKNOWN_CLUSTER = -1
 
 
 def shard_name(index: int, total: int) -> str:
@@ -172,7 +124,7 @@ class ShardSet:
     def stands_for(self, index: int, batch: pa.RecordBatch) -> NDArray[np.float32]:
         """Return how many of its domain's documents each document of training batch ``index`` stands for, ``(B, B)``.
 
-        See ``strata.stands_for``; ``batch`` is what ``batch(index)`` returned.
+        See ``batch.stands_for``; ``batch`` is what ``batch(index)`` returned.
 
         Raises:
             InputError: the shards were made by a version that did not count documents.
@@ -238,3 +190,47 @@ class ShardSet:
     @cached_property
     def _ends(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         return np.cumsum([shard.batches for shard in self.manifest.shards])
+
+
+def cached(origin: Storage) -> Path:
+    """Return the folder for copies of the shards in ``origin``, with their manifest; another manifest has another.
+
+    Raises:
+        InputError: there is no manifest.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        manifest = Path(temporary, FILE)
+        origin.download(FILE, manifest)
+        folder = scratch("shards", file_sha256(manifest)[:16]).resolve()
+        with atomic_file(folder / FILE) as file:
+            file.write_bytes(manifest.read_bytes())
+    return folder
+
+
+def copy_shard(origin: Storage, shard: Shard, file: Path) -> None:
+    """Copy a shard to ``file``, whole or not at all.
+
+    Raises:
+        InputError: it is not there, or its content is not what the manifest says.
+    """
+    with atomic_file(file, durable=False) as temporary:
+        origin.download(shard.name, temporary)
+        if file_sha256(temporary) != shard.sha256:
+            raise InputError(f"{origin / shard.name}: content differs from the manifest's sha256; copy it there again")
+
+
+def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a training batch of format 1 with the columns of ``schema``, that of format 2.
+
+    What format 1 did not keep is NaN, ``UNKNOWN_CLUSTER``, or the reason ``UNKNOWN``.
+    """
+    size = batch.num_rows
+    mask = unpack_mask(batch["mask"].to_pylist(), size)
+    negatives = mask & ~np.eye(size, dtype=bool)
+    columns = [
+        pa.array([bytes([NAMES.index(UNKNOWN)]) * count for count in mask.sum(axis=1).tolist()], pa.binary()),
+        pa.array(np.full(size, np.nan, np.float32)),
+        pa.array((negatives.sum(axis=1) / max(size - 1, 1)).astype(np.float32)),
+        pa.array(np.full(size, UNKNOWN_CLUSTER, np.int32)),
+    ]
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
