@@ -32,7 +32,7 @@ def test_an_entry_without_a_kind_is_a_model(workspace: Path) -> None:
     ("entry", "message"),
     [
         ({**MODEL, "max_lenght": 3}, "unknown parameter 'embed.models.x.max_lenght'; did you mean 'max_length'?"),
-        ({"name": "./m"}, "parameter 'embed.models.x.max_length' is missing"),
+        ({"max_length": 8}, "parameter 'embed.models.x.name' is missing"),
         ({"kind": "bm52"}, "parameter 'embed.models.x.kind': unknown value 'bm52'; did you mean 'bm25'?"),
         ({"kind": "bm25", "k2": 1}, "unknown parameter 'embed.models.x.k2'; did you mean 'k1'?"),
         ({"kind": "tfidf", "k1": 1}, "unknown parameter 'embed.models.x.k1'; known: dimensions, kind, sample"),
