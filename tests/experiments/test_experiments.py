@@ -83,11 +83,13 @@ def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_pa
         "xtr.fair", kept, *small, "--k", "16", "--rates", "2e-5", "--temperatures", ".05", "--seeds", "2",
         "--tuning", "10", "--queries", "20", table="fair.tsv",
     )  # fmt: skip
+    ways = ["10", "100", "1000", "4000", "all"]
     assert [(row["tokens retrieved"], row["queries"], row["seeds"]) for row in rows] == [
-        ("1000", "20", "2"),
-        ("all", "20", "2"),
+        (way, "20", "2") for way in ways
     ]
-    assert all(abs(float(r["xtr"]) - float(r["colbert"]) - float(r["difference"])) < 2e-6 for r in rows)
+    for row in rows:
+        difference = float(row["difference"].split()[0])
+        assert float(row["xtr"]) - float(row["colbert"]) == pytest.approx(difference, abs=0.0016), "rounded"
     options = ["--k", "16", "--seeds", "1", "--queries", "20"]
     rows = experiment("xtr.grid", str(tmp_path / "grid"), *small, *options, table="grid.tsv")
     assert [row["k in training"] for row in rows] == ["16", "colbert"]
