@@ -22,7 +22,7 @@ from tests.helpers import run_python
 
 WITHOUT = """
 import runpy, sys
-for name in ("ray", "faiss", "apache_beam", "dvc", "tensorboardX", "filelock"):
+for name in ("ray", "faiss", "apache_beam", "dvc", "tensorboardX"):
     sys.modules[name] = None
 runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
