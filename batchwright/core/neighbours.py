@@ -1,4 +1,7 @@
-"""Exact nearest neighbours with FAISS: on a GPU if it finds one, otherwise on the CPU."""
+"""Nearest neighbours and K-Means with FAISS: on a GPU if it finds one, otherwise on the CPU.
+
+For vectors on the grid (``batchwright.core.grid``), both give the same on every processor.
+"""
 
 from functools import cache, partial
 from typing import Any
@@ -7,7 +10,10 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.grid import COARSE
 from batchwright.core.runtime import workers
+
+EARLY_STOP = 1e-3
 
 MOST_ON_GPU = 2048
 """Neighbours of a vector that FAISS can find on a GPU."""
@@ -29,13 +35,32 @@ def knn(
     """Return the ``k`` nearest of ``vectors`` ``(N, d)`` to each of ``queries`` ``(n, d)``, nearest first.
 
     Returns:
-        Squared distances, or with ``inner_product`` the inner products, and rows of ``vectors``, ``(n, k)`` each. The
-        last bits of the former depend on the processor.
+        Squared distances, or with ``inner_product`` the inner products, and rows of ``vectors``, ``(n, k)`` each.
     """
     metric = faiss.METRIC_INNER_PRODUCT if inner_product else faiss.METRIC_L2
     search: Any = partial(faiss.knn_gpu, _resources()) if on_gpu() and k <= MOST_ON_GPU else faiss.knn
     found: tuple[NDArray[np.float32], NDArray[np.int64]] = search(queries, vectors, k, metric=metric)
     return found
+
+
+def kmeans(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) -> NDArray[np.float32]:
+    """Return centroids ``(k, d)`` after ``iterations`` Lloyd steps, or fewer if one gains less than a thousandth.
+
+    Points and centroids are at most 2 long, in steps of ``COARSE``.
+    """
+    training = faiss.Kmeans(
+        points.shape[1],
+        k,
+        niter=iterations,
+        seed=seed,
+        gpu=on_gpu(),
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(points),
+        early_stop_threshold=EARLY_STOP,
+        int_centroids=True,
+    )
+    training.train(points / np.float32(COARSE))
+    return np.asarray(training.centroids, np.float32) * np.float32(COARSE)
 
 
 @cache

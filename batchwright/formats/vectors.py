@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_array, read_json, write_json
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
+from batchwright.core.grid import unit
 from batchwright.core.params import Params
 from batchwright.core.spill import Words, find_keys, key_words, sort_keys
 from batchwright.formats.models import SIDES, Prefixes, Side
@@ -177,10 +178,7 @@ class PairVectors:
         The cosine of two such sums says how alike two pairs are. It averages the four similarities of their texts, and
         is worth more than any one of them.
         """
-        added = self.queries(pairs) + self.documents(pairs)
-        lengths = np.linalg.norm(added, axis=1, keepdims=True)
-        added /= np.where(lengths > 0, lengths, np.float32(1))
-        return added
+        return unit(self.queries(pairs) + self.documents(pairs))
 
     def likeness(self, pairs: Rows, others: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Cosines ``(n, k)`` of the sums of n pairs with those of k others each, ``others`` ``(n, k)``."""

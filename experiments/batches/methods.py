@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from batchwright.core.neighbours import on_gpu
+from batchwright.core.grid import unit
+from batchwright.core.neighbours import kmeans, on_gpu
 from batchwright.formats.clusters import Clusters
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster import exchange, methods
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
-from stages.cluster.points import joint_points, sample, side_centroids, sum_points, train
+from stages.cluster.points import joint_points, sample, side_centroids, sum_points
 from stages.pack.plan import contextual
 from stages.pack.tour import greedy_tour
 
@@ -69,7 +70,7 @@ def faiss_balanced(vectors: PairVectors, batch: int) -> tuple[Batches, NDArray[n
     """K-Means on q + d, assigned with FAISS's size penalties (Tavenard et al., 2011), cut along the same tour."""
     points = sum_points(vectors, slice(None))
     k = math.ceil(len(points) / batch)
-    centroids = train(points, k, iterations=20, seed=SEED)
+    centroids = kmeans(points, k, iterations=20, seed=SEED)
     assignment, _ = balanced_assignment_with_penalties(points, centroids, maxk=min(k, 100))
     return _along_tour(vectors, assignment.astype(np.int32), batch)
 
@@ -114,7 +115,7 @@ def _clusters(vectors: PairVectors, assignment: NDArray[np.int32]) -> Clusters:
 def _along_tour(vectors: PairVectors, assignment: NDArray[np.int32], batch: int) -> tuple[Batches, NDArray[np.int64]]:
     clusters = _clusters(vectors, assignment)
     used = np.flatnonzero(clusters.sizes)
-    tour = used[greedy_tour(clusters.centroids[used, 1], 0)]
+    tour = used[greedy_tour(unit(clusters.centroids[used, 1]), 0)]
     return _in_order(assignment, tour, batch), clusters.sizes[used]
 
 

@@ -13,6 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.grid import unit
 from batchwright.formats.models import loading, locate_model
 from pipelines.embed.params import EncoderParams
 
@@ -64,11 +65,9 @@ def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
 
 
 def encode(model: SentenceTransformer, texts: list[str], batch_size: int) -> NDArray[np.float16]:
-    """Encode texts as unit vectors ``(N, d)``, in the same order."""
-    vectors: NDArray[np.float32] = model.encode(
-        texts, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
-    )
-    return vectors.astype(np.float16)
+    """Encode texts as unit vectors ``(N, d)`` on the grid, in the same order."""
+    vectors: NDArray[np.float32] = model.encode(texts, batch_size=batch_size, show_progress_bar=False)
+    return unit(vectors).astype(np.float16)
 
 
 def encoding_code() -> str:

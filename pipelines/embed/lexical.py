@@ -6,8 +6,9 @@ documents do not dominate it, and after the reduction, because margins and hardn
 removes BM25's preference for documents with many words. A text without known words has the zero vector, which scores 0
 with every text.
 
-A fit is a single computation over many texts, so there is nothing to parallelise by record: it runs in one process, on
-one BLAS thread, because sums depend on the number of threads. Texts are then encoded block by block.
+A fit is a single computation over many texts, so there is nothing to parallelise by record: it runs in one process.
+Texts are then encoded block by block. All of it is the same on every processor: weights are rounded to integers, and
+what is made of them is exact (``subspace``).
 
 ``tfidf`` weights a word, with N and df counted over both sides, by::
 
@@ -37,13 +38,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
-from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain.domains import Metrics, copy_files, do_domains
 from batchwright.by_domain.spread import Map
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
+from batchwright.core.grid import unit
 from batchwright.core.spill import texts_in
 from batchwright.core.terminal import counter
 from batchwright.formats.models import SIDES, Prefixes
@@ -52,11 +52,12 @@ from batchwright.formats.vectors import blocks, write_encoder, write_sorted_vect
 from pipelines.beam.spread import spread
 from pipelines.embed.chunks import in_key_order
 from pipelines.embed.params import Bm25Params, TfidfParams
+from pipelines.embed.subspace import BITS, ROW_BITS, integers, principal_subspace
 
 WORD = r"[^\W_]+"  # letters and digits, so the parts of an identifier are separate words
-_CODE = ("lexical.py", "chunks.py")
+_CODE = ("lexical.py", "subspace.py", "chunks.py")
 _MOST_WORDS = 2**17
-_NEGLIGIBLE = 1e-4  # length after the reduction below which a vector's direction is only float32 rounding
+_NEGLIGIBLE = 1e-3  # length after the reduction below which a vector's direction is only rounding
 
 Weighting = Callable[[csr_array], csr_array]
 """From word counts ``(n, words)`` to weights of the same shape."""
@@ -111,33 +112,28 @@ def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, fo
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalModel:
-    """A model fitted on one domain; ``basis`` is ``(words, dimensions)``."""
+    """A model fitted on one domain; ``basis`` ``(words, dimensions)`` is that of ``principal_subspace``."""
 
     counter: CountVectorizer
     weigh: Weighting
-    basis: NDArray[np.float32]
+    basis: NDArray[np.float64]
 
     def encode(self, some: list[str]) -> NDArray[np.float16]:
         """Encode texts as vectors ``(n, dimensions)`` of unit length, or zero."""
-        rows = normalize(self.weigh(csr_array(self.counter.transform(some))))
-        reduced: NDArray[np.float32] = rows @ self.basis
-        lengths = np.linalg.norm(reduced, axis=1, keepdims=True)
-        reduced /= np.where(lengths > _NEGLIGIBLE, lengths, np.inf)
-        return reduced.astype(np.float16)
+        rows = integers(normalize(self.weigh(csr_array(self.counter.transform(some)))))
+        return unit(rows @ self.basis, least=_NEGLIGIBLE * 2.0 ** (ROW_BITS + BITS)).astype(np.float16)
 
 
 def fit(queries: list[str], documents: list[str], params: TfidfParams | Bm25Params) -> LexicalModel:
     """Fit vocabulary, weights and basis; dimensions beyond the number of texts or words are zero."""
-    counter = CountVectorizer(token_pattern=WORD, max_features=_MOST_WORDS, dtype=np.float32)
+    counter = CountVectorizer(token_pattern=WORD, max_features=_MOST_WORDS, dtype=np.float64)
     counts = csr_array(counter.fit_transform(documents))
     query_counts = csr_array(counter.transform(queries))
     weigh = fit_weights(params, query_counts, counts)
-    rows = normalize(weigh(vstack([query_counts, counts], format="csr")))
+    rows = integers(normalize(weigh(vstack([query_counts, counts], format="csr"))))
     rank = min(params.dimensions, *rows.shape)
-    with threadpool_limits(1, user_api="blas"):
-        _, _, components = randomized_svd(rows, rank, random_state=0)
-    basis = np.zeros((rows.shape[1], params.dimensions), dtype=np.float32)
-    basis[:, :rank] = components.T
+    basis = np.zeros((rows.shape[1], params.dimensions))
+    basis[:, :rank] = principal_subspace(rows, rank)
     return LexicalModel(counter=counter, weigh=weigh, basis=basis)
 
 
@@ -178,4 +174,4 @@ def _texts_with(counts: csr_array) -> NDArray[np.int64]:
 
 
 def _with_values(counts: csr_array, values: NDArray[np.floating]) -> csr_array:
-    return csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
+    return csr_array((values, counts.indices, counts.indptr), shape=counts.shape)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.core.grid import unit
 from batchwright.core.untrusted_arrow import chunks
 from batchwright.core.untrusted_text import check_row
 from pipelines.files import MOST_TIMES, most_bytes, readable
@@ -110,9 +111,9 @@ def _to_rows(file: str, first: int, batch: pa.RecordBatch, width: int | None) ->
     _check(file, first, pc.equal(widths, width), f"the vector must have {width} numbers, as in the first row")
     numbers = pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(np.float64).reshape(-1, width)
     with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.linalg.norm(numbers, axis=1, keepdims=True)
-    _check(file, first, pa.array(np.isfinite(lengths[:, 0])), "a number is NaN, infinite, missing or too large")
-    vectors = (numbers / np.where(lengths > 0, lengths, 1)).astype(np.float16)
+        squares = np.einsum("nd,nd->n", numbers, numbers)
+    _check(file, first, pa.array(np.isfinite(squares)), "a number is NaN, infinite, missing or too large")
+    vectors = unit(numbers).astype(np.float16)
     return Rows(file=file, first=first, texts=texts.to_pylist(), vectors=vectors)
 
 

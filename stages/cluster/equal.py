@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.neighbours import knn
+from batchwright.core.grid import rounded
+from batchwright.core.neighbours import kmeans, knn
 from batchwright.core.spill import slices
-from stages.cluster.points import train
 
 CANDIDATES = 8
 """Clusters that a point may be put into, at a time."""
@@ -30,7 +30,7 @@ def equal_clusters(points: NDArray[np.float32], size: int, iterations: int, rng:
     if k == 1:
         return np.arange(size)[None]
     queries, documents = np.split(points, 2, axis=1)
-    centroids = train(queries + documents, k, iterations=iterations, seed=int(rng.integers(2**31)))
+    centroids = kmeans(queries + documents, k, iterations=iterations, seed=int(rng.integers(2**31)))
     start = _fill(_nearest(points, np.concatenate([centroids, centroids], axis=1)), k, size)
     return improve(points, start)
 
@@ -41,13 +41,14 @@ def improve(points: NDArray[np.float32], clusters: Clusters) -> Clusters:
     In each of at most ``STEPS`` steps, every point proposes to the clusters to whose sum it would add most. Stops once
     a step gains less than the fraction ``LEAST_GAIN``.
     """
+    size = np.float32(clusters.shape[1])
     queries, documents = np.split(points, 2, axis=1)
-    own = np.einsum("nd,nd->n", queries, documents)
+    own = np.einsum("nd,nd->n", queries, documents) / size
     sums = _sums(points, clusters)
     value = _value(sums)
     for _ in range(STEPS):
-        # A point's product with [S_d | S_q] is what it adds to S_q.S_d, apart from its own q.d.
-        nearest = _nearest(points, np.roll(sums, sums.shape[1] // 2, axis=1))
+        # A point's product with [S_d | S_q] is what it adds to S_q.S_d, apart from its own q.d. Here all are means.
+        nearest = _nearest(points, np.roll(rounded(sums / size), sums.shape[1] // 2, axis=1))
         trial = _fill(_without_own(nearest, own, clusters), *clusters.shape)
         sums = _sums(points, trial)
         gained = _value(sums) - value

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.grid import COARSE, rounded
 from batchwright.core.neighbours import knn
 
 NEIGHBOURS = 10
@@ -29,7 +30,7 @@ def exchange_pairs(
         if number % STALL == 0:
             if number and values[-1] - values[-1 - STALL] < LEAST_GAIN * abs(values[-1]):
                 break
-            edges = _neighbours(state.sums)
+            edges = _neighbours(state.sums / np.float32(clusters.shape[1]))
         fresh = met[edges[:, 0], edges[:, 1]] < changed[edges].max(axis=1)
         if len(couples := _matching(rng.permutation(edges[fresh]))):
             met[couples[:, 0], couples[:, 1]] = number
@@ -87,29 +88,31 @@ class _State:
     def _gains(self, couples: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return what each member of the first cluster gains by moving to the second, and what each of that one loses.
 
-        Both are ``(m, size)``. A point's own q.d is in both products with its cluster's sums, but leaves the objective
-        only once.
+        Both are ``(m, size)``, and divided by the size. A point's own q.d is in both products with its cluster's sums,
+        but leaves the objective only once.
         """
         first, second = couples.T
-        swapped = np.roll(self.sums[second] - self.sums[first], self.sums.shape[1] // 2, axis=1)
+        size = np.float32(self.clusters.shape[1])
+        swapped = np.roll(rounded((self.sums[second] - self.sums[first]) / size), self.sums.shape[1] // 2, axis=1)
         # One couple after the other: a copy of all their points would take longer than their products.
         gains, losses = (
             np.stack([self.points[cluster] @ direction for cluster, direction in zip(side, swapped, strict=True)])
             for side in (first.tolist(), second.tolist())
         )
-        return gains + 2 * self._own[first], losses - 2 * self._own[second]
+        own = 2 * self._own / size
+        return gains + own[first], losses - own[second]
 
 
 def _product(sums: NDArray[np.float32]) -> float:
     """Return S_q.S_d, given [S_q | S_d]."""
-    half = len(sums) // 2
-    return float(sums[:half] @ sums[half:])
+    queries, documents = np.split(sums.astype(np.float64), 2)
+    return float(queries @ documents)
 
 
-def _neighbours(sums: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return couples ``(e, 2)`` of clusters whose sums of q + d are near each other, the lower number first."""
-    queries, documents = np.split(sums, 2, axis=1)
-    points = queries + documents
+def _neighbours(means: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return couples ``(e, 2)`` of clusters whose means of q + d are near each other, the lower number first."""
+    queries, documents = np.split(means, 2, axis=1)
+    points = rounded(queries + documents, COARSE)
     found = knn(points, points, min(NEIGHBOURS + 1, len(points)))[1]
     couples = np.stack([np.repeat(np.arange(len(points)), found.shape[1]), found.ravel()], axis=1)
     couples.sort(axis=1)

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.by_domain.spread import Map, unless_beam
-from batchwright.core.neighbours import knn, processes
+from batchwright.core.grid import COARSE, rounded
+from batchwright.core.neighbours import kmeans, knn, processes
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.cluster.equal import Nearest, equal_clusters, fill, improve
 from stages.cluster.exchange import exchange_pairs
 from stages.cluster.params import ClusterParams
-from stages.cluster.points import assign, joint_points, sample, side_sums, sum_points, train
+from stages.cluster.points import assign, joint_points, sample, side_sums, sum_points
 
 SWEEPS = 3
 """Times that clusters exchange pairs across the borders of cells."""
@@ -66,7 +67,8 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
     members = _members(vectors, pairs, _most_clusters(params), params, seed, do_parts)
     assignment = assign(members, len(vectors))
     if len(rest):
-        assignment[rest] = _best(joint_points(vectors, rest), side_sums(vectors, assignment, k, unless_beam(do_parts)))
+        sums = side_sums(vectors, assignment, k, unless_beam(do_parts))
+        assignment[rest] = _best(joint_points(vectors, rest), sums, size)
     return assignment
 
 
@@ -132,7 +134,7 @@ def split_into_cells(
     seed = int(rng.integers(2**31))
     points = min(POINTS_PER_CELL * len(capacities), max(most * size, len(capacities)))  # at most one cell's pairs
     drawn = sample(len(pairs), points, seed)
-    centroids = train(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
+    centroids = kmeans(sum_points(vectors, pairs[drawn]), len(capacities), iterations=ITERATIONS, seed=seed)
     placed = fill(_nearest(lambda some: sum_points(vectors, pairs[some]), centroids, do_parts), len(pairs), capacities)
     return [pairs[placed == cell] for cell in range(len(capacities))]
 
@@ -144,8 +146,8 @@ def regroup(
     capacities = _shares(len(members), most)
     sums = side_sums(vectors, assign(members, len(vectors)), len(members), do_parts)
     centroids = np.sum(sums, axis=1, out=spilled((len(members), vectors.width), np.float32))
-    centroids /= members.shape[1]
-    targets = train(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
+    centroids[:] = rounded(centroids / np.float32(members.shape[1]), COARSE)
+    targets = kmeans(centroids, len(capacities), iterations=ITERATIONS, seed=int(rng.integers(2**31)))
     placed = fill(_nearest(lambda some: centroids[some], targets), len(members), capacities)
     return [np.flatnonzero(placed == group) for group in range(len(capacities))]
 
@@ -179,8 +181,8 @@ def _shares(clusters: int, most: int) -> NDArray[np.int64]:
     return np.full(count, clusters // count) + (np.arange(count) < clusters % count)
 
 
-def _best(points: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.int64]:
+def _best(points: NDArray[np.float32], sums: NDArray[np.float32], size: int) -> NDArray[np.int64]:
     """Return the cluster to which each point [q | d] adds most, q.S_d + d.S_q, given the sums ``(k, 2, d)``."""
-    swapped = sums[:, ::-1].reshape(len(sums), -1)
+    swapped = rounded(sums[:, ::-1].reshape(len(sums), -1) / np.float32(size))
     nearest: NDArray[np.int64] = knn(points, swapped, 1, inner_product=True)[1]
     return nearest[:, 0]

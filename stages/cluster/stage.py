@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from batchwright.by_domain.domains import Metrics, do_domains, publish_domains
 from batchwright.by_domain.spread import Map, unless_beam
@@ -48,17 +47,15 @@ def main() -> str:
         ]
         for domain in domains(PAIRS)
     }
-    # The last bits of a product depend on the number of cores. OpenMP's limit holds for one thread, here this one.
-    with threadpool_limits(1):
-        done = do_domains(
-            "cluster",
-            Path(__file__).parent,
-            work,
-            needed,
-            spread,
-            pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
-            processes=cells_at_a_time(params),
-        )
+    done = do_domains(
+        "cluster",
+        Path(__file__).parent,
+        work,
+        needed,
+        spread,
+        pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
+        processes=cells_at_a_time(params),
+    )
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
     publish_domains(done, source.write, CLUSTERS)
     metrics = {domain: of.metrics for domain, of in done.items()}

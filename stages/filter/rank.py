@@ -11,7 +11,6 @@ from batchwright.core.neighbours import knn
 from batchwright.formats.negatives import INCONSISTENT, KEPT, KnownPositives, Negatives, judged
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import MOST_RANKS, FilterParams, MineParams
-from stages.filter.rules import ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +64,7 @@ def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDAr
 
     Documents with the same score as the pair's own do not count.
     """
-    higher = (ranking.rank >= 0) & (ranking.scores > scores[:, None] + ROUNDING)
+    higher = (ranking.rank >= 0) & (ranking.scores > scores[:, None])
     kept: NDArray[np.bool_] = higher.sum(axis=1) < most
     return kept
 
@@ -85,7 +84,7 @@ def hard_negatives(
     places = np.where(fit, np.arange(none), none)
     if draws is not None:
         drawn = np.where(fit, np.take_along_axis(draws, np.clip(ranking.rank, 0, params.depth - 1), axis=1), np.inf)
-        places = np.take_along_axis(places, np.argsort(drawn, axis=1)[:, : params.count], axis=1)
+        places = np.take_along_axis(places, np.argsort(drawn, axis=1, kind="stable")[:, : params.count], axis=1)
     places = np.sort(places, axis=1)[:, : params.count]
     rows = np.pad(ranking.rows, ((0, 0), (0, 1)), constant_values=-1)
     mined = np.full((len(fit), params.count), -1, dtype=np.int32)

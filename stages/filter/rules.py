@@ -10,8 +10,6 @@ from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors, blocks
 from stages.filter.params import FilterParams
 
-ROUNDING = np.float32(2**-18)
-"""Scores of unit vectors that differ by less than this are equal, because float32 sums depend on their order."""
 SAMPLED_PAIRS = 2048
 """Pairs of a domain that are compared with each other to find its limit of likeness."""
 EXCHANGED = 0.65
@@ -36,7 +34,7 @@ def thresholds(scores: NDArray[np.float32], params: FilterParams) -> NDArray[np.
     allowance = (
         np.abs(scores) * np.float32(params.factor) if params.factor is not None else np.float32(params.margin or 0)
     )
-    lowest: NDArray[np.float32] = scores - allowance - ROUNDING
+    lowest: NDArray[np.float32] = scores - allowance
     return lowest
 
 
@@ -60,9 +58,11 @@ def likeness_limit(
     own = scores.diagonal()
     apart = (query_class[rows][:, None] != query_class[rows]) & (document_class[rows][:, None] != document_class[rows])
     likeness = sums @ sums.T
-    pairs = np.triu(apart & (likeness < 1 - ROUNDING), 1)  # equal vectors can always be exchanged, and tell nothing
+    lengths = likeness.diagonal()
+    equal = (likeness == lengths[:, None]) & (likeness == lengths)
+    pairs = np.triu(apart & ~equal, 1)  # equal vectors can always be exchanged, and tell nothing
     alike = likeness[pairs]
-    exchanged = (scores + scores.T >= own[:, None] + own - ROUNDING)[pairs]
+    exchanged = (scores + scores.T >= own[:, None] + own)[pairs]
     if exchanged.sum() < EXCHANGED * ENOUGH:
         return NO_PAIR
     order = np.argsort(-alike, kind="stable")
@@ -70,7 +70,6 @@ def likeness_limit(
     reached = np.flatnonzero((exchanged[order].cumsum() >= EXCHANGED * counts) & (counts >= ENOUGH))
     if not len(reached):
         return NO_PAIR
-    # Rounded, so that the last bits of the sample's cosines do not matter.
     return np.float32(np.ceil(alike[order[reached[-1]]] * 100) / 100)
 
 
@@ -98,7 +97,7 @@ def _doubtful(
     block: slice,
 ) -> NDArray[np.bool_]:
     others = document_class[block][:, None] != document_class[drawn]
-    lowest = scores[block][:, None] - ROUNDING
+    lowest = scores[block][:, None]
     as_high = others & (vectors.queries(block) @ vectors.documents(drawn).T >= lowest)
     doubts: NDArray[np.bool_] = as_high.sum(axis=1) >= DOUBTFUL_SHARE * np.maximum(others.sum(axis=1), 1)
     return doubts

@@ -11,7 +11,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.neighbours import knn
+from batchwright.core import grid
+from batchwright.core.neighbours import kmeans, knn
 from batchwright.core.terminal import bar
 
 GREEDY_UP_TO = 2048
@@ -20,18 +21,14 @@ NEAREST = 8
 """Neighbours of a point that may follow it."""
 EXACT_UP_TO = 8192
 """Points up to which all are compared with each other."""
-CELL_POINTS, CELLS_SEARCHED = 1024, 64
+CELL_POINTS, CELLS_SEARCHED = 1024, 8
 """Beyond that: points of a cell, and cells that are searched for the neighbours of a point."""
-CANDIDATES = 32
-"""Codes of two bits per dimension only preselect so many; their exact similarities are computed afterwards."""
 TRAINING_POINTS, TRAINING_ROUNDS = 64, 4
 """Per cell."""
 STUCK = 0.05
 """A round that joins a smaller share of the fragments than this has met a clump of (near-)equal points."""
 ROUNDS = 5
 """Of reversals, at most."""
-LEAST_GAIN = 1e-5
-"""Smaller gains are float32 noise: taking them could lengthen the path."""
 _BLOCK, _SEARCHED_TOGETHER = 65536, 16384
 _COMPARED_TOGETHER = 2048
 """Small enough that both sides stay in cache."""
@@ -56,10 +53,9 @@ def short_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
     Up to ``GREEDY_UP_TO`` centroids, the greedy tour is improved as well and the shorter path is returned, so the
     result is never longer than the greedy tour. Beyond that, it has only been measured to be shorter.
     """
-    unit = np.array(centroids, dtype=np.float32, order="C")
-    if len(unit) < 2:
-        return np.arange(len(unit))
-    faiss.normalize_L2(unit)
+    if len(centroids) < 2:
+        return np.arange(len(centroids))
+    unit = grid.unit(centroids)
     neighbours = nearest(unit)
     paths = [joined_path(unit, start, neighbours)]
     if len(unit) <= GREEDY_UP_TO:
@@ -72,19 +68,17 @@ def tour_length(unit: NDArray[np.float32], order: NDArray[np.int64]) -> float:
     return len(order) - 1 - float(cosines(unit, order[:-1], order[1:]).sum(dtype=np.float64))
 
 
-def greedy_tour(centroids: NDArray[np.float32], start: int) -> NDArray[np.int64]:
-    """Return the path ``(K,)`` from ``start`` that always goes to the nearest unvisited centroid.
+def greedy_tour(unit: NDArray[np.float32], start: int) -> NDArray[np.int64]:
+    """Return the path ``(K,)`` from ``start`` that always goes to the unvisited centroid of the highest cosine.
 
-    ``centroids`` is ``(K, d)``; the nearest centroid has the highest cosine. The cost is O(K^2 d).
+    ``unit`` is ``(K, d)``. The cost is O(K^2 d).
     """
-    lengths = np.linalg.norm(centroids, axis=1, keepdims=True)
-    remaining = centroids / np.maximum(lengths, np.finfo(np.float32).tiny)
-    names = np.arange(len(centroids))
-    order = np.empty(len(centroids), dtype=np.int64)
+    remaining, names = unit.copy(), np.arange(len(unit))
+    order = np.empty(len(unit), dtype=np.int64)
     position = start
-    for left in range(len(centroids), 0, -1):
+    for left in range(len(unit), 0, -1):
         here = remaining[position].copy()
-        order[len(centroids) - left] = names[position]
+        order[len(unit) - left] = names[position]
         # Move the last centroid to the visited one's place, so that the remaining ones stay contiguous.
         remaining[position], names[position] = remaining[left - 1], names[left - 1]
         if left > 1:
@@ -172,7 +166,8 @@ def _edges(ends: NDArray[np.int64], neighbours: Neighbours) -> _Edges:
 def _edges_along_a_line(fragments: _Fragments, unit: NDArray[np.float32]) -> _Edges:
     """Project the ends onto a random line; return the more similar half of the edges between neighbours there."""
     ends = fragments.ends()
-    line = ends[np.argsort(unit[ends] @ np.random.default_rng(0).normal(size=unit.shape[1]), kind="stable")]
+    line = np.random.default_rng(0).integers(-1000, 1000, unit.shape[1]).astype(np.float64)
+    line = ends[np.argsort(unit[ends] @ line, kind="stable")]
     one, other = line[:-1], line[1:]
     possible = fragments.open(one, other)
     one, other = one[possible], other[possible]
@@ -215,7 +210,7 @@ def _gaining(
         adjacent = neighbours.similarities[point, rank]
         gain = adjacent + cosines(unit, bounded[one - 1 + side], bounded[other - 1 + side])
         gain -= of_edge[one] + of_edge[other]
-        good = gain > LEAST_GAIN
+        good = gain > 0
         found.append((gain[good], np.minimum(one, other)[good], np.maximum(one, other)[good]))
     gain, first, second = (np.concatenate(parts) for parts in zip(*found, strict=True))
     edges = np.stack([path[first - 1], path[first], path[second - 1], path[second]], axis=1)
@@ -244,35 +239,29 @@ def nearest(unit: NDArray[np.float32]) -> Neighbours:
         itself = points == np.arange(len(unit))[:, None]
         points[itself], similarities[itself] = -1, -np.inf
         return Neighbours(points, similarities)
-    # Each part of a code covers two dimensions.
-    even = np.pad(unit, ((0, 0), (0, 1))) if unit.shape[1] % 2 else unit
-    index = _index(even)
-    starts = bar(range(0, len(even), _SEARCHED_TOGETHER), desc="tour", unit="block")
-    blocks = [_search(index, even, np.arange(start, min(start + _SEARCHED_TOGETHER, len(even)))) for start in starts]
+    index = _index(unit)
+    starts = bar(range(0, len(unit), _SEARCHED_TOGETHER), desc="tour", unit="block")
+    blocks = [_search(index, unit, np.arange(start, min(start + _SEARCHED_TOGETHER, len(unit)))) for start in starts]
     return Neighbours(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
-def _index(unit: NDArray[np.float32]) -> faiss.IndexIVFPQFastScan:
+def _index(unit: NDArray[np.float32]) -> faiss.IndexIVFFlat:
     count, width = unit.shape
     cells = count // CELL_POINTS
-    index = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(width), width, cells, width // 2, 4, faiss.METRIC_INNER_PRODUCT)
+    drawn = np.random.default_rng(0).choice(unit, cells * TRAINING_POINTS, replace=False, shuffle=False)
+    quantizer = faiss.IndexFlatIP(width)
+    quantizer.add(grid.unit(kmeans(grid.rounded(drawn, grid.COARSE), cells, iterations=TRAINING_ROUNDS, seed=0)))
+    index = faiss.IndexIVFFlat(quantizer, width, cells, faiss.METRIC_INNER_PRODUCT)
     index.nprobe = CELLS_SEARCHED
-    index.cp.niter = TRAINING_ROUNDS
-    index.cp.min_points_per_centroid = 1
-    # One codebook shared by all parts is as good here, and takes one training instead of hundreds of tiny ones.
-    index.pq.train_type = faiss.ProductQuantizer.Train_shared
-    index.train(np.random.default_rng(0).choice(unit, cells * TRAINING_POINTS, replace=False, shuffle=False))
     index.add(unit)
     return index
 
 
-def _search(index: faiss.IndexIVFPQFastScan, unit: NDArray[np.float32], queries: NDArray[np.int64]) -> Neighbours:
-    points = index.search(unit[queries], CANDIDATES)[1]
-    points[points == queries[:, None]] = -1
-    similarities = cosines(unit, queries.repeat(CANDIDATES), points.ravel()).reshape(points.shape)
-    similarities[points < 0] = -np.inf
-    best = np.argpartition(similarities, -NEAREST, axis=1)[:, -NEAREST:]
-    return Neighbours(np.take_along_axis(points, best, axis=1), np.take_along_axis(similarities, best, axis=1))
+def _search(index: faiss.IndexIVFFlat, unit: NDArray[np.float32], queries: NDArray[np.int64]) -> Neighbours:
+    similarities, points = index.search(unit[queries], NEAREST + 1)
+    itself = points == queries[:, None]
+    points[itself], similarities[itself] = -1, -np.inf
+    return Neighbours(points, similarities)
 
 
 def cosines(unit: NDArray[np.float32], one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float32]:

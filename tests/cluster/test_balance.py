@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from batchwright.core.grid import unit
 from stages.cluster.equal import equal_clusters, fill, improve
 from stages.cluster.exchange import exchange_pairs
 from stages.cluster.methods import METHODS, _best, regroup, split_into_cells
@@ -40,10 +41,10 @@ def test_left_over_pairs_join_the_most_similar_cluster() -> None:
 
 
 def test_a_left_over_pair_joins_the_cluster_to_which_its_query_and_document_add_most() -> None:
-    sums = np.random.default_rng(0).normal(size=(5, 2, 4)).astype(np.float32)
-    queries, documents = np.random.default_rng(1).normal(size=(2, 7, 4)).astype(np.float32)
-    added = queries @ sums[:, 1].T + documents @ sums[:, 0].T
-    np.testing.assert_array_equal(_best(np.hstack([queries, documents]), sums), added.argmax(axis=1))
+    means = unit(np.random.default_rng(0).normal(size=(10, 4))).reshape(5, 2, 4)
+    queries, documents = unit(np.random.default_rng(1).normal(size=(14, 4))).reshape(2, 7, 4)
+    added = queries @ means[:, 1].T + documents @ means[:, 0].T
+    np.testing.assert_array_equal(_best(np.hstack([queries, documents]), 3 * means, 3), added.argmax(axis=1))
 
 
 @given(places=st.integers(1, 6), size=st.integers(1, 6), choices=st.integers(1, 3), seed=st.integers(0, 99))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from batchwright.core.grid import unit
 from stages.cluster import equal
 from stages.cluster.equal import equal_clusters, improve
 from stages.cluster.exchange import _State, exchange_pairs
@@ -45,17 +46,17 @@ def test_pairs_join_their_topic_although_each_is_most_similar_to_itself(
 @settings(max_examples=30, deadline=None)
 def test_the_gain_of_a_pair_is_what_its_move_adds_to_the_objective(k: int, size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    points = rng.normal(size=(k * size, 6)).astype(np.float32)
+    points = unit(rng.normal(size=(k * size, 6)))
     clusters = rng.permutation(k * size).reshape(k, size)
     (gains,), (losses,) = _State(points, clusters)._gains(np.array([[0, 1]]))
     before = total(points, clusters[0], clusters[1])
     for member in range(size):
         moved = clusters[0, member]
         there = total(points, np.delete(clusters[0], member), np.append(clusters[1], moved))
-        assert gains[member] == pytest.approx(there - before, abs=1e-3)
+        assert size * gains[member] == pytest.approx(there - before, abs=size * 1e-3)
         moved = clusters[1, member]
         gone = total(points, np.append(clusters[0], moved), np.delete(clusters[1], member))
-        assert losses[member] == pytest.approx(before - gone, abs=1e-3)
+        assert size * losses[member] == pytest.approx(before - gone, abs=size * 1e-3)
 
 
 def total(points: NDArray[np.float32], *clusters: Clusters) -> float:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.cluster.points import EARLY_STOP, joint_points, train
+from batchwright.core.neighbours import EARLY_STOP, kmeans
+from stages.cluster.points import joint_points
 from tests.cluster.planted import planted
 
 ALL = slice(None)
@@ -29,12 +30,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, NDArray[np.float
 
 def test_steps_stop_when_one_gains_less_than_a_thousandth(trained: list[tuple[Any, NDArray[np.float32]]]) -> None:
     points = np.random.default_rng(0).normal(size=(500, 6)).astype(np.float32)
-    train(points, 10, iterations=200, seed=0)
+    kmeans(points, 10, iterations=200, seed=0)
     costs = trained[0][0].obj
     gains = (costs[:-1] - costs[1:]) / costs[:-1]
     assert 3 < len(costs) < 100
     assert gains[-1] < EARLY_STOP < gains[:-1].min()
-    train(points, 10, iterations=2, seed=0)
+    kmeans(points, 10, iterations=2, seed=0)
     assert len(trained[1][0].obj) == 2
 
 

@@ -13,6 +13,7 @@ from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.core.fingerprint import text_keys
+from batchwright.core.grid import unit
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.vectors import VectorStore
 from pipelines.embed import handler
@@ -42,8 +43,8 @@ def test_vectors_equal_those_of_the_encoder_called_chunk_by_chunk(
         assert len(chunks) >= 2
         found = VectorStore.open(TINY).of(domain)
         for chunk in chunks:
-            direct = model.encode(chunk.texts, batch_size=8, normalize_embeddings=True).astype(np.float16)
-            np.testing.assert_array_equal(found.of("query", chunk.texts), direct.astype(np.float32))
+            direct = unit(model.encode(chunk.texts, batch_size=8))
+            np.testing.assert_array_equal(found.of("query", chunk.texts), direct)
     np.testing.assert_allclose(np.linalg.norm(found.vectors.astype(np.float64), axis=1), 1, atol=1e-3)
 
 

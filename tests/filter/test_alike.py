@@ -111,7 +111,7 @@ def test_likeness_is_the_cosine_of_two_sums(pairs: int, others: int, seed: int) 
     for row, column in np.ndindex(chosen.shape):
         left, right = added[row], added[chosen[row, column]]
         cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
-        assert found[row, column] == pytest.approx(cosine, abs=1e-5)
+        assert found[row, column] == pytest.approx(cosine, abs=1e-3)
 
 
 def test_a_query_and_a_document_that_cancel_out_are_like_nothing() -> None:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from batchwright.core.files import read_json
+from batchwright.core.grid import STEP
 from batchwright.formats.negatives import DOUBTFUL, Negatives
 from batchwright.formats.vectors import PairVectors
 from stages.filter import stage
-from stages.filter.rules import ROUNDING, doubtful
+from stages.filter.rules import doubtful
 from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
 
 
@@ -32,10 +33,10 @@ def test_duplicates_of_a_document_do_not_make_it_doubtful() -> None:
     assert not doubtful(vectors, vectors.scores(), same, np.random.default_rng(0)).any()
 
 
-@pytest.mark.parametrize(("rounding", "all_are"), [(-0.5, True), (0, True), (0.5, True), (2, False)])
-def test_a_tie_is_as_high_however_it_was_rounded(rounding: float, all_are: bool) -> None:
+@pytest.mark.parametrize(("above", "all_are"), [(0, True), (STEP**2, False)])
+def test_a_tie_is_as_high_and_anything_less_is_not(above: float, all_are: bool) -> None:
     vectors = PairVectors(vectors=np.full((40, 4), 0.5, np.float16), rows=np.arange(40).reshape(2, 20))
-    scores = vectors.scores() + np.float32(rounding) * ROUNDING
+    scores = vectors.scores() + np.float32(above)
     found = doubtful(vectors, scores, np.arange(20, dtype=np.int32), np.random.default_rng(0))
     assert found.all() if all_are else not found.any()
 

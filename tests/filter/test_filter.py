@@ -9,7 +9,6 @@ from batchwright.core.files import read_json
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.vectors import Provenance
-from stages.filter.rules import ROUNDING
 from stages.filter.stage import main
 from tests.helpers import plant_vectors, planted_vectors, run_stage, topic_pairs, tree, write_pairs, write_params
 
@@ -37,7 +36,7 @@ def test_scores_are_inner_products_and_thresholds_are_a_margin_below(corpus: Pat
         query, document = planted_vectors([pair["query"], pair["document"]]).tolist()
         score = sum(left * right for left, right in zip(query, document, strict=True))
         assert negatives.scores[row] == score
-        assert negatives.thresholds[row] == score - 0.125 - ROUNDING
+        assert negatives.thresholds[row] == score - 0.125
 
 
 def test_the_summary_counts_duplicate_classes_and_the_provenance_names_the_surrogate(corpus: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from stages.filter.params import FilterParams, MineParams
-from stages.filter.rules import ROUNDING, thresholds
+from stages.filter.rules import thresholds
 
 SCORES = st.lists(st.floats(-1, 1, width=32), max_size=20)
 
@@ -40,7 +40,7 @@ def test_without_a_rule_for_scores_every_score_is_high_enough() -> None:
 def test_relative_thresholds_are_never_above_the_score(scores: list[float], slack: float) -> None:
     own = np.array(scores, np.float32)
     for rule in ("margin", "factor"):
-        assert (np.array(lowest(scores, **{rule: slack}), np.float32) <= own - ROUNDING / 2).all()
+        assert (np.array(lowest(scores, **{rule: slack}), np.float32) <= own).all()
 
 
 @pytest.mark.parametrize("rules", [{}, {"margin": 0.1, "factor": 0.1}, {"margin": 0.0, "threshold": 0.0}])
