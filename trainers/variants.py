@@ -10,9 +10,10 @@ from transformers import PreTrainedModel
 
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import hint
+from batchwright.retrievers.common.model_folder import is_static
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
-from trainers.common.passes import dropout_rates, seed_start, set_dropout
+from trainers.common.passes import dropout_rates, pin_kernels, seed_start, set_dropout
 from trainers.common.run import Learner, run_training
 
 VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
@@ -53,6 +54,8 @@ def build_learner(job: TrainJob) -> Learner:
 
 def train(job: TrainJob) -> None:
     """Train in this process, possibly as one rank of several; rank 0 writes ``job.model`` and ``job.curve``."""
+    if is_static(job.start_model):
+        pin_kernels()
     run_training(job, build_learner(job))
 
 

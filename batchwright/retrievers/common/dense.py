@@ -21,7 +21,8 @@ def search(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Find the best of ``documents`` ``(N, d)`` for each of ``queries`` ``(Q, d)``, by inner product.
 
-    Returns indices and inner products ``(Q, min(k, N))``, best first; equal scores are ordered by index.
+    Returns indices and inner products ``(Q, min(k, N))``, best first; equal scores are ordered by index. Scores are
+    computed in float64 and rounded, so that their order does not depend on the processor.
     """
     k = min(k, len(documents))
     indices = np.empty((len(queries), k), np.int64)
@@ -37,11 +38,12 @@ def _search_block(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     indices = np.empty((len(queries), 0), np.int64)
     scores = np.empty((len(queries), 0), np.float32)
+    exact = queries.astype(np.float64)
     for start in range(0, len(documents), _DOCUMENTS):
         block = documents[start : start + _DOCUMENTS]
         numbers = np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))
         indices = np.concatenate([indices, numbers], axis=1)
-        scores = np.concatenate([scores, queries @ block.T], axis=1)
+        scores = np.concatenate([scores, exact @ block.T.astype(np.float64)], axis=1, dtype=np.float32)
         # Columns stay in index order until the end, so that ties go to the lowest index.
         kept = keep_best(scores, k)
         indices = np.take_along_axis(indices, kept, axis=1)
@@ -73,7 +75,9 @@ def encode(model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float
     with counter(len(texts), desc="encode", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):
             block = list(texts[start : start + _BLOCK])
-            blocks.append(model.encode(block, batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False))
+            vectors = model.encode(block, batch_size=_BATCH, show_progress_bar=False).astype(np.float64)
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            blocks.append((vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32))
             progress.update(len(block))
     dimension = model.get_embedding_dimension() or 0
     return np.concatenate([np.empty((0, dimension), np.float32), *blocks])

@@ -34,6 +34,17 @@ def variant_of(folder: Path) -> Variant:
     return "xtr" if multi else "biencoder"
 
 
+def is_static(folder: Path) -> bool:
+    """Whether a folder holds a sentence-transformers model that looks up a vector for each token, and no transformer.
+
+    Raises:
+        InputError: the folder's list of modules is damaged.
+    """
+    file = folder / "modules.json"
+    with loading(f"model '{folder}'"):
+        return file.exists() and json.loads(file.read_bytes())[0]["type"].endswith("StaticEmbedding")
+
+
 class ModelInfo(Params):
     """Settings that training, evaluation and search must share; a trained model inherits them from its start model."""
 
