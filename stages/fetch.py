@@ -70,7 +70,8 @@ def write_static_model(source: Path, width: int, max_length: int, seed: int, fol
     Raises:
         InputError: ``source`` has no tokenizer that can be loaded.
     """
-    import torch  # which copying does not need
+    import numpy as np  # copying needs none of these
+    import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
@@ -79,8 +80,9 @@ def write_static_model(source: Path, width: int, max_length: int, seed: int, fol
         tokenizer = AutoTokenizer.from_pretrained(source)
         if not isinstance(tokenizer, PreTrainedTokenizerFast):
             raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer, which static models need")
-    torch.manual_seed(seed)
-    module = StaticEmbedding(tokenizer, embedding_dim=width)
+    # NumPy's numbers are the same on every processor, torch's are not.
+    drawn = np.random.default_rng(seed).standard_normal((len(tokenizer), width), np.float32)
+    module = StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(drawn))
     module.tokenizer.enable_truncation(max_length)
     SentenceTransformer(modules=[module], device="cpu").save(str(folder), create_model_card=False)
 
