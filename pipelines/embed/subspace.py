@@ -54,7 +54,7 @@ def orthonormal(columns: Floats) -> Floats:
     inverse = _inverse_factor(scaled.T @ scaled)
     # Rows are shorter than 2 ** 25 and columns of the inverse than 2 ** 27.
     shift = 26 - np.frexp(np.abs(inverse).max(initial=0.0) * np.sqrt(len(inverse)))[1]
-    product = scaled @ np.rint(inverse * 2.0**shift)
+    product: Floats = scaled @ np.rint(inverse * 2.0**shift)
     product *= 2.0 ** (BITS - shift)
     return np.rint(product, out=product)
 

@@ -166,8 +166,8 @@ def _edges(ends: NDArray[np.int64], neighbours: Neighbours) -> _Edges:
 def _edges_along_a_line(fragments: _Fragments, unit: NDArray[np.float32]) -> _Edges:
     """Project the ends onto a random line; return the more similar half of the edges between neighbours there."""
     ends = fragments.ends()
-    line = np.random.default_rng(0).integers(-1000, 1000, unit.shape[1]).astype(np.float64)
-    line = ends[np.argsort(unit[ends] @ line, kind="stable")]
+    direction = np.random.default_rng(0).integers(-1000, 1000, unit.shape[1]).astype(np.float64)
+    line = ends[np.argsort(unit[ends] @ direction, kind="stable")]
     one, other = line[:-1], line[1:]
     possible = fragments.open(one, other)
     one, other = one[possible], other[possible]

@@ -69,7 +69,7 @@ def test_cells_are_those_of_plain_loops(surrogate: Surrogate) -> None:
             "rank": ranked(surrogate, i).index(j) + 1,
             "back_rank": min(ranked(surrogate, j).index(i), DEPTH) + 1,
         }  # fmt: skip
-        assert {name: getattr(best, name)[place] for name in expected} == pytest.approx(expected, abs=1e-5)
+        assert {name: getattr(best, name)[place] for name in expected} == pytest.approx(expected, abs=1e-3)
 
 
 def test_rules_are_those_of_one_cell_at_a_time() -> None:
