@@ -1,6 +1,7 @@
 """Fixtures of all tests: no network, a model cache of the session's own, a folder to run stages in."""
 
 import logging
+import multiprocessing
 import os
 import tempfile
 import uuid
@@ -15,6 +16,8 @@ os.environ["HF_HOME"] = _hub.name
 os.environ["HF_HUB_OFFLINE"] = "1"
 # Toy matrices gain nothing from threads, and tests that run side by side lose much.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Imported once for all processes that tests start by forkserver; it takes seconds.
+multiprocessing.set_forkserver_preload(["sentence_transformers"])
 
 
 @pytest.fixture
@@ -37,6 +40,15 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny_models import save_bert
 
     return save_bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Path]:
+    """A folder with ``python`` and ``dvc`` that start in no time."""
+    from tests.warm import started
+
+    with started() as programs:
+        yield programs
 
 
 @pytest.fixture(scope="session")

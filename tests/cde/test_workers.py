@@ -6,24 +6,24 @@ from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor, multiprocessing
+from torch import Tensor
 from torch import distributed as dist
 
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.training.batches import TrainBatch
 from tests.cde.encoders import encoder
+from tests.train.ranks import WORLD, run_ranks
 from trainers.cde.learner import ContextTexts, SharedContext
 from trainers.common.distributed import own_rows, sum_gradients
 from trainers.common.gradient_cache import Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import set_dropout
 
-WORLD = 2
 DOCUMENTS = ["one two", "three", "four five six", "seven", "eight nine", "ten"]
 
 
 def test_two_workers_read_one_context_and_give_its_gradient(tmp_path: Path) -> None:
-    multiprocessing.spawn(_work, (tmp_path,), nprocs=WORLD)
+    run_ranks(_work, tmp_path)
     (first, gradient), (second, same) = (torch.load(tmp_path / f"{rank}.pt") for rank in range(WORLD))
     assert torch.equal(first, second)
     assert torch.equal(gradient, same)
@@ -33,7 +33,6 @@ def test_two_workers_read_one_context_and_give_its_gradient(tmp_path: Path) -> N
 
 
 def _work(rank: int, folder: Path) -> None:
-    torch.set_num_threads(1)
     made = encoder(documents=4)  # only rank 0 could write a model
     dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), WORLD), rank=rank, world_size=WORLD)
     torch.save(_share(made, [rank]), folder / f"{rank}.pt")

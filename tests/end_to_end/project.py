@@ -17,15 +17,14 @@ ROOT = Path(__file__).parents[2]
 
 ACTIONS = ["open", "close", "copy", "rename", "delete", "list", "sort", "print", "count", "compress"]
 THINGS = ["file", "folder", "archive", "table", "image", "process", "user", "log", "branch", "package", "key", "port"]
-MANNERS = ["quickly", "safely", "by name"]
 
 
 class Project:
-    """Commands run in it as a user would run them, with this environment's Python."""
+    """Commands run in it as a user would run them."""
 
-    def __init__(self, folder: Path, *parts: str) -> None:
-        """Copy the whole project, or only those ``parts``."""
-        self.folder = folder
+    def __init__(self, folder: Path, programs: Path, *parts: str) -> None:
+        """Copy the whole project, or only those ``parts``; what ``programs`` holds goes before all others."""
+        self.folder, self.programs = folder, programs
         listed = self._git("ls-files", "--cached", "--others", "--exclude-standard", "-z", *parts, at=ROOT)
         for name in filter(None, listed.split("\0")):
             if (ROOT / name).is_file() and not name.startswith("tests/"):
@@ -51,7 +50,7 @@ class Project:
 
     def shell(self, command: str) -> "subprocess.CompletedProcess[str]":
         """Run a line of shell."""
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        path = f"{self.programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1"}
         return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, capture_output=True, text=True)
 
@@ -71,16 +70,16 @@ class Project:
 
 
 def write_corpus(folder: Path) -> None:
-    """``shell.jsonl`` with hard negatives and ``guide.csv``: 360 pairs each."""
+    """``shell.jsonl`` with hard negatives and ``guide.csv``: 120 pairs each."""
     folder.mkdir(parents=True, exist_ok=True)
-    combined = list(product(ACTIONS, THINGS, MANNERS))
+    combined = list(product(ACTIONS, THINGS))
     with (folder / "shell.jsonl").open("w") as handle:
-        for action, thing, manner in combined:
-            pair = {"ask": f"how do I {action} a {thing} {manner}?", "command": f"{action} --{thing} --{manner[:4]}"}
+        for action, thing in combined:
+            pair = {"ask": f"how do I {action} a {thing}?", "command": f"{action} --{thing} --now"}
             handle.write(json.dumps({**pair, "wrong": [f"undo {action} --{thing}"]}) + "\n")
         handle.write(json.dumps({"ask": "", "command": "nothing was asked"}) + "\n")
     with (folder / "guide.csv").open("w", newline="") as handle:
         writer = csv.writer(handle)
         writer.writerow(["title", "body"])
-        for action, thing, manner in combined:
-            writer.writerow([f"{action} {thing}, {manner}", f"To {action} the {thing} {manner}, use the {thing} menu."])
+        for action, thing in combined:
+            writer.writerow([f"{action} {thing}", f"To {action} the {thing}, use the {thing} menu."])

@@ -56,10 +56,10 @@ PIPELINE = {
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("dvc") / "project"
     folder.mkdir()
-    made = Project(folder, "params.yaml", "profiles", ".dvc", ".gitignore")
+    made = Project(folder, warm, "params.yaml", "profiles", ".dvc", ".gitignore")
     (folder / "stage.py").write_text(STAGE)
     (folder / "dvc.yaml").write_text(yaml.safe_dump(PIPELINE))
     write_results(folder / "results")

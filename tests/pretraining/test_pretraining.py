@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import Tensor, multiprocessing, nn
+from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.modules.module import register_module_forward_hook
 from transformers import AutoModel, AutoTokenizer
@@ -16,6 +16,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from tests.helpers import tree, write_pairs
 from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
+from tests.train.ranks import WORLD, run_ranks
 from trainers.common import step_loop
 from trainers.common.distributed import sum_gradients
 from trainers.common.passes import Chunk
@@ -24,8 +25,6 @@ from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.reader import Masked
 from trainers.pretraining.tokens import Stream, join_texts
 from trainers.pretraining.train import Pretraining, pretrain
-
-WORLD = 2
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +100,7 @@ def test_two_processes_give_the_gradient_and_the_curve_of_one(tmp_path: Path, de
     )
     torch.save(first_gradient(one), tmp_path / "gradient-1.pt")
     pretrain(one)
-    multiprocessing.spawn(_work, (two, tmp_path), nprocs=WORLD)
+    run_ranks(_work, two, tmp_path)
     whole, first, second = (torch.load(tmp_path / f"gradient{rank}.pt") for rank in (-1, 0, 1))
     assert torch.equal(first, second)
     assert torch.cosine_similarity(whole, first, dim=0) > 0.99999
@@ -112,7 +111,6 @@ def test_two_processes_give_the_gradient_and_the_curve_of_one(tmp_path: Path, de
 
 
 def _work(rank: int, job: PretrainJob, folder: Path) -> None:
-    torch.set_num_threads(1)
     dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), WORLD), rank=rank, world_size=WORLD)
     torch.save(first_gradient(job), folder / f"gradient{rank}.pt")
     pretrain(job)

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, multiprocessing, nn
+from torch import Tensor, nn
 from torch import distributed as dist
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
+from tests.train.ranks import WORLD, run_ranks
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common import sentence_learner
 from trainers.common.distributed import own_rows, rank, sum_gradients
@@ -27,7 +28,6 @@ OPTIONS: dict[str, dict[str, object]] = {
     "seed_encoder": {},
     "xtr": {"score": "colbert"},
 }
-WORLD = 2
 
 
 @pytest.fixture(autouse=True)
@@ -139,13 +139,12 @@ def test_a_rank_with_too_little_memory_does_not_disturb_the_others(tmp_path: Pat
     """CDE's ranks exchange gradients between their passes."""
     job = job_in(tmp_path, "cde", 12)
     expected = gradient(job)
-    multiprocessing.spawn(_work, (job, tmp_path), nprocs=WORLD)
+    run_ranks(_work, job, tmp_path)
     for number in range(WORLD):
         assert_close(torch.load(tmp_path / f"{number}.pt"), expected)
 
 
 def _work(number: int, job: TrainJob, folder: Path) -> None:
-    torch.set_num_threads(1)
     dist.init_process_group("gloo", store=dist.FileStore(str(folder / "store"), WORLD), rank=number, world_size=WORLD)
     with small_memory(*((6, 6) if rank() == 0 else (5, 2))):
         torch.save(gradient(job), folder / f"{number}.pt")

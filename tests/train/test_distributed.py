@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, multiprocessing
+from torch import Tensor
 from torch import distributed as dist
 
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
+from tests.train.ranks import WORLD, run_ranks
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
 from trainers.common.job import TrainJob
 from trainers.variants import build_learner, train
-
-WORLD = 2
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
     ]
 
     _work(-1, jobs[0], tmp_path)
-    multiprocessing.spawn(_work, (jobs[1], tmp_path), nprocs=WORLD)
+    run_ranks(_work, jobs[1], tmp_path)
 
     one, first, second = (torch.load(tmp_path / f"gradient{rank}.pt") for rank in (-1, 0, 1))
     assert torch.equal(first, second)

@@ -19,7 +19,7 @@ from tests.training.toys import BATCHES, SIZE, write_shards
 def test_a_loader_yields_the_batches_of_the_epochs_in_order(tmp_path: Path, workers: int, epochs, numbers) -> None:
     shards = write_shards(tmp_path / "shards")
     dataset = ShardBatches(shards, epochs, hard_negatives=2)
-    start = "spawn" if workers else None  # a fork may hang among the threads that other tests have left behind
+    start = "forkserver" if workers else None  # a fork may hang among the threads that other tests have left behind
     loaded = list(DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=start))
     assert len(dataset) == len(loaded)
     assert [batch.index for batch in loaded] == list(numbers)
