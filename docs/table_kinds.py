@@ -49,12 +49,14 @@ def _plain(cell: str) -> str:
 
 
 def gains_table(files: Sequence[Path]) -> Lines:
-    """One row per run: what it gains over its start, BM25 and random batches, as in the report."""
+    """One row per run: how many seeds, and what it gains over its start, BM25 and random batches, as in the report."""
     (file,) = files
     table = differences_table(read_differences(file))
     groups = [group for group, span in table.groups or [] for _ in range(span)]
     several = len(set(groups)) > 2
-    names = [f"{group}, {name}" if several else name for group, name in zip(groups, table.header, strict=True)]
+    names = [
+        f"{group}, {name}" if several and group else name for group, name in zip(groups, table.header, strict=True)
+    ]
     return [["", *names[1:]], *table.rows]
 
 

@@ -1,4 +1,4 @@
-"""Stage ``compare``: what each run gains over its start model, BM25 and random batches, paired by query."""
+"""Stage ``compare``: what each run gains over its start model, BM25 and random batches, paired by query and seed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -8,9 +8,9 @@ from typing import Any
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS, SCORES, START_MODELS
-from batchwright.formats.query_scores import ByQuery, read_query_scores
+from batchwright.formats.query_scores import BySeed, read_query_scores
 from batchwright.formats.runs import Run, Runs
-from stages.scoring.paired import by_query, difference
+from stages.scoring.paired import by_seed, difference
 
 OUTPUT = RESULTS / "compare.tsv"
 HEADLINE = RESULTS / "metrics.json"
@@ -23,8 +23,12 @@ DIGITS = 4
 POINTS = 50
 """A line of hardness has about so many points."""
 
-BySystem = Mapping[tuple[str, str], ByQuery]
-"""nDCG@10 of each query, by collection and system."""
+RANDOM = "random batches"
+_NOT_TOLD = frozenset({"batches", "seeds", "evaluate_every"})
+"""Settings that may differ from those of the run on random batches: what is compared, and what changes no model."""
+
+BySystem = Mapping[tuple[str, str], BySeed]
+"""nDCG@10 of each seed and query, by collection and system."""
 Row = dict[str, Any]
 
 
@@ -54,16 +58,21 @@ def main() -> str:
 
 
 def compare(runs: Mapping[str, Run], scores: BySystem) -> list[Row]:
-    """Return the differences in nDCG@10 between runs and their references, with standard errors paired by query."""
+    """Return the differences in nDCG@10 between runs and their references, with standard errors.
+
+    They are paired by query and, with the run on random batches, by seed; other references are the same for all seeds.
+    """
     rows = []
     for collection in dict.fromkeys(collection for collection, _ in scores):
         for name in runs:
             for over, reference in references(name, runs).items():
-                pair = [scores[collection, system] for system in (name, reference) if (collection, system) in scores]
-                if len(pair) == 2:
+                ours, theirs = (scores.get((collection, system)) for system in (name, reference))
+                if ours and theirs:
+                    other = _other_settings(runs[name], runs[reference]) if over == RANDOM else []
                     rows.append(
                         {"collection": collection, "system": name, "over": over, "reference": reference}
-                        | _difference(*pair)
+                        | {"differs_in": ", ".join(["batches", *other]) if over == RANDOM else ""}
+                        | _difference(ours, theirs if over == RANDOM else theirs[:1] * len(ours))
                     )
     return rows
 
@@ -72,7 +81,7 @@ def references(name: str, runs: Mapping[str, Run]) -> dict[str, str]:
     """Return the systems to compare the run ``name`` with, by what the difference to them shows.
 
     ``start`` is the model it starts from, ``BM25`` the lexical baseline, and ``random batches`` the run of the same
-    variant from the same start on random batches, if there is one and it is another.
+    variant from the same start on random batches that differs in the fewest other settings, if there is one.
     """
     run = runs[name]
     start = PurePath(run.start)
@@ -80,18 +89,36 @@ def references(name: str, runs: Mapping[str, Run]) -> dict[str, str]:
         "start": f"{start.name}, before training" if start.parent == START_MODELS else start.name,
         "BM25": "BM25",
     }
-    for other, candidate in runs.items():
-        alike = (candidate.variant, candidate.start) == (run.variant, run.start)
-        if alike and candidate.batches == "random" != run.batches:
-            systems["random batches"] = other
+    alike = [
+        other
+        for other, candidate in runs.items()
+        if (candidate.variant, candidate.start) == (run.variant, run.start)
+        and candidate.batches == "random" != run.batches
+    ]
+    if alike:
+        systems[RANDOM] = min(alike, key=lambda other: len(_other_settings(run, runs[other])))
     return systems
 
 
-def _difference(ours: ByQuery, theirs: ByQuery) -> Row:
-    table = by_query([ours, theirs])
-    gain = difference(table[0], table[1])
-    means = {"ndcg@10": float(table[0].mean()), "reference_ndcg@10": float(table[1].mean())}
-    return {"queries": table.shape[1], **means, "difference": gain.mean, "error": gain.error, "p": gain.p}
+def _other_settings(run: Run, other: Run) -> list[str]:
+    """Return the settings, beside the batches, that two runs differ in."""
+    values, others = run.model_dump(exclude={*_NOT_TOLD}), other.model_dump(exclude={*_NOT_TOLD})
+    return [name for name, value in values.items() if others[name] != value]
+
+
+def _difference(ours: BySeed, theirs: BySeed) -> Row:
+    tables = by_seed(ours, theirs)
+    gain = difference(*tables)
+    seeds, queries = tables[0].shape
+    means = {"ndcg@10": float(tables[0].mean()), "reference_ndcg@10": float(tables[1].mean())}
+    return {
+        "seeds": seeds,
+        "queries": queries,
+        **means,
+        "difference": gain.mean,
+        "error": gain.error,
+        "p": gain.p,
+    }
 
 
 def headline(packed: Mapping[str, Any], quality: Mapping[str, float]) -> dict[str, float]:
@@ -151,5 +178,5 @@ def _thinned(values: Sequence[float]) -> Iterator[tuple[int, float]]:
         yield start + 1, sum(chunk) / len(chunk)
 
 
-def _mean(scores: ByQuery) -> float:
-    return sum(scores.values()) / len(scores)
+def _mean(scores: BySeed) -> float:
+    return sum(sum(of_seed.values()) / len(of_seed) for of_seed in scores) / len(scores)

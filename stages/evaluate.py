@@ -2,6 +2,7 @@
 
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES, START_MODELS
+from batchwright.formats.runs import seed_folders
 from stages.scoring.collection import EvaluateParams
 from stages.scoring.read import read_collections
 from stages.scoring.retrieval import BM25, model_system, word_system
@@ -14,13 +15,18 @@ def baselines() -> str:
     Writes ``results/baselines*`` and, query by query, ``data/scores/baselines.parquet``.
     """
     collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
-    systems = {f"{folder.name}, before training": model_system(folder) for folder in sorted(START_MODELS.glob("[!.]*"))}
+    folders = sorted(START_MODELS.glob("[!.]*"))
+    systems = {f"{folder.name}, before training": [model_system(folder)] for folder in folders}
     file = RESULTS / "baselines.json"
-    return write_scores(file, SCORES / "baselines.parquet", {BM25: word_system(), **systems}, collections)
+    return write_scores(file, SCORES / "baselines.parquet", {BM25: [word_system()], **systems}, collections)
 
 
 def evaluate(run: str) -> str:
-    """Score the model of a run: ``results/evaluate/RUN*`` and, query by query, ``data/scores/runs/RUN.parquet``."""
+    """Score the models of a run's seeds: ``results/evaluate/RUN*``, which are means over seeds.
+
+    Writes the scores of each seed and query to ``data/scores/runs/RUN.parquet``.
+    """
     collections = read_collections(PAIRS, load_params("evaluate", EvaluateParams))
     file, queries = RESULTS / "evaluate" / f"{run}.json", SCORES / "runs" / f"{run}.parquet"
-    return write_scores(file, queries, {run: model_system(MODELS / run)}, collections)
+    systems = {run: [model_system(folder) for folder in seed_folders(MODELS / run)]}
+    return write_scores(file, queries, systems, collections)

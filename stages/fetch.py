@@ -17,7 +17,7 @@ from batchwright.formats.models import (
     locate_model,
     model_hash,
 )
-from batchwright.retrievers.common.model_folder import ModelInfo, variant_of
+from batchwright.retrievers.common.model_folder import ModelInfo, draw_weights, variant_of
 
 _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h5", "*.pyc", "__pycache__")
 
@@ -49,7 +49,11 @@ def main(name: str) -> str:
         else:
             _copy(source, folder)
         info = ModelInfo(
-            variant=variant_of(folder), max_length=params.max_length, prefixes=params.prefixes, origin=params.name
+            variant=variant_of(folder),
+            max_length=params.max_length,
+            prefixes=params.prefixes,
+            origin=params.name,
+            random=params.static_width is not None,
         )
         info.write(folder)
         if info.variant == "biencoder":
@@ -70,9 +74,7 @@ def write_static_model(source: Path, width: int, max_length: int, seed: int, fol
     Raises:
         InputError: ``source`` has no tokenizer that can be loaded.
     """
-    import numpy as np  # copying needs none of these
-    import torch
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer  # which copying does not need
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -80,11 +82,11 @@ def write_static_model(source: Path, width: int, max_length: int, seed: int, fol
         tokenizer = AutoTokenizer.from_pretrained(source)
         if not isinstance(tokenizer, PreTrainedTokenizerFast):
             raise ValueError(f"{type(tokenizer).__name__} is not a fast tokenizer, which static models need")
-    # NumPy's numbers are the same on every processor, torch's are not.
-    drawn = np.random.default_rng(seed).standard_normal((len(tokenizer), width), np.float32)
-    module = StaticEmbedding(tokenizer, embedding_weights=torch.from_numpy(drawn))
+    module = StaticEmbedding(tokenizer, embedding_dim=width)
     module.tokenizer.enable_truncation(max_length)
-    SentenceTransformer(modules=[module], device="cpu").save(str(folder), create_model_card=False)
+    model = SentenceTransformer(modules=[module], device="cpu")
+    draw_weights(model, seed)
+    model.save(str(folder), create_model_card=False)
 
 
 def _check(name: str, folder: Path, info: ModelInfo) -> None:

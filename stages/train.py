@@ -4,18 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SHARDS
-from batchwright.formats.runs import Run
+from batchwright.formats.runs import Run, of_seed, seed_folders
 from batchwright.formats.shards import Manifest
 from stages.scoring.collection import Collection, HeldOutParams, average, held_out, score_queries
 from stages.scoring.retrieval import model_system
-from trainers.common.job import plan_job
+from trainers.common.job import TrainJob, plan_job
 from trainers.common.params import Common
-from trainers.launch.fit import launch
-from trainers.variants import load_variant, train
+from trainers.launch.seeds import train_seeds
+from trainers.variants import load_variant
 
 OUTPUT = RESULTS / "train"
 WINDOW = 10
@@ -24,35 +25,68 @@ _OF_RUN = Run.model_fields.keys() & Common.model_fields.keys()
 
 
 def main(run: str) -> str:
-    """Write ``models/RUN``, ``results/train/RUN.{tsv,json}`` and ``RUN-dev.tsv``, which is empty if nothing is due."""
+    """Write ``models/RUN``, ``results/train/RUN.{tsv,json}`` and ``RUN-dev.tsv``, which is empty if nothing is due.
+
+    The curves are those of the first seed; only that is scored on dev queries meanwhile.
+    """
     settings = load_params(f"runs.{run}", Run)
-    shards = SHARDS / settings.batches
-    curve = OUTPUT / f"{run}.tsv"
-    common = load_params("train.common", Common).model_copy(
-        update=settings.model_dump(include={*_OF_RUN}, exclude_none=True)
-    )
-    job = plan_job(
-        name=run,
-        variant=settings.variant,
-        seed=load_params("base", Base).seed,
-        common=common,
-        params=load_params(f"train.{settings.variant}", load_variant(settings.variant).Params),
-        start=Path(settings.start),
-        shards=shards,
-        model=MODELS / run,
-        curve=curve,
-        dev=DevScores(held_out(PAIRS, load_params("evaluate.dev", HeldOutParams), "dev"))
-        if common.evaluate_every
-        else None,
-    )
-    launch(job, train)
-    summary = summarise(read_tsv(curve, made_by="train"), Manifest.read(shards).batch_size)
-    if job.dev:
-        summary |= summarise_dev(read_tsv(job.dev_curve, made_by="train"))
+    jobs = _plan(run, settings)
+    train_seeds(jobs)
+    first = jobs[0]
+    summary = summarise(read_tsv(first.curve, made_by="train"), first.batch_size)
+    if first.dev:
+        summary |= summarise_dev(read_tsv(first.dev_curve, made_by="train"))
     write_json(OUTPUT / f"{run}.json", summary)
     return (
         f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, "
         f"loss {summary['first_loss']:.4f} -> {summary['last_loss']:.4f}"
+        + (f", and {settings.seeds - 1} more with other seeds" if settings.seeds > 1 else "")
+    )
+
+
+def _plan(run: str, settings: Run) -> list[TrainJob]:
+    """Plan a job for each seed."""
+    common = load_params("train.common", Common).model_copy(
+        update=settings.model_dump(include={*_OF_RUN}, exclude_none=True)
+    )
+    params = load_params(f"train.{settings.variant}", load_variant(settings.variant).Params)
+    seed = load_params("base", Base).seed
+    shards = SHARDS / settings.batches
+    _check_seeds(run, settings, shards)
+    dev = (
+        DevScores(held_out(PAIRS, load_params("evaluate.dev", HeldOutParams), "dev")) if common.evaluate_every else None
+    )
+    return [
+        plan_job(
+            name=run if place == 1 else f"{run}-seed-{place}",
+            variant=settings.variant,
+            seed=seed + place - 1,
+            common=common,
+            params=params,
+            start=Path(settings.start),
+            shards=of_seed(shards, place),
+            model=MODELS / run,
+            curve=OUTPUT / f"{run}.tsv",
+            redraw=place > 1,
+            dev=dev if place == 1 else None,
+        )
+        for place in range(1, settings.seeds + 1)
+    ]
+
+
+def _check_seeds(run: str, settings: Run, shards: Path) -> None:
+    """Check that there are batches for all seeds.
+
+    Raises:
+        InputError: there are not.
+    """
+    there = len(seed_folders(shards))
+    if settings.seeds <= there or not shards.exists():  # what is missing altogether has its own message
+        return
+    mined = Manifest.read(shards).policy != settings.batches
+    remedy = "mined batches are of one seed" if mined else "or raise pack.seeds and run the stage 'pack' again"
+    raise InputError(
+        f"runs.{run}.seeds is {settings.seeds}, but {shards} has batches of {there}; lower it to {there}, {remedy}"
     )
 
 

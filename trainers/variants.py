@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import hint
-from batchwright.retrievers.common.model_folder import is_static
+from batchwright.retrievers.common.model_folder import draw_weights, is_static
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
 from trainers.common.passes import dropout_rates, pin_kernels, seed_start, set_dropout
@@ -48,6 +48,8 @@ def build_learner(job: TrainJob) -> Learner:
     """
     seed_start(job.seed)
     learner = load_variant(job.variant).build_learner(job)
+    if job.redraw:
+        draw_weights(learner.model, job.seed)
     prepare_backbones(job, learner.model)
     return learner
 

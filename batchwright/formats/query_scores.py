@@ -16,6 +16,7 @@ QUERY_SCORES_SCHEMA = pa.schema(
     [
         pa.field("collection", pa.string(), nullable=False),
         pa.field("system", pa.string(), nullable=False),
+        pa.field("seed", pa.int32(), nullable=False),
         pa.field("domain", pa.string(), nullable=False),
         pa.field("query", pa.string(), nullable=False),
         *(pa.field(measure, pa.float64(), nullable=False) for measure in MEASURES),
@@ -24,6 +25,8 @@ QUERY_SCORES_SCHEMA = pa.schema(
 
 ByQuery = dict[str, float]
 """The nDCG@10 of each query, by id."""
+BySeed = list[ByQuery]
+"""The same of each seed that a system was trained with: the first, the second, ...; others have one."""
 
 
 def write_query_scores(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -32,19 +35,20 @@ def write_query_scores(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         pq.write_table(pa.Table.from_pylist(list(rows), schema=QUERY_SCORES_SCHEMA), temporary, compression="zstd")
 
 
-def read_query_scores(file: Path, made_by: str) -> dict[tuple[str, str], ByQuery]:
-    """Read the nDCG@10 of every query, by collection and system, both in the order of the file.
+def read_query_scores(file: Path, made_by: str) -> dict[tuple[str, str], BySeed]:
+    """Read the nDCG@10 of every seed and query, by collection and system, both in the order of the file.
 
     Raises:
         InputError: the file is missing or damaged; the message says to run the stage ``made_by``.
     """
     try:
-        table = pq.read_table(file, partitioning=None, columns=["collection", "system", "query", MEASURES[0]])
+        table = pq.read_table(file, partitioning=None, columns=["collection", "system", "seed", "query", MEASURES[0]])
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
     except pa.ArrowInvalid as error:
         raise InputError(f"{file}: not a readable Parquet file ({error}); run the stage '{made_by}' again") from None
-    found: dict[tuple[str, str], ByQuery] = {}
+    found: dict[tuple[str, str], dict[int, ByQuery]] = {}
     for row in table.to_pylist():
-        found.setdefault((row["collection"], row["system"]), {})[row["query"]] = row[MEASURES[0]]
-    return found
+        seeds = found.setdefault((row["collection"], row["system"]), {})
+        seeds.setdefault(row["seed"], {})[row["query"]] = row[MEASURES[0]]
+    return {key: [scores for _, scores in sorted(seeds.items())] for key, seeds in found.items()}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from batchwright.core.params import PARAMS_FILE, Params, load_params, read_params
@@ -38,8 +39,8 @@ def retrain_params() -> RetrainParams:
     return load_params("retrain", RetrainParams) if "retrain" in read_params(PARAMS_FILE) else RetrainParams()
 
 
-ByQuery = Mapping[str, float]
-"""nDCG@10 of each query, by id."""
+BySeed = Sequence[Mapping[str, float]]
+"""nDCG@10 of each query, by id, for each seed that a model was trained with."""
 
 
 class Scored(NamedTuple):
@@ -49,8 +50,8 @@ class Scored(NamedTuple):
     collection: str
     domains: Mapping[str, str]
     """The domain of each query."""
-    new: ByQuery
-    deployed: ByQuery | None
+    new: BySeed
+    deployed: BySeed | None
     """None if no such model is deployed."""
     today: bool = True
     """Whether this is a collection of today, rather than one of the night when the deployed model was promoted."""
@@ -64,12 +65,15 @@ class Verdict(NamedTuple):
     domain: str
     queries: int
     new: float
+    """The mean over seeds and queries."""
     change: Estimate | None
     failed: str
+    seeds: int = 1
+    """How many seeds the error of ``change`` counts."""
 
 
 def judge(scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams) -> list[Verdict]:
-    """Compare each model with the deployed one: over all queries, in each collection, and in each of its domains.
+    """Compare each model with the deployed one, seed by seed: over all queries, in each collection, in each domain.
 
     Over all queries of today the mean must not fall. In a collection or a domain it may fall by ``limits.most_loss``,
     and by more if that is not significant. The deployed model itself must not find today's data much harder than those
@@ -88,9 +92,7 @@ def _overall(model: str, scored: Sequence[Scored]) -> Verdict:
     """Compare the means over the queries of all collections that the deployed model was scored on."""
     today = [scores for scores in scored if scores.today]
     compared = [scores for scores in today if scores.deployed is not None] or today
-    new = [scores.new[query] for scores in compared for query in scores.domains]
-    old = [scores.deployed[query] for scores in compared if scores.deployed is not None for query in scores.domains]
-    verdict = _compare(model, ALL, ALL, new, old)
+    verdict = _compare(model, ALL, ALL, [(scores, list(scores.domains)) for scores in compared])
     worse = verdict.change is not None and verdict.change.mean < 0
     return verdict._replace(failed="worse than what is deployed" if worse else "")
 
@@ -99,8 +101,7 @@ def _parts(scored: Scored, limits: RetrainParams) -> Iterator[Verdict]:
     domains = sorted(set(scored.domains.values()))
     for domain in [ALL, *(domains if len(domains) > 1 else [])]:
         queries = [query for query, its_domain in scored.domains.items() if domain in (ALL, its_domain)]
-        old = [] if scored.deployed is None else [scored.deployed[query] for query in queries]
-        verdict = _compare(scored.model, scored.collection, domain, [scored.new[query] for query in queries], old)
+        verdict = _compare(scored.model, scored.collection, domain, [(scored, queries)])
         yield verdict._replace(failed=_loss(verdict, limits) or _too_low(verdict, limits))
 
 
@@ -110,28 +111,36 @@ def _drifted(of_model: Sequence[Scored], limits: RetrainParams) -> Iterator[Verd
     if before is None:
         return
     for domain in sorted(set(before.domains.values())):
-        now, then = (_of_domain(night.deployed, night, domain) for night in (today, before))
-        if not now or not then:
+        queries, earlier = (_of_domain(night, domain) for night in (today, before))
+        if not queries or not earlier or not today.deployed or not before.deployed:
             continue
+        # The same models on both nights: only the queries are others.
+        now, then = _table(today.deployed, queries).mean(axis=0), _table(before.deployed, earlier).mean(axis=0)
         change = unpaired(now, then)
         if -change.mean > limits.most_drift and change.p < limits.significance:
             why = (
                 f"the deployed model had {np.mean(then):.4f} on the pairs of its own night, {np.mean(now):.4f} today; "
             )
-            new = _of_domain(today.new, today, domain)
-            yield _compare(today.model, today.collection, domain, new, now)._replace(failed=why + "look at the data")
+            yield _compare(today.model, today.collection, domain, [(today, queries)])._replace(
+                failed=why + "look at the data"
+            )
 
 
-def _of_domain(scores: ByQuery | None, scored: Scored, domain: str) -> list[float]:
-    """A model's scores of a domain's queries, none if there is no such model."""
-    if scores is None:
-        return []
-    return [scores[query] for query, its_domain in scored.domains.items() if its_domain == domain]
+def _of_domain(scored: Scored, domain: str) -> list[str]:
+    return [query for query, its_domain in scored.domains.items() if its_domain == domain]
 
 
-def _compare(model: str, collection: str, domain: str, new: Sequence[float], old: Sequence[float]) -> Verdict:
-    change = difference(new, old) if old else None
-    return Verdict(model, collection, domain, len(new), float(np.mean(new)), change, "")
+def _compare(model: str, collection: str, domain: str, parts: Sequence[tuple[Scored, Sequence[str]]]) -> Verdict:
+    """Compare a model with the deployed one on some queries of each of ``parts``, its scores on collections."""
+    new = np.hstack([_table(scored.new, queries) for scored, queries in parts])
+    old = [_table(scored.deployed, queries) for scored, queries in parts if scored.deployed is not None]
+    seeds = min(len(new), len(old[0])) if old else len(new)
+    change = difference(new[:seeds], np.hstack(old)[:seeds]) if old else None
+    return Verdict(model, collection, domain, new.shape[1], float(new.mean()), change, "", seeds)
+
+
+def _table(scores: BySeed, queries: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([[of_seed[query] for query in queries] for of_seed in scores])
 
 
 def _loss(verdict: Verdict, limits: RetrainParams) -> str:
@@ -158,7 +167,8 @@ def _line(verdict: Verdict) -> str:
     parts = [part for part in (verdict.collection, verdict.domain) if part != ALL]
     where = " ".join([verdict.model, "on", *(parts or ["all collections"])])
     failed = f" FAILED: {verdict.failed}" if verdict.failed else ""
-    return f"{where}: nDCG@10 {verdict.new:.4f}{_change(verdict)}, {verdict.queries:,} queries{failed}"
+    seeds = "1 seed" if verdict.seeds == 1 else f"{verdict.seeds} seeds"
+    return f"{where}: nDCG@10 {verdict.new:.4f}{_change(verdict)}, {verdict.queries:,} queries, {seeds}{failed}"
 
 
 def _change(verdict: Verdict) -> str:

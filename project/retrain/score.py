@@ -12,7 +12,8 @@ from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES
 from batchwright.core.runtime import scratch
 from batchwright.formats.query_scores import MEASURES, read_query_scores
-from project.retrain.gate import ByQuery, Scored
+from batchwright.formats.runs import seed_folders
+from project.retrain.gate import BySeed, Scored
 from project.retrain.repository import dvc, git, locked
 from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
 from stages.scoring.read import read_collections
@@ -84,6 +85,7 @@ def _fetch(artifact: Path, commit: str) -> Path:
     return copy
 
 
-def _scores(folder: Path, collection: Collection) -> ByQuery:
-    scored = score_queries(collection, model_system(folder)(collection))
-    return {query: measures[MEASURES[0]] for query, measures in scored.items()}
+def _scores(folder: Path, collection: Collection) -> BySeed:
+    """Score the models of all seeds in ``folder``."""
+    scored = [score_queries(collection, model_system(each)(collection)) for each in seed_folders(folder)]
+    return [{query: measures[MEASURES[0]] for query, measures in of_seed.items()} for of_seed in scored]

@@ -34,6 +34,10 @@ class PackParams(Params):
     """Pairs per batch, across all workers."""
     epochs: int = Field(default=4, gt=0)
     """Passes over the pairs, each with its own batches."""
+    seeds: int = Field(default=1, gt=0)
+    """How many sets of batches to make, each with the next seed from ``base.seed`` on, for runs with as many ``seeds``.
+    The first is ``data/shards/POLICY``, further ones lie in ``seed-2``, ``seed-3``, ... there; measures are of the
+    first."""
     cluster_share: Literal["auto"] | Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)] = "auto"
     """Share of a contextual batch that comes from one cluster, one value per epoch; later epochs repeat the last value.
     1 makes the hardest batches, 0.5 mixes two clusters, and 0 makes random batches: ``[0, 0, 1]`` starts with two

@@ -18,8 +18,9 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.core.terminal import hint, safe
 from batchwright.formats.pairs import count_pairs, domains
+from batchwright.formats.runs import of_seed
 from batchwright.formats.shards import REASONS, EpochSummary, Manifest
-from batchwright.formats.shards.manifest import write_card
+from batchwright.formats.shards.manifest import SmallDomain, write_card
 from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches, write_shards
 from stages.pack.inputs import Inputs, open_inputs
@@ -42,7 +43,7 @@ Domains = Mapping[str, Mapping[str, Any]]
 
 
 def main(policy: str) -> str:
-    """Write ``data/shards/POLICY``, and the hardness of every batch to ``results/pack``."""
+    """Write ``data/shards/POLICY``, the batches of all seeds, and to ``results/pack`` the hardness of the first's."""
     if policy not in POLICIES:
         raise InputError(f"unknown policy '{policy}'{hint(policy, POLICIES)}")
     params = load_params("pack", PackParams)
@@ -50,46 +51,73 @@ def main(policy: str) -> str:
     inputs = open_inputs(params.judge)
     sizes = {name: inputs.sizes(name) for name in domains(PAIRS)}
     small = small_domains(sizes, params)
-    done = _make_domains(policy, params, seed, replace(inputs, together=packed_together(sizes, small)))
-    of_domains = {name: domain.metrics for name, domain in done.items()}
-    order = training_order(
-        {name: [row["epoch"] for row in metrics["rows"]] for name, metrics in of_domains.items()}, policy, seed
-    )
-    rows = [{"batch": number, **of_domains[name]["rows"][place]} for number, (name, place) in enumerate(order)]
+    inputs = replace(inputs, together=packed_together(sizes, small))
+    done = [_make_domains(policy, params, seed, place, inputs) for place in range(1, params.seeds + 1)]
     with atomic_dir(SHARDS / policy) as folder:
-        files = {name: domain.files for name, domain in done.items()}
-        shards = write_shards(files, order, params.batches_per_shard, folder)
-        manifest = Manifest(
-            policy=policy,
-            batch_size=params.batch_size,
-            rows=len(order) * params.batch_size,
-            batches=len(order),
-            seed=seed,
-            documents={name: metrics["documents"] for name, metrics in of_domains.items()},
-            cluster_shares={name: metrics["shares"] for name, metrics in of_domains.items()},
-            small_domains=small,
-            parameters=params.model_dump(),
-            models=inputs.models,
-            epochs=_summarise_epochs(rows, of_domains, params.epochs),
-            shards=shards,
-        )
-        manifest.write(folder)
-        write_card(folder, manifest)
+        packed = [
+            _write_seed(of_seed(folder, place), policy, params, seed + place - 1, of_domains, inputs, small)
+            for place, of_domains in enumerate(done, start=1)
+        ]
+    manifest, rows = packed[0]
+    of_domains = {name: domain.metrics for name, domain in done[0].items()}
     summary = _summarise(manifest, rows, of_domains)
     write_tsv(OUTPUT / f"{policy}.tsv", rows)
     write_json(OUTPUT / f"{policy}.json", summary)
     _warn_of_masked(policy, summary["domains"], params.batch_size)
     return (
-        f"{len(order):,} {policy} batches of {params.batch_size}, hardness {summary['hardness']:.4f}, "
-        f"{summary['masked_share']:.2%} masked, {summary['left_over']:,} pairs left over{described(small, params)}"
-        f"{_never_hard(of_domains)}"
+        f"{manifest.batches:,} {policy} batches of {params.batch_size}{_for_seeds(params.seeds)}, "
+        f"hardness {summary['hardness']:.4f}, {summary['masked_share']:.2%} masked, "
+        f"{summary['left_over']:,} pairs left over{described(small, params)}{_never_hard(of_domains)}"
     )
 
 
-def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) -> dict[str, Done]:
-    """Make the batches of every domain, on which the weights of others have no effect."""
+def _write_seed(
+    folder: Path,
+    policy: str,
+    params: PackParams,
+    seed: int,
+    done: Mapping[str, Done],
+    inputs: Inputs,
+    small: dict[str, SmallDomain],
+) -> tuple[Manifest, Sequence[Row]]:
+    """Write the shards, manifest and card of one seed; return its manifest and the measures of each batch."""
+    of_domains = {name: domain.metrics for name, domain in done.items()}
+    order = training_order(
+        {name: [row["epoch"] for row in metrics["rows"]] for name, metrics in of_domains.items()}, policy, seed
+    )
+    rows: list[Row] = [
+        {"batch": number, **of_domains[name]["rows"][place]} for number, (name, place) in enumerate(order)
+    ]
+    files = {name: domain.files for name, domain in done.items()}
+    shards = write_shards(files, order, params.batches_per_shard, folder)
+    manifest = Manifest(
+        policy=policy,
+        batch_size=params.batch_size,
+        rows=len(order) * params.batch_size,
+        batches=len(order),
+        seed=seed,
+        documents={name: metrics["documents"] for name, metrics in of_domains.items()},
+        cluster_shares={name: metrics["shares"] for name, metrics in of_domains.items()},
+        small_domains=small,
+        parameters=params.model_dump(),
+        models=inputs.models,
+        epochs=_summarise_epochs(rows, of_domains, params.epochs),
+        shards=shards,
+    )
+    manifest.write(folder)
+    write_card(folder, manifest)
+    return manifest, rows
+
+
+def _for_seeds(seeds: int) -> str:
+    return f" for each of {seeds} seeds" if seeds > 1 else ""
+
+
+def _make_domains(policy: str, params: PackParams, first: int, place: int, inputs: Inputs) -> dict[str, Done]:
+    """Make the batches of every domain for one seed; the weights of other domains have no effect on them."""
+    seed = first + place - 1
     judge = (inputs.judge.weights, versions(*LIBRARIES)) if inputs.judge else None
-    settings = policy, seed, params.model_dump(exclude={"weights"}), judge
+    settings = policy, seed, params.model_dump(exclude={"weights", "seeds"}), judge
     together = inputs.together
     weights = {name: params.weights.get(names[0], 1.0) for name, names in together.items()}
     weighted = params.model_copy(update={"weights": weights})
@@ -98,7 +126,7 @@ def _make_domains(policy: str, params: PackParams, seed: int, inputs: Inputs) ->
         for name, names in together.items()
     }
     return do_domains(
-        f"pack/{policy}",
+        f"pack/{policy}" if place == 1 else f"pack/{policy}-{place}",
         Path(__file__).parent,
         partial(make_batches, inputs, policy, weighted, seed),
         needed,

@@ -120,14 +120,21 @@ def _count_queries(rows: list[DomainScores]) -> dict[str, int]:
     }
 
 
+ERRORS = "± is the standard error: over queries and seeds, or, with one seed, over queries only"
+
+
 class Difference(Record):
-    """One row of ``results/compare.tsv``: nDCG@10 of ``system`` minus that of ``reference``, paired by query."""
+    """One row of ``results/compare.tsv``: nDCG@10 of ``system`` minus that of ``reference``, by query and seed."""
 
     collection: str
     system: str
     over: str
     """What the reference is: the model that the run starts from, BM25 or random batches."""
     reference: str
+    differs_in: str = ""
+    """What differs from the run on random batches; empty for other references."""
+    seeds: int = 1
+    """How many seeds the error counts; if it is 1, it counts queries only."""
     queries: int
     ndcg: float = Field(alias="ndcg@10")
     difference: float

@@ -75,6 +75,21 @@ def by_query(several: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
     return np.array([[scores[query] for query in queries] for scores in several])
 
 
+def by_seed(
+    ours: Sequence[Mapping[str, float]], theirs: Sequence[Mapping[str, float]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Put the scores of two systems, of each seed by query id, into two tables ``(S, Q)`` to be compared.
+
+    The first seeds are compared with each other, the second ones, and so on, as far as both systems have some.
+
+    Raises:
+        InputError: they were not all scored on the same queries.
+    """
+    seeds = min(len(ours), len(theirs))
+    table = by_query([*ours[:seeds], *theirs[:seeds]])
+    return table[:seeds], table[seeds:]
+
+
 def _crossed(table: NDArray[np.float64]) -> Estimate:
     seeds, queries = table.shape
     mean = float(table.mean())

@@ -21,26 +21,31 @@ Scored = dict[str, dict[str, float]]
 """Measures of each query."""
 
 
-def write_scores(file: Path, queries: Path, systems: Mapping[str, System], collections: Sequence[Collection]) -> str:
-    """Score every system on every collection, and return one line with what was found.
+def write_scores(
+    file: Path, queries: Path, systems: Mapping[str, Sequence[System]], collections: Sequence[Collection]
+) -> str:
+    """Score every system, as trained with each of its seeds, on every collection; return a line with what was found.
 
     Writes averages to ``file`` (JSON), those by domain to its TSV file, and the scores of each query to ``queries``
-    (Parquet), and what the systems retrieve for some queries of the first collection to ``NAME-examples.tsv``.
+    (Parquet), and what the systems of the first seed retrieve for some queries of the first collection to
+    ``NAME-examples.tsv``.
     """
     overall: dict[str, dict[str, dict[str, float]]] = {}
     by_domain: list[dict[str, Any]] = []
     by_query: list[dict[str, Any]] = []
     shown: list[dict[str, Any]] = []
     for collection in collections:
-        for system, rank in systems.items():
-            ranked = rank(collection)
-            scored = score_queries(collection, ranked)
-            shown += examples(collection, system, ranked) if collection is collections[0] else []
+        for system, seeds in systems.items():
+            rankings = [rank(collection) for rank in seeds]
+            scored = [score_queries(collection, ranked) for ranked in rankings]
+            shown += examples(collection, system, rankings[0]) if collection is collections[0] else []
             overall.setdefault(collection.name, {})[system] = _overall(collection, scored)
             own = {"collection": collection.name, "system": system}
-            by_domain += [own | row for row in _by_domain(collection, scored)]
+            by_domain += [own | row for row in _by_domain(collection, _means(scored))]
             by_query += [
-                own | {"domain": query.domain, "query": query.id, **scored[query.id]} for query in collection.queries
+                own | {"seed": place, "domain": query.domain, "query": query.id, **of_seed[query.id]}
+                for place, of_seed in enumerate(scored, start=1)
+                for query in collection.queries
             ]
     write_json(file, overall)
     write_tsv(file.with_suffix(".tsv"), by_domain)
@@ -49,14 +54,24 @@ def write_scores(file: Path, queries: Path, systems: Mapping[str, System], colle
     return _summary(collections, overall)
 
 
-def _overall(collection: Collection, scored: Scored) -> dict[str, float]:
-    """Averages, the standard error of nDCG@10, and how many queries there are and what is missing."""
-    error = estimate([measures["ndcg@10"] for measures in scored.values()]).error
+def _overall(collection: Collection, scored: Sequence[Scored]) -> dict[str, float]:
+    """Averages, the standard error of nDCG@10, how many seeds and queries it counts, and what is missing."""
+    ids = list(scored[0])
+    error = estimate([[of_seed[query]["ndcg@10"] for query in ids] for of_seed in scored]).error
     return {
-        **average(scored, scored),
-        **({"ndcg@10_error": round(error, 6)} if len(scored) > 1 else {}),
-        "queries": len(scored),
+        **average(_means(scored), ids),
+        **({"ndcg@10_error": round(error, 6)} if len(ids) > 1 else {}),
+        "seeds": len(scored),
+        "queries": len(ids),
         **collection.missing,
+    }
+
+
+def _means(scored: Sequence[Scored]) -> Scored:
+    """The means over seeds."""
+    return {
+        query: {name: sum(of_seed[query][name] for of_seed in scored) / len(scored) for name in measures}
+        for query, measures in scored[0].items()
     }
 
 

@@ -12,6 +12,7 @@ from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
 from batchwright.formats.runs import Run, Runs
 from stages.compare import hardness_lines, headline, main, references
+from stages.scoring.paired import estimate
 from tests.helpers import write_params
 
 RUNS = {
@@ -25,12 +26,20 @@ SYSTEMS = ["BM25", "minilm, before training", *RUNS]
 TABLE = np.random.default_rng(0).random((len(SYSTEMS), QUERIES))
 
 
+SEEDED = TABLE[SYSTEMS.index("ours")] + np.random.default_rng(1).normal(0, 0.05, (3, QUERIES))
+
+
 def rows(collection: str, *systems: str) -> list[dict[str, Any]]:
+    """Rows with the scores of one seed."""
+    return [row for system in systems for row in of_seeds(collection, system, TABLE[SYSTEMS.index(system)][None])]
+
+
+def of_seeds(collection: str, system: str, table: np.ndarray) -> list[dict[str, Any]]:
     return [
-        {"collection": collection, "system": system, "domain": "d", "query": f"q{number}"}
+        {"collection": collection, "system": system, "seed": place, "domain": "d", "query": f"q{number}"}
         | dict.fromkeys(("mrr@10", "recall@100"), 0.0)
-        | {"ndcg@10": TABLE[SYSTEMS.index(system), number]}
-        for system in systems
+        | {"ndcg@10": of_seed[number]}
+        for place, of_seed in enumerate(table, start=1)
         for number in np.random.default_rng(len(system)).permutation(QUERIES)
     ]
 
@@ -72,6 +81,53 @@ def test_differences_have_the_errors_of_the_paired_t_test(scored: Path) -> None:
     assert float(row["error"]) == pytest.approx(stats.sem(ours - control), rel=1e-4)
     assert float(row["p"]) == pytest.approx(expected.pvalue, rel=1e-4)
     assert ("nfc", "ours", "BM25") in found and ("nfc", "cde", "start") not in found
+
+
+def gains(scored: Path, ours: np.ndarray, control: np.ndarray) -> dict[str, dict[str, str]]:
+    """What the run ``ours`` gains on held-out queries, by reference, given the scores of all seeds."""
+    for run, table in (("ours", ours), ("control", control)):
+        file = scored / f"data/scores/runs/{run}.parquet"
+        write_query_scores(file, of_seeds("held_out", run, table))
+    main()
+    found = read_tsv(Path("results/compare.tsv"), made_by="compare")
+    return {row["over"]: row for row in found if row["system"] == "ours"}
+
+
+def test_seeds_are_paired_with_those_of_random_batches_and_all_with_other_references(scored: Path) -> None:
+    control = SEEDED[::-1] - 0.1
+    found = gains(scored, SEEDED, control)
+    words = TABLE[SYSTEMS.index("BM25")]
+    for over, expected in (("random batches", SEEDED - control), ("BM25", SEEDED - words)):
+        row, of_all = found[over], estimate(expected)
+        assert row["seeds"] == "3"
+        assert float(row["difference"]) == pytest.approx(of_all.mean, rel=1e-4)
+        assert float(row["error"]) == pytest.approx(of_all.error, rel=1e-4)
+    shown = read_json(Path("results/metrics.json"), made_by="compare")
+    assert shown["ours"] == pytest.approx(SEEDED.mean(), abs=1e-4)
+
+
+@pytest.mark.parametrize(("ours", "control"), [(3, 1), (1, 3), (2, 3)])
+def test_with_other_numbers_of_seeds_those_of_both_runs_are_compared(scored: Path, ours: int, control: int) -> None:
+    found = gains(scored, SEEDED[:ours], SEEDED[:control] - 0.1)
+    both = min(ours, control)
+    assert found["random batches"]["seeds"] == str(both)
+    assert float(found["random batches"]["difference"]) == pytest.approx(0.1)
+    assert found["BM25"]["seeds"] == str(ours)
+
+
+def test_random_batches_are_of_the_run_that_differs_in_the_fewest_settings_and_these_are_told(scored: Path) -> None:
+    others = {
+        "loss": RUNS["control"] | {"negatives_stand_for": "domain"},
+        "alike": RUNS["control"] | {"seeds": 3, "evaluate_every": 2},
+        "steps": RUNS["control"] | {"steps": 3},
+    }
+    assert references("ours", Runs.model_validate(RUNS | others).root)["random batches"] == "control"
+    runs = {name: run for name, run in RUNS.items() if name != "control"} | others
+    assert references("ours", Runs.model_validate(runs).root)["random batches"] == "alike"
+    write_params(scored, {"runs": {"ours": RUNS["ours"], "control": others["loss"]}})
+    main()
+    told = {row["over"]: row["differs_in"] for row in read_tsv(Path("results/compare.tsv"), made_by="compare")}
+    assert told == {"start": "", "BM25": "", "random batches": "batches, negatives_stand_for"}
 
 
 def test_scores_of_other_queries_are_refused(scored: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from batchwright.by_domain import domains
-from batchwright.core.atomic import CHECKSUMS
+from batchwright.core.atomic import CHECKSUMS, faults
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.pairs import read_pairs
@@ -90,6 +90,7 @@ def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack
     assert manifest.parameters == {
         "batch_size": 8,
         "epochs": 2,
+        "seeds": 1,
         "cluster_share": [1.0],
         "left_over": "drop",
         "small_domains": "merge",
@@ -114,6 +115,23 @@ def test_the_number_of_workers_does_not_change_a_byte(
     monkeypatch.setenv("BATCHWRIGHT_WORKERS", workers)
     run_pack("contextual")
     assert (tree(OURS), tree(Path("results"))) == first
+
+
+def test_further_seeds_leave_the_first_as_it_is_and_are_those_of_base_seed(corpus: Path, run_pack: RunPack) -> None:
+    run_pack("contextual")
+    one = {file.name: file.read_bytes() for file in OURS.glob("*.arrow")}, tree(Path("results"))
+    write_params(corpus, {"pack.seeds": 2})
+    assert run_pack("contextual").startswith("30 contextual batches of 8 for each of 2 seeds, hardness 0.")
+    assert ({file.name: file.read_bytes() for file in OURS.glob("*.arrow")}, tree(Path("results"))) == one
+    assert not list(faults(OURS))
+    second = ShardSet.open(OURS / "seed-2")
+    second.verify()
+    assert [each.manifest.seed for each in (ShardSet.open(OURS), second)] == [1, 2]
+    batches = [second.batch(number).to_pylist() for number in range(len(second))]
+    write_params(corpus, {"base.seed": 2})
+    run_pack("contextual")
+    alone = ShardSet.open(OURS)
+    assert [alone.batch(number).to_pylist() for number in range(len(alone))] == batches
 
 
 def test_another_seed_gives_different_bytes(corpus: Path, run_pack: RunPack) -> None:

@@ -44,7 +44,7 @@ shutil.copytree("made", "models/m")
 queries = held_out(pathlib.Path("data/pairs"), HeldOutParams(queries=100, documents=100)).queries
 scores = dict.fromkeys(("ndcg@10", "mrr@10", "recall@100"), QUALITY[quality])
 write_query_scores(pathlib.Path("data/scores/runs/m.parquet"), [
-    {"collection": "held_out", "system": "m", "domain": query.domain, "query": query.id, **scores}
+    {"collection": "held_out", "system": "m", "seed": 1, "domain": query.domain, "query": query.id, **scores}
     for query in queries
 ])
 """

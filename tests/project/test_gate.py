@@ -19,7 +19,7 @@ def scored(
     rng = np.random.default_rng(0)
     deployed = dict.fromkeys(DOMAINS, start)
     new = {query: start + changes.get(domain, 0.0) + rng.normal(scale=noise) for query, domain in DOMAINS.items()}
-    return Scored("m", collection, DOMAINS, new, deployed)
+    return Scored("m", collection, DOMAINS, [new], [deployed])
 
 
 def failures(verdicts: Sequence[Verdict]) -> set[tuple[str, str]]:
@@ -48,7 +48,7 @@ def test_a_domain_may_lose_a_little() -> None:
 
 def test_a_loss_that_may_be_chance_passes() -> None:
     new = dict.fromkeys(DOMAINS, 0.71) | {"small0": 0.2}  # one query of four
-    verdicts = judge([Scored("m", "held_out", DOMAINS, new, dict.fromkeys(DOMAINS, 0.7))], [], LIMITS)
+    verdicts = judge([Scored("m", "held_out", DOMAINS, [new], [dict.fromkeys(DOMAINS, 0.7)])], [], LIMITS)
     [small] = [verdict for verdict in verdicts if verdict.domain == "small"]
     assert small.change and small.change.mean < -0.1 and small.change.p > 0.05
     assert not failures(verdicts)
@@ -56,18 +56,40 @@ def test_a_loss_that_may_be_chance_passes() -> None:
 
 def test_a_collection_that_loses_much_fails_although_another_gains_more() -> None:
     other = dict.fromkeys(DOMAINS, "beir")
-    lost = Scored("m", "beir", other, dict.fromkeys(other, 0.6), dict.fromkeys(other, 0.7))
-    lost = lost._replace(new={query: 0.6 + number / 1e6 for number, query in enumerate(other)})
+    lost = Scored("m", "beir", other, [], [dict.fromkeys(other, 0.7)])
+    lost = lost._replace(new=[{query: 0.6 + number / 1e6 for number, query in enumerate(other)}])
     verdicts = judge([scored({"big": 0.2, "small": 0.2}), lost], [], LIMITS)
     assert failures(verdicts) == {("beir", ALL)}
     assert len([verdict for verdict in verdicts if verdict.collection == "beir"]) == 1, "one domain is the collection"
+
+
+def seeded(changes: Sequence[float], deployed: int = 3) -> Scored:
+    """A model whose seeds differ from those of the deployed one by ``changes``, in all queries alike."""
+    rng = np.random.default_rng(2)
+    old = [{query: 0.7 + rng.normal(scale=0.01) for query in DOMAINS} for _ in range(3)]
+    new = [{query: score + change for query, score in old[place].items()} for place, change in enumerate(changes)]
+    return Scored("m", "held_out", DOMAINS, new, old[:deployed])
+
+
+def test_seeds_are_paired_and_count_as_draws() -> None:
+    alike, apart = (judge([seeded(changes)], [], LIMITS) for changes in ([-0.05] * 3, [-0.2, 0.15, -0.1]))
+    assert ("held_out", "big") in failures(alike), "each seed loses .05 on the same queries"
+    assert failures(apart) == {(ALL, ALL)}, "another seed may bring the same loss"
+    assert describe(apart).splitlines()[0].endswith("queries, 3 seeds FAILED: worse than what is deployed")
+
+
+def test_with_other_numbers_of_seeds_those_of_both_are_compared() -> None:
+    verdicts = judge([seeded([0.1, -0.2, 0.4], deployed=1)], [], LIMITS)
+    assert {verdict.seeds for verdict in verdicts} == {1}
+    assert all(verdict.change and abs(verdict.change.mean - 0.1) < 1e-9 for verdict in verdicts)
+    assert not failures(verdicts)
 
 
 def before(value: float, domains: Mapping[str, str] = DOMAINS) -> Scored:
     """The same model on the pairs of the night when it was deployed, on which the new one is as good."""
     rng = np.random.default_rng(1)
     scores = {query: value + rng.normal(scale=0.01) for query in domains}
-    return Scored("m", "held_out_before", domains, scores, scores, today=False)
+    return Scored("m", "held_out_before", domains, [scores], [scores], today=False)
 
 
 def test_broken_data_are_told_by_the_deployed_model() -> None:
@@ -84,7 +106,7 @@ def test_another_domain_of_today_is_no_drift() -> None:
 
 def test_losing_on_the_pairs_of_before_fails() -> None:
     old = before(0.7)
-    old = old._replace(new={query: score - 0.1 for query, score in old.new.items()})
+    old = old._replace(new=[{query: score - 0.1 for query, score in old.new[0].items()}])
     assert failures(judge([scored({"big": 0.1}), old], [], LIMITS)) == {
         ("held_out_before", domain) for domain in (ALL, "big", "small")
     }
@@ -121,7 +143,7 @@ def test_what_passes_never_loses_over_all_queries(big: float, small: float) -> N
 def test_failures_come_first_in_the_text() -> None:
     text = describe(judge([scored({"big": 0.01, "small": -0.1})], [], LIMITS))
     assert text.splitlines()[0] == (
-        "m on held_out small: nDCG@10 0.5995, -0.1005 ± 0.0005 over what is deployed, 4 queries "
+        "m on held_out small: nDCG@10 0.5995, -0.1005 ± 0.0005 over what is deployed, 4 queries, 1 seed "
         "FAILED: loses more than 0.02"
     )
     assert "m on all collections: nDCG@10 0.7" in text

@@ -55,7 +55,7 @@ def test_three_nights(project: Nightly) -> None:
 
     project.write("fish")
     text = project.retrain("promoted")
-    assert "m on all collections: nDCG@10 1.0000, +0.0000 ± 0.0000 over what is deployed, 40 queries" in text
+    assert "m on all collections: nDCG@10 1.0000, +0.0000 ± 0.0000 over what is deployed, 40 queries, 1 seed" in text
     assert project.refs().keys() - before.keys() == {"promoted-2"}
     assert "w0 of fish" in published(project)[0]
 
@@ -64,7 +64,8 @@ def test_three_nights(project: Nightly) -> None:
     text = project.retrain("rejected")
     assert text.splitlines()[1].endswith("40 queries FAILED: worse than what is deployed")
     assert (
-        "m on held_out fish: nDCG@10 0.1000, -0.9000 ± 0.0000 over what is deployed, 20 queries FAILED: loses" in text
+        "m on held_out fish: nDCG@10 0.1000, -0.9000 ± 0.0000 over what is deployed, 20 queries, 1 seed FAILED: loses"
+        in text
     )
     assert project.refs() == before
     assert project.retrain("rejected") == text, "the same night again ends the same"

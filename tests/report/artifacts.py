@@ -73,6 +73,8 @@ def write_differences(file: Path, runs: Mapping[str, Mapping[str, Any]], collect
                     "system": name,
                     "over": over,
                     "reference": reference,
+                    "differs_in": "batches, steps" if over == "random batches" else "",
+                    "seeds": 3 if run["batches"] == "contextual" else 1,
                     "queries": 2468,
                     "ndcg@10": CONTEXTUAL,
                     "difference": 0.0625 - number / 8 + place / 1000,

@@ -133,7 +133,7 @@ def test_differences_are_shown_with_their_standard_errors(tmp_path: Path, make_r
     gains = ["over start", "over BM25", "over random batches"]
     assert rows[:4] == [
         ["", "Held-out queries (2,468)", "scifact (2,468)"],
-        ["Run", *["nDCG@10", *gains] * 2],
-        ["biencoder", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2],
-        ["biencoder-random", *[".623", "+.064 ± .004", "-.061 ± .004", "-"] * 2],
+        ["Run", "seeds", *["nDCG@10", *gains] * 2],
+        ["biencoder", "3", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2],
+        ["biencoder-random", "1", *[".623", "+.064 ± .004", "-.061 ± .004", "-"] * 2],
     ]

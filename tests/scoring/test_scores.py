@@ -10,6 +10,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.query_scores import read_query_scores
 from stages.scoring.collection import Collection, Text
+from stages.scoring.paired import estimate
 from stages.scoring.scores import EXAMPLES, LENGTH, write_scores
 
 COLLECTION = Collection(
@@ -35,16 +36,16 @@ def in_order(collection: Collection) -> np.ndarray:
 
 def test_scores_are_written_by_query_by_domain_and_overall(tmp_path: Path) -> None:
     file, queries = tmp_path / "run.json", tmp_path / "scores/run.parquet"
-    line = write_scores(file, queries, {"run": in_order}, [COLLECTION])
+    line = write_scores(file, queries, {"run": [in_order]}, [COLLECTION])
     expected = [1 / np.log2(place + 2) for place in range(4)]
     by_query = read_query_scores(queries, made_by="evaluate")
     assert by_query == {
-        ("held_out", "run"): {f"q{place}": pytest.approx(value) for place, value in enumerate(expected)}
+        ("held_out", "run"): [{f"q{place}": pytest.approx(value) for place, value in enumerate(expected)}]
     }
     overall = read_json(file, made_by="evaluate")["held_out"]["run"]
     assert overall["ndcg@10"] == pytest.approx(np.mean(expected), abs=1e-6)
     assert overall["ndcg@10_error"] == pytest.approx(stats.sem(expected), abs=1e-6)
-    assert (overall["queries"], overall["missing_documents"]) == (4, 2)
+    assert (overall["seeds"], overall["queries"], overall["missing_documents"]) == (1, 4, 2)
     domains = read_tsv(file.with_suffix(".tsv"), made_by="evaluate")
     assert [(row["domain"], row["queries"]) for row in domains] == [("birds", "3"), ("fish", "1")]
     assert line == (
@@ -53,9 +54,27 @@ def test_scores_are_written_by_query_by_domain_and_overall(tmp_path: Path) -> No
     )
 
 
+def reversed_order(collection: Collection) -> np.ndarray:
+    return in_order(collection)[:, ::-1]
+
+
+def test_seeds_are_averaged_and_count_as_draws(tmp_path: Path) -> None:
+    file, queries = tmp_path / "run.json", tmp_path / "run.parquet"
+    write_scores(file, queries, {"run": [in_order, reversed_order]}, [COLLECTION])
+    table = [[1 / np.log2(place + 2) for place in places] for places in (range(4), (4, 3, 2, 1))]
+    scored = read_query_scores(queries, made_by="evaluate")["held_out", "run"]
+    assert [list(of_seed.values()) for of_seed in scored] == [pytest.approx(values) for values in table]
+    overall = read_json(file, made_by="evaluate")["held_out"]["run"]
+    assert (overall["seeds"], overall["queries"]) == (2, 4)
+    assert overall["ndcg@10"] == pytest.approx(np.mean(table), abs=1e-6)
+    assert overall["ndcg@10_error"] == pytest.approx(estimate(table).error, abs=1e-6)
+    birds = read_tsv(file.with_suffix(".tsv"), made_by="evaluate")[0]
+    assert float(birds["ndcg@10"]) == pytest.approx(np.mean([values[:3] for values in table]), abs=1e-4)
+
+
 def test_the_same_scores_are_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        write_scores(tmp_path / f"{name}.json", tmp_path / f"{name}.parquet", {"run": in_order}, [COLLECTION])
+        write_scores(tmp_path / f"{name}.json", tmp_path / f"{name}.parquet", {"run": [in_order]}, [COLLECTION])
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
 
 
@@ -69,7 +88,7 @@ def test_missing_and_damaged_scores_are_an_input_error(tmp_path: Path) -> None:
 
 
 def test_examples_are_the_first_documents_and_the_first_relevant_one(tmp_path: Path) -> None:
-    write_scores(tmp_path / "run.json", tmp_path / "run.parquet", {"run": in_order}, [LONG])
+    write_scores(tmp_path / "run.json", tmp_path / "run.parquet", {"run": [in_order]}, [LONG])
     rows = read_tsv(tmp_path / "run-examples.tsv", made_by="evaluate")
     assert {(row["query"], row["rank"], row["relevant"]) for row in rows if row["query"] == "asked 4"} == {
         ("asked 4", "1", "0"),

@@ -79,7 +79,8 @@ class DevMeasure(Protocol):
 class TrainJob(Job):
     """A job that trains a ``variant`` on shards, from a start model that ``info`` describes.
 
-    ``dev`` scores the model in training, into ``dev_curve``.
+    ``dev`` scores the model in training, into ``dev_curve``. With ``redraw``, random weights of the start model are
+    drawn anew, with the job's seed.
     """
 
     variant: str
@@ -89,6 +90,7 @@ class TrainJob(Job):
     start_model: Path
     shards: Path
     curve: Path
+    redraw: bool = False
     dev: DevMeasure | None = None
 
     @property
@@ -108,6 +110,7 @@ def plan_job(
     shards: Path,
     model: Path,
     curve: Path,
+    redraw: bool = False,
     dev: DevMeasure | None = None,
 ) -> TrainJob:
     """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
@@ -120,7 +123,8 @@ def plan_job(
     shard_set = ShardSet.open(shards)
     planned_batches(shard_set, common)
     shard_set.verify()
-    settings = [common.model_dump(), params.model_dump(), info.model_dump()]
+    redraw &= info.random
+    settings = [common.model_dump(), params.model_dump(), info.model_dump(), redraw]
     watched = dev.fingerprint if dev else None
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
     unfinished = runtime.scratch("train", fingerprint(name, *decides)).resolve()
@@ -140,6 +144,7 @@ def plan_job(
         shards=shards.resolve(),
         model=model.resolve(),
         curve=curve.resolve(),
+        redraw=redraw,
         dev=dev,
         scratch=unfinished,
         storage=storage,

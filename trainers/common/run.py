@@ -94,7 +94,7 @@ def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folde
     learner.save(folder)
     _write_card(job, manifest, steps, folder)
     settle_tokenizer(folder, job.info.max_length)
-    job.info.model_copy(update={"variant": job.variant}).write(folder)
+    job.info.model_copy(update={"variant": job.variant, "random": False}).write(folder)
 
 
 def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> None:

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import torch
 from pydantic import Field, ValidationError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
+from torch import nn
 from transformers.utils import logging
 
 from batchwright.core.errors import InputError
@@ -56,6 +59,8 @@ class ModelInfo(Params):
     """The prefixes put before texts."""
     origin: str | None = None
     """Where the weights came from before any training here, as named in ``start_models``."""
+    random: bool = False
+    """Whether the weights are random, as nothing has trained them yet; another seed starts from others."""
 
     def write(self, folder: Path) -> None:
         """Write ``batchwright.json`` into a model's folder."""
@@ -98,6 +103,15 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
     else:
         model.max_seq_length = max_length
     return model
+
+
+def draw_weights(model: nn.Module, seed: int) -> None:
+    """Draw the vectors of a static model; NumPy's numbers are the same on every processor, torch's are not."""
+    for module in model.modules():
+        if isinstance(module, StaticEmbedding):
+            weights = module.embedding.weight.data
+            drawn = np.random.default_rng(seed).standard_normal(tuple(weights.shape), np.float32)
+            weights.copy_(torch.from_numpy(drawn))
 
 
 def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:

@@ -43,8 +43,8 @@ def section() -> Section | None:
         id="outcome",
         title="What came of it",
         intro="Quality by step is nDCG@10 on dev queries, which neither training nor the results have seen; step 0 is "
-        "before training. The dots are gains on the first collection, paired by query, with their 95% intervals: what "
-        "crosses the line at 0 may be chance.",
+        "before training, and a curve is the first seed's. The dots are gains on the first collection with their 95% "
+        "intervals, over queries and, where a run has several, seeds: what crosses the line at 0 may be chance.",
         parts=[
             show_charts(_quality(curves, runs) | _gains(differences, runs)),
             *([show_table(table, "Steps to reach what random batches reach at their end")] if table.rows else []),
@@ -102,8 +102,13 @@ def _gains(differences: Sequence[Difference], runs: Mapping[str, Run]) -> dict[s
     first = [row for row in differences if row.collection == differences[0].collection]
     drawn = {}
     for over in sorted({row.over for row in first}, key=lambda over: (over != RANDOM, over)):
-        gains = {row.system: (row.difference, row.error) for row in first if row.over == over}
-        colours = [charts.colour(runs[name].batches) for name in gains]
+        rows = [row for row in first if row.over == over]
+        gains = {_named(row): (row.difference, row.error) for row in rows}
+        colours = [charts.colour(runs[row.system].batches) for row in rows]
         heading = f"Gain over {over}, {title(first[0].collection)}"
         drawn[heading] = charts.intervals(gains, colours, f"{heading}: {', '.join(gains)}.")
     return drawn
+
+
+def _named(row: Difference) -> str:
+    return f"{row.system}, {row.seeds} seeds" if row.seeds > 1 else row.system

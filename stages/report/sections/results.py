@@ -8,7 +8,15 @@ from batchwright.core.params import load_params
 from batchwright.formats.runs import Runs
 from stages.report import charts
 from stages.report.page import Section, show_charts, show_long_table, show_table
-from stages.report.scores import Difference, Evaluation, evaluation_files, read_differences, read_evaluation, title
+from stages.report.scores import (
+    ERRORS,
+    Difference,
+    Evaluation,
+    evaluation_files,
+    read_differences,
+    read_evaluation,
+    title,
+)
 from stages.report.table import NONE, Table, best_of_columns, best_of_rows, share, signed
 
 MEASURES = ["nDCG@10", "MRR@10", "Recall@100"]
@@ -20,17 +28,18 @@ def section() -> Section:
     evaluation = read_evaluation(evaluation_files(runs))
     by_domain = results_by_domain(evaluation)
     batches = {name: run.batches for name, run in runs.items()}
+    differences = read_differences()
     bars = {title(name): _bars(evaluation.ndcg(name), title(name), batches) for name in evaluation.collections}
     return Section(
         id="results",
         title="Results",
         intro="Higher is better in every column, and the best value is bold. What a run gains over the model it starts "
-        "from (“before training”) comes from training; what it gains over the run on random batches comes from the "
-        "batches. A difference of less than two standard errors may be chance.",
+        "from (“before training”) comes from training; what it gains over the run on random batches comes from "
+        f"{_what_differs(differences)}. A difference of less than two standard errors may be chance.",
         parts=[
             show_table(
-                differences_table(read_differences()),
-                "What each run gains in nDCG@10 ± standard error, paired by query; the number of queries in brackets",
+                differences_table(differences),
+                f"What each run gains in nDCG@10, with the number of queries in brackets; {ERRORS}",
             ),
             show_table(results_table(evaluation), _caption(evaluation)),
             show_charts(bars),
@@ -40,24 +49,37 @@ def section() -> Section:
 
 
 def differences_table(differences: Sequence[Difference]) -> Table:
-    """Return one row per run: for each collection its nDCG@10, and the difference to each reference."""
+    """Return one row per run: its seeds, and for each collection its nDCG@10 and the difference to each reference.
+
+    A difference whose error counts fewer seeds, since the reference has fewer, says so.
+    """
     by_collection: dict[str, list[Difference]] = {}
     for row in differences:
         by_collection.setdefault(row.collection, []).append(row)
     overs = {name: list(dict.fromkeys(row.over for row in rows)) for name, rows in by_collection.items()}
     lines = []
     for system in dict.fromkeys(row.system for row in differences):
-        cells = [system]
+        seeds = max(row.seeds for row in differences if row.system == system)
+        cells = [system, f"{seeds}"]
         for name, rows in by_collection.items():
             gains = {row.over: row for row in rows if row.system == system}
             cells.append(next((share(row.ndcg) for row in gains.values()), NONE))
-            cells += [
-                signed(gains[over].difference, gains[over].error) if over in gains else NONE for over in overs[name]
-            ]
+            cells += [_gain(gains[over], seeds) if over in gains else NONE for over in overs[name]]
         lines.append(cells)
     groups = [(f"{title(name)} ({rows[0].queries:,})", 1 + len(overs[name])) for name, rows in by_collection.items()]
     header = [cell for names in overs.values() for cell in ("nDCG@10", *(f"over {over}" for over in names))]
-    return Table(header=["Run", *header], groups=[("", 1), *groups], rows=lines)
+    return Table(header=["Run", "seeds", *header], groups=[("", 2), *groups], rows=lines)
+
+
+def _gain(row: Difference, seeds: int) -> str:
+    gain = signed(row.difference, row.error)
+    return gain if row.seeds == seeds else f"{gain}, {row.seeds} seed{'s' if row.seeds > 1 else ''}"
+
+
+def _what_differs(differences: Sequence[Difference]) -> str:
+    """Say what sets runs apart from those on random batches."""
+    others = {f"{row.system}: {row.differs_in}": None for row in differences if row.differs_in not in ("", "batches")}
+    return f"what differs ({'; '.join(others)})" if others else "the batches"
 
 
 def results_table(evaluation: Evaluation) -> Table:
