@@ -113,10 +113,12 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
-def run_python(*arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run Python in ``cwd`` with this project importable, and wait."""
+def run_python(
+    *arguments: str, cwd: Path, programs: Path | None = None, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run Python, or that of the folder ``programs``, in ``cwd`` with this project importable, and wait."""
     return subprocess.run(
-        [sys.executable, *arguments],
+        [programs / "python" if programs else sys.executable, *arguments],
         cwd=cwd,
         env=project_environment(**environment),
         capture_output=True,
@@ -166,9 +168,11 @@ def wait_for(reached: Callable[[], bool], otherwise: str, seconds: float = 60) -
         time.sleep(0.02)
 
 
-def run_stage(stage: str, *arguments: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+def run_stage(
+    stage: str, *arguments: str, cwd: Path, programs: Path | None = None, **environment: str
+) -> "subprocess.CompletedProcess[str]":
     """Run ``python -m stages STAGE`` in ``cwd``, and wait."""
-    return run_python("-m", "stages", stage, *arguments, cwd=cwd, **environment)
+    return run_python("-m", "stages", stage, *arguments, cwd=cwd, programs=programs, **environment)
 
 
 def run_on_full_disk(

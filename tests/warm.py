@@ -130,6 +130,9 @@ def run(program: str, *arguments: str) -> None:
     if how == "-m":
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif how == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        exec(rest[0], {"__name__": "__main__"})
     else:
         sys.path[0] = str(Path(how).parent.resolve())
         sys.argv = list(arguments)

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +116,7 @@ def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path) 
     assert (trained == np.arange(40)).mean() > (start == np.arange(40)).mean() + 0.1
 
 
-def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path) -> None:
+def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path, warm: Path) -> None:
     job = job_with(tmp_path, shards, steps=1, context_dropout=0)
     train(job)
     script = (
@@ -133,7 +132,7 @@ def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path) -> 
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "PYTHONPATH": ""}
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [warm / "python", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     model = load_contextual(job.model)

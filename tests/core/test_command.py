@@ -111,24 +111,24 @@ MEASUREMENTS = [
 
 
 @pytest.mark.parametrize("module", COMMANDS)
-def test_help_shows_an_example_and_runs_nothing(module: str, tmp_path: Path) -> None:
-    assert_helps(module, tmp_path)
+def test_help_shows_an_example_and_runs_nothing(module: str, tmp_path: Path, warm: Path) -> None:
+    assert_helps(module, tmp_path, warm)
 
 
-def test_without_a_stage_all_are_listed(tmp_path: Path) -> None:
-    done = run_python("-m", "stages", cwd=tmp_path)
+def test_without_a_stage_all_are_listed(tmp_path: Path, warm: Path) -> None:
+    done = run_python("-m", "stages", cwd=tmp_path, programs=warm)
     assert done.returncode == 0, done.stderr
     assert {*(STAGES | TOOLS)} <= set(re.findall(r"^    (\w+)", done.stdout, re.MULTILINE))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", MEASUREMENTS)
-def test_help_of_benchmarks_and_experiments_shows_an_example(module: str, tmp_path: Path) -> None:
-    assert_helps(module, tmp_path)
+def test_help_of_benchmarks_and_experiments_shows_an_example(module: str, tmp_path: Path, warm: Path) -> None:
+    assert_helps(module, tmp_path, warm)
 
 
-def assert_helps(module: str, folder: Path) -> None:
-    done = run_python("-m", *module.split(), "--help", cwd=folder)
+def assert_helps(module: str, folder: Path, programs: Path) -> None:
+    done = run_python("-m", *module.split(), "--help", cwd=folder, programs=programs)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: python -m {module}")
     assert re.search(rf"examples?:\n +python -m {module}", done.stdout)

@@ -19,7 +19,7 @@ from batchwright.formats.vectors import VectorStore
 from pipelines.embed import handler
 from pipelines.embed.chunks import cut_chunks
 from tests.embed.conftest import RunEmbed
-from tests.helpers import REPO, run_on_full_disk, run_stage, topic_pairs, tree, write_pairs, write_params, write_rows
+from tests.helpers import REPO, run_on_full_disk, run_python, topic_pairs, tree, write_pairs, write_params, write_rows
 from tests.job_service import portable_runner
 from tests.tiny_models import save_bert, save_roberta
 
@@ -206,25 +206,36 @@ def test_a_missing_model_is_explained_and_nothing_is_written(
     assert [path.name for path in Path("data").iterdir()] == ["pairs"]
 
 
-@pytest.mark.parametrize(
-    ("file", "before", "after", "message"),
-    [
-        ("config.json", '"num_hidden_layers": 2', '"num_hidden_layers": 3', "has no weights 'encoder.layer.2."),
-        ("config.json", '"num_hidden_layers": 2', '"num_hidden_layers": "x"', "cannot be loaded (Validation error"),
-        ("config.json", '"hidden_size": 16', '"hidden_size": 32', "the shapes of its weights do not match its config"),
-        ("modules.json", "sentence_transformers.", "os.", "cannot be loaded (The model"),
-        ("tokenizer.json", "{", "", "cannot be loaded ("),
-    ],
-)
-def test_a_damaged_model_is_one_message(
-    corpus: Path, tiny_bert: Path, encoder: dict[str, Any], file: str, before: str, after: str, message: str
-) -> None:
-    source = Path(shutil.copytree(tiny_bert, corpus / "raw/models/bert"))
-    (source / file).write_text((source / file).read_text().replace(before, after, 1))
+DAMAGES = [
+    ("config.json", '"num_hidden_layers": 2', '"num_hidden_layers": 3', "has no weights 'encoder.layer.2."),
+    ("config.json", '"num_hidden_layers": 2', '"num_hidden_layers": "x"', "cannot be loaded (Validation error"),
+    ("config.json", '"hidden_size": 16', '"hidden_size": 32', "the shapes of its weights do not match its config"),
+    ("modules.json", "sentence_transformers.", "os.", "cannot be loaded (The model"),
+    ("tokenizer.json", "{", "", "cannot be loaded ("),
+]
+EMBED_IN = """
+import os, sys
+from stages.__main__ import main
+for folder in sys.argv[1:]:
+    os.chdir(folder)
+    try:
+        main(["embed"])
+    except SystemExit as ended:
+        print(ended.code)
+"""
+
+
+def test_a_damaged_model_is_one_message(corpus: Path, tiny_bert: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
+    """Whatever libraries print of it: the first damage is met while they are imported."""
     write_params(corpus, {"embed.models": {"tiny": encoder | {"name": "raw/models/bert"}}})
-    ended = run_stage("embed", cwd=corpus)
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1), ended.stderr
-    assert ended.stderr.startswith(f"embed: error: model 'raw/models/bert': {message}")
+    folders = [str(shutil.copytree(corpus, tmp_path / str(number))) for number in range(len(DAMAGES))]
+    for folder, (file, before, after, _) in zip(folders, DAMAGES, strict=True):
+        source = Path(shutil.copytree(tiny_bert, Path(folder, "raw/models/bert")))
+        (source / file).write_text((source / file).read_text().replace(before, after, 1))
+    ended = run_python("-c", EMBED_IN, *folders, cwd=corpus)
+    assert (ended.returncode, ended.stdout) == (0, "1\n" * len(DAMAGES)), ended.stderr
+    for line, (*_, message) in zip(ended.stderr.splitlines(), DAMAGES, strict=True):
+        assert line.startswith(f"embed: error: model 'raw/models/bert': {message}")
 
 
 def test_a_full_disk_gives_one_message_and_no_partial_files(corpus: Path, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def test_the_page_shows_every_way_to_ask() -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["show"], ["diff"]])
-def test_help_shows_examples_and_runs_nothing(arguments: list[str], tmp_path: Path) -> None:
-    done = run_python("-m", "project", *arguments, "--help", cwd=tmp_path)
+def test_help_shows_examples_and_runs_nothing(arguments: list[str], tmp_path: Path, warm: Path) -> None:
+    done = run_python("-m", "project", *arguments, "--help", cwd=tmp_path, programs=warm)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("usage: batchwright")
     assert re.search(r"examples:\n +batchwright \w", done.stdout)

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,20 +35,39 @@ FILES = ["data/sealed/a.npy", "data/sealed/b.json", "data/sealed/checksums.sha25
 FILES += ["results/one.tsv", "results/plots/two.tsv"]
 
 
-@pytest.fixture(params=["hardlink", "copy"])
-def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+Dvc = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def dvc(warm: Path) -> Dvc:
+    """Run commands of DVC in the working directory."""
+    environment = project_environment(PATH=f"{warm}:{os.environ['PATH']}")
+
+    def run(*commands: str) -> None:
+        for command in commands:
+            subprocess.run(["dvc", *command.split()], env=environment, check=True)
+
+    return run
+
+
+@pytest.fixture(scope="module", params=["hardlink", "copy"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, dvc: Dvc) -> Path:
     """A finished pipeline, with either link of DVC's cache."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "stage.py").write_text(STAGE)
+    (folder / "dvc.yaml").write_text(PIPELINE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        dvc("init --quiet --no-scm", f"config cache.type {request.param}", "repro --quiet")
+    return folder
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, with its links."""
+    subprocess.run(["cp", "-a", f"{made}/.", tmp_path], check=True)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "stage.py").write_text(STAGE)
-    (tmp_path / "dvc.yaml").write_text(PIPELINE)
-    dvc("init --quiet --no-scm", f"config cache.type {request.param}", "repro --quiet")
     return tmp_path
-
-
-def dvc(*commands: str) -> None:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    for command in commands:
-        subprocess.run(["dvc", *command.split()], env={**project_environment(), "PATH": path}, check=True)
 
 
 def flip(file: Path) -> None:
@@ -69,7 +88,7 @@ def test_what_is_sound_is_said_to_be(project: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_named_and_mended(project: Path, name: str) -> None:
+def test_a_flipped_bit_is_named_and_mended(project: Path, dvc: Dvc, name: str) -> None:
     flip(project / name)
     artifact = name if "plots" not in name else "results/plots"
     with pytest.raises(

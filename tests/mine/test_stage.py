@@ -148,8 +148,8 @@ def test_shards_of_other_pairs_are_refused(run_mine: RunMine, change: str) -> No
     assert tree(ROUND) == before
 
 
-def test_an_unknown_entry_is_a_one_line_error(run_mine: RunMine, workspace: Path) -> None:
-    done = run_stage("mine", "agian", cwd=workspace)
+def test_an_unknown_entry_is_a_one_line_error(run_mine: RunMine, workspace: Path, warm: Path) -> None:
+    done = run_stage("mine", "agian", cwd=workspace, programs=warm)
     assert done.returncode == 1
     assert "no parameter group 'mine.agian'; did you mean 'again'" in done.stderr
     assert "Traceback" not in done.stderr

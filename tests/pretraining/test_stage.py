@@ -34,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_pretraining_then_finetuning_with_the_hinge_loss(folder: Path) -> None:
-    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+def test_pretraining_then_finetuning_with_the_hinge_loss(folder: Path, warm: Path) -> None:
+    done = run_stage("pretrain", "seed_encoder", cwd=folder, programs=warm)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("pretrain: seed_encoder: 6 steps; on held-out text MLM ")
     summary = read_json(folder / "results/pretrain/seed_encoder.json", made_by="pretrain")
@@ -44,7 +44,7 @@ def test_pretraining_then_finetuning_with_the_hinge_loss(folder: Path) -> None:
     assert not list((folder / ".scratch").rglob("*.tokens"))
     write_toy_shards(folder / "data/shards/random", [toy_batch(toy_rows(6, seed, negatives=2)) for seed in range(3)])
     for run in ("first", "second"):
-        done = run_stage("train", run, cwd=folder)
+        done = run_stage("train", run, cwd=folder, programs=warm)
         assert done.returncode == 0, done.stderr
     first, second = ((folder / f"models/{run}/README.md").read_text() for run in ("first", "second"))
     assert "SEED-Encoder" in first and "loss: hinge" in first and "hard_negatives: 2" in first
@@ -72,14 +72,14 @@ def test_bad_input_is_refused_before_anything_is_written(folder: Path, change: d
     assert not (folder / "models").exists()
 
 
-def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path) -> None:
+def test_text_that_is_not_pairs_is_read_from_any_kind_of_source(folder: Path, warm: Path) -> None:
     lines = [f'{{"text": "sentence {number} of a book"}}' for number in range(30)] + ["no JSON", '{"text": null}']
     (folder / "raw/texts").mkdir(parents=True)
     (folder / "raw/texts/book.jsonl").write_text("\n".join(lines))
     columns = {"query": "text", "document": "text"}
     source = {"kind": "jsonl", "path": "raw/texts/book.jsonl", "columns": columns, "domain": "book"}
     write_params(folder, PARAMS | {"texts": [source]})
-    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    done = run_stage("pretrain", "seed_encoder", cwd=folder, programs=warm)
     assert done.returncode == 0, done.stderr
     assert "30 texts besides those of pairs, 2 rows without one" in done.stdout
     words = (folder / "models/start/seed_encoder/tokenizer.json").read_text()
@@ -105,9 +105,9 @@ def test_a_model_that_another_stage_writes_is_refused(folder: Path) -> None:
         main("seed_encoder")
 
 
-def test_an_empty_corpus_is_refused(folder: Path) -> None:
+def test_an_empty_corpus_is_refused(folder: Path, warm: Path) -> None:
     (folder / "data/pairs/toys.parquet").unlink()
-    done = run_stage("pretrain", "seed_encoder", cwd=folder)
+    done = run_stage("pretrain", "seed_encoder", cwd=folder, programs=warm)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1].endswith("no pairs here; run the stage 'ingest' first")
     assert "Traceback" not in done.stderr

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,13 @@ WORDS = [f"w{number}" for number in range(40)]
 
 
 class Nightly:
-    """A project below ``folder``, published once, in ``folder/project``; files of pairs lie in ``folder``, too."""
+    """A project below ``folder``, published once, in ``folder/project``; files of pairs lie in ``folder``, too.
 
-    def __init__(self, folder: Path) -> None:
-        self.home, self.folder = folder, folder / "project"
+    Programs in the project's folder ``bin`` go before those in ``programs``, which go before all others.
+    """
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self.home, self.folder, self.programs = folder, folder / "project", programs
         for name in ("storage", "project/raw/pairs", "project/results"):
             (folder / name).mkdir(parents=True)
         self.run(
@@ -92,25 +96,31 @@ class Nightly:
             "git remote add origin ../origin.git; git push --quiet -u origin main"
         )
 
-    @classmethod
-    def at(cls, folder: Path) -> "Nightly":
-        """The project below ``folder``, a copy of one."""
-        found = cls.__new__(cls)
+    def copied(self, folder: Path) -> "Nightly":
+        """Copy the project, with remotes of its own, below ``folder``."""
+        subprocess.run(["cp", "-a", f"{self.home}/.", folder], check=True)
+        found = copy(self)
         found.home, found.folder = folder, folder / "project"
         return found
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of its commands."""
+        paths = ["bin", str(self.programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+        return {**project_environment(), "PATH": os.pathsep.join(paths), "PYTHONPATH": str(REPO)}
 
     def before(self, program: str, command: str, action: str) -> None:
         """Let ``program`` run a line of shell first when it is asked for ``command``."""
         file = self.folder / "bin" / program
         file.parent.mkdir()
-        real = shutil.which(program, path=environment()["PATH"].partition(os.pathsep)[2])
+        real = shutil.which(program, path=self.environment["PATH"].partition(os.pathsep)[2])
         file.write_text(f'#!/bin/sh\n[ "$1" = {command} ] && {action}\nexec {real} "$@"\n')
         file.chmod(0o755)
 
     def run(self, command: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         """Run a line of shell in the project."""
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=environment(), capture_output=True, text=True, check=False
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
@@ -141,12 +151,6 @@ class Nightly:
         """The remote's branches and tags, and the commits that they point to."""
         lines = self.run("git ls-remote origin").stdout.splitlines()
         return {name.rpartition("/")[2]: commit for commit, name in map(str.split, lines)}
-
-
-def environment() -> dict[str, str]:
-    """Programs in the project's folder ``bin`` go before all others."""
-    paths = ["bin", str(Path(sys.executable).parent), os.environ["PATH"]]
-    return {**project_environment(), "PATH": os.pathsep.join(paths), "PYTHONPATH": str(REPO)}
 
 
 def save_model(folder: Path) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.project.nightly import Nightly, environment
+from tests.project.nightly import Nightly
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Nightly:
+def begun(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Nightly:
     """A project after its first night."""
-    project = Nightly(tmp_path_factory.mktemp("nightly"))
+    project = Nightly(tmp_path_factory.mktemp("nightly"), warm)
     assert "promoted-1 is deployed" in project.retrain("promoted")
     return project
 
@@ -26,8 +26,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Nightly:
 @pytest.fixture
 def project(begun: Nightly, tmp_path: Path) -> Nightly:
     """A copy of that project, with remotes of its own."""
-    subprocess.run(["cp", "-a", f"{begun.home}/.", tmp_path], check=True)
-    return begun.at(tmp_path)
+    return begun.copied(tmp_path)
 
 
 def published(project: Nightly) -> tuple[str, str]:
@@ -164,11 +163,11 @@ def test_a_lock_that_a_killed_dvc_left_half_written_stops_nothing(project: Night
 
 def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
     project.write("fish")
-    project.before("dvc", "repro", "sleep 8")
+    project.before("dvc", "repro", "while [ ! -e refused ]; do sleep 0.1; done")
     first = subprocess.Popen(
-        [sys.executable, "-m", "project", "retrain"],
+        ["python", "-m", "project", "retrain"],
         cwd=project.folder,
-        env=environment(),
+        env=project.environment,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -177,6 +176,7 @@ def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
         assert first.poll() is None
     second = project.run("python -m project retrain", check=False)
     assert second.returncode == 1 and "wait until it ends" in second.stderr
+    (project.folder / "refused").touch()
     assert first.wait(60) == 0
     assert project.refs()["deployed"] == project.refs()["promoted-2"]
 
@@ -184,7 +184,9 @@ def test_a_second_one_at_the_same_time_is_refused(project: Nightly) -> None:
 def test_terminating_it_ends_the_stage_as_well(project: Nightly) -> None:
     project.write("fish")
     project.before("dvc", "repro", 'sh -c "echo \\$\\$ > pid; sleep 60"')
-    process = subprocess.Popen([sys.executable, "-m", "project", "retrain"], cwd=project.folder, env=environment())
+    process = subprocess.Popen(
+        [sys.executable, "-m", "project", "retrain"], cwd=project.folder, env=project.environment
+    )
     while not (project.folder / "pid").exists():
         time.sleep(0.1)
     process.terminate()

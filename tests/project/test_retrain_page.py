@@ -77,11 +77,11 @@ def test_the_page_leads_to_models_that_are_retrained(tmp_path: Path, installed: 
     assert message["outcome"] == "rejected"
 
 
-def test_the_workflow_runs_in_a_fresh_clone(tmp_path: Path) -> None:
+def test_the_workflow_runs_in_a_fresh_clone(tmp_path: Path, warm: Path) -> None:
     """As GitHub's checkout makes it, and with its last step; the night after the first promotion."""
     workflow = yaml.safe_load((ROOT / "docs/schedule/github.yml").read_text())
     [job] = workflow["jobs"].values()
-    project = Nightly(tmp_path)
+    project = Nightly(tmp_path, warm)
     project.retrain("promoted")
     project.run("git clone --quiet ../origin.git ../runner; cd ../runner; git checkout --quiet -B main origin/main")
     for _ in range(2):

@@ -1,7 +1,6 @@
 """Training the biencoder in this process."""
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,7 +105,7 @@ def test_a_run_with_another_parameter_does_not_resume(tmp_path: Path, start: Pat
     assert one.scratch != other.scratch
 
 
-def test_the_model_opens_offline_without_this_project(tmp_path: Path, start: Path, shards: Path) -> None:
+def test_the_model_opens_offline_without_this_project(tmp_path: Path, start: Path, shards: Path, warm: Path) -> None:
     prefixes = {"default": {"query": "query: ", "document": "document: "}}
     train(toy_job(tmp_path / "out", start, shards, steps=4, prefixes=prefixes))
     elsewhere = tmp_path / "elsewhere"
@@ -119,7 +118,7 @@ def test_the_model_opens_offline_without_this_project(tmp_path: Path, start: Pat
         "assert not [name for name in sys.modules if name.split('.')[0] in ('trainers', 'formats', 'stages')]\n"
     )
     environment = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PATH": "", "HOME": str(elsewhere)}
-    subprocess.run([sys.executable, "-I", "-c", code], cwd=elsewhere, env=environment, check=True)
+    subprocess.run([warm / "python", "-c", code], cwd=elsewhere, env=environment, check=True)
     here = SentenceTransformer(str(tmp_path / "out" / "model"), device="cpu")
     vectors = here.encode(["query: w1 w2", "query: w3"])
     assert np.allclose(np.load(elsewhere / "vectors.npy"), vectors, atol=1e-6)
