@@ -13,7 +13,7 @@ from batchwright.core.terminal import hint
 from batchwright.retrievers.common.model_folder import draw_weights, is_static
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
-from trainers.common.passes import dropout_rates, pin_kernels, seed_start, set_dropout
+from trainers.common.passes import dropout_rates, keep_freed_memory, pin_kernels, seed_start, set_dropout
 from trainers.common.run import Learner, run_training
 
 VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
@@ -58,6 +58,7 @@ def train(job: TrainJob) -> None:
     """Train in this process, possibly as one rank of several; rank 0 writes ``job.model`` and ``job.curve``."""
     if is_static(job.start_model):
         pin_kernels()
+        keep_freed_memory()
     run_training(job, build_learner(job))
 
 

@@ -11,9 +11,16 @@ from tests.end_to_end.docs import commands
 from tests.end_to_end.project import Project, write_corpus
 
 MINILM, STATIC = "models/start/minilm", "models/start/static"
+SEEDS = 2
 RUNS = {
-    "static": {"variant": "biencoder", "batches": "contextual", "start": STATIC, "evaluate_every": 1},
-    "static-random": {"variant": "biencoder", "batches": "random", "start": STATIC, "evaluate_every": 1},
+    "static": {"variant": "biencoder", "batches": "contextual", "start": STATIC, "evaluate_every": 1, "seeds": SEEDS},
+    "static-random": {
+        "variant": "biencoder",
+        "batches": "random",
+        "start": STATIC,
+        "evaluate_every": 1,
+        "seeds": SEEDS,
+    },
     "biencoder": {"variant": "biencoder", "batches": "contextual", "start": MINILM, "skip_epochs": 1},
     "biencoder-mined-1": {"variant": "biencoder", "batches": "mined-1", "start": "models/biencoder"},
     "cde": {"variant": "cde", "batches": "contextual", "start": MINILM},
@@ -64,6 +71,7 @@ def project(tmp_path_factory, warm):
         ],
         cluster__cluster_size=16,
         pack__batch_size=16,
+        pack__seeds=SEEDS,
         pack__cluster_share=[0.0, 1.0],
         train__common__steps=2,
         train__common__hard_negatives=1,
@@ -97,7 +105,11 @@ def test_every_run_is_compared_with_where_it_starts(project):
     with (project.folder / "results/compare.tsv").open() as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert [row["system"] for row in rows if row["over"] == "start"] == list(RUNS)
-    assert [row["system"] for row in rows if row["over"] == "random batches"] == ["static"]
+    of_random = [row for row in rows if row["over"] == "random batches"]
+    assert [(row["system"], row["differs_in"], row["seeds"]) for row in of_random] == [
+        ("static", "batches", f"{SEEDS}")
+    ]
+    assert {row["seeds"] for row in rows if not row["system"].startswith("static")} == {"1"}
 
 
 def test_counts_reconcile_from_raw_rows_to_batches(project):

@@ -1,5 +1,6 @@
 """A pass of a model in training: its precision, what it draws, and how many texts it takes at once."""
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from batchwright.core.errors import InputError
 from batchwright.formats.runs import MiniBatchSize, Precision
 
 T = TypeVar("T")
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _MOST_KEPT = -1, -3, 1 << 30
 CPU_TOKENS = 4096
 """How many tokens go through a model at once on a CPU, unless parameters say how many texts (docs/scale.md)."""
 
@@ -94,6 +96,16 @@ def seed_start(seed: int) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # filling is slow
     torch.manual_seed(seed)
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep the memory of gradients, which are as large as a static model, for those of the next step.
+
+    Half of a step's time goes by while the system hands out pages. Other C libraries are left as they are.
+    """
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
+            mallopt(option, _MOST_KEPT)
 
 
 def pin_kernels() -> None:
