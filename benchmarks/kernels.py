@@ -1,0 +1,109 @@
+"""What a processor's instructions change: stages run again under other kernels, compared with what is committed.
+
+``python -m benchmarks.kernels [STAGE ...] [--kernels NAME ...] [--output FILE]``
+
+Run it in a clone of its own in which ``dvc repro`` has made everything. Each stage runs in a fresh process that is told which
+kernels to use, and nothing else of kernels by the environment; then git says which of its files differ. By default, the
+stages are those that make batches and static models, where nothing may differ; with ``--transformers``, all that train
+and score, where last bits do, and the table says how far that moves nDCG@10.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from batchwright.core.command import new_parser
+from batchwright.core.files import write_tsv
+from batchwright.core.params import load_params
+from batchwright.core.paths import RESULTS
+from batchwright.formats.runs import Runs
+
+EXACT = ("embed", "filter", "cluster", "pack@contextual", "pack@random", "fetch@static", "train@static")
+KERNELS = {
+    "as found": {},
+    "one thread": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    "NumPy: baseline": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"},
+    "FAISS: none": {"FAISS_SIMD_LEVEL": "NONE", "FAISS_OPT_LEVEL": "generic"},
+    "torch: default": {"ATEN_CPU_CAPABILITY": "default"},
+    "MKL, oneDNN: SSE": {"MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    **{
+        f"OpenBLAS: {name}": {"OPENBLAS_CORETYPE": name}
+        for name in ("Prescott", "Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX")
+    },
+}
+"""What the environment says to a process, by library. Of OpenBLAS, a processor runs what it can, and else its own."""
+_VARIABLES = ("OPENBLAS", "OMP_", "MKL_", "NPY_", "FAISS_", "ATEN_", "ONEDNN_")
+
+Row = dict[str, str]
+
+
+def main() -> None:
+    """Run the stages under each kernel, and print and write what differed."""
+    parser = new_parser("benchmarks.kernels", str(__doc__), "python -m benchmarks.kernels --kernels 'FAISS: none'")
+    parser.add_argument("stages", nargs="*", default=EXACT)
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS), metavar="NAME")
+    parser.add_argument("--transformers", action="store_true")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    stages = transformer_stages() if arguments.transformers else arguments.stages
+    rows = []
+    for name in arguments.kernels:
+        run_stages(stages, KERNELS[name])
+        rows.append({"kernels": name, "OpenBLAS": blas(KERNELS[name]), **differences()})
+        print(" | ".join(rows[-1].values()), flush=True)
+        if arguments.output:
+            write_tsv(arguments.output, rows)
+
+
+def transformer_stages() -> list[str]:
+    """Every stage that trains or scores a transformer, and the comparison of all."""
+    runs = [
+        name for name, run in load_params("runs", Runs).root.items() if not Path(run.start).name.startswith("static")
+    ]
+    return [*(f"train@{name}" for name in runs), "baselines", *(f"evaluate@{name}" for name in runs), "compare"]
+
+
+def run_stages(stages: Sequence[str], kernels: Mapping[str, str]) -> None:
+    """Run each stage in a process of its own, whose environment says nothing of kernels but ``kernels``."""
+    line = ["dvc", "repro", "--quiet", "--force", "--single-item", *stages]
+    subprocess.run(line, env=environment(kernels), check=True)
+
+
+def environment(kernels: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment, with ``kernels`` instead of what it says of them."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)} | {**kernels}
+
+
+def blas(kernels: Mapping[str, str]) -> str:
+    """Return which kernels NumPy's OpenBLAS runs."""
+    script = (
+        "import numpy, threadpoolctl;"
+        "print(next(pool['architecture'] for pool in threadpoolctl.threadpool_info() if 'numpy' in pool['filepath']))"
+    )
+    return subprocess.check_output([sys.executable, "-c", script], env=environment(kernels), text=True).strip()
+
+
+def differences() -> Row:
+    """Return which files differ from what is committed, and by how much nDCG@10 does at most."""
+    changed = subprocess.check_output(["git", "diff", "--name-only", "HEAD"], text=True).split()
+    outputs = [line for line in _git("diff", "--unified=0", "HEAD", "dvc.lock").splitlines() if line.startswith("+  ")]
+    file = RESULTS / "metrics.json"
+    before, now = json.loads(_git("show", f"HEAD:./{file}")), json.loads(file.read_bytes())
+    moved = {name: abs(value - before[name]) for name, value in now.items()}
+    most = max(moved, key=lambda name: moved[name])
+    return {
+        "files of git": ", ".join(changed) or "none",
+        "lines of dvc.lock": str(len(outputs)),
+        "nDCG@10": f"{moved[most]:.4f} ({most})" if moved[most] else "0",
+    }
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.check_output(["git", *arguments], text=True)
+
+
+if __name__ == "__main__":
+    main()
