@@ -1,9 +1,9 @@
 """What a processor's instructions change: stages run again under other kernels, compared with what is committed.
 
-``python -m benchmarks.kernels [STAGE ...] [--kernels NAME ...] [--output FILE]``
+``python -m benchmarks.kernels [STAGE ...] [--kernels NAME ...] [--transformers] [--output FILE]``
 
-Run it in a clone of its own in which ``dvc repro`` has made everything. Each stage runs in a fresh process that is told which
-kernels to use, and nothing else of kernels by the environment; then git says which of its files differ. By default, the
+Run it in a clone of its own in which ``dvc repro`` has made everything. Each stage runs in a fresh process, which the
+environment tells which kernels to use, and nothing else of kernels; then git says which files differ. By default, the
 stages are those that make batches and static models, where nothing may differ; with ``--transformers``, all that train
 and score, where last bits do, and the table says how far that moves nDCG@10.
 """
