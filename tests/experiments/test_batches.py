@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from batchwright.core.files import read_tsv
 from experiments.batches import __main__ as batches
+from experiments.batches.measure import measure, open_domain
 from experiments.batches.methods import ALL, mirrored_k_means
 from stages.filter import stage as judge
 from tests.cluster.planted import objective, planted
-from tests.helpers import plant_vectors, topic_pairs, write_pairs
+from tests.helpers import plant_vectors, run_python, topic_pairs, write_pairs
 
 
 @pytest.fixture
@@ -40,13 +42,20 @@ def test_an_unknown_domain_is_refused(
     assert not output.exists()
 
 
+def test_methods_run_in_processes_of_their_own(data: Path) -> None:
+    line = ["-m", "experiments.batches", str(data), "--methods", "random", "--batch-sizes", "8", "--output", "table.tsv"]
+    done = run_python(*line, cwd=data)
+    assert done.returncode == 0, done.stderr
+    assert [row["data"] for row in read_tsv(data / "table.tsv", made_by="experiments.batches")] == ["birds", "fish"]
+
+
 @pytest.mark.parametrize(("sizes", "largest", "smallest"), [([25, 15], 25, 15), ([37, 3], 37, 3), ([], 0, 0)])
 def test_the_true_cluster_sizes_are_reported(
     data: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int], largest: int, smallest: int
 ) -> None:
     made = np.arange(40).reshape(5, 8), np.array(sizes, dtype=np.int64)
     monkeypatch.setitem(ALL, "given", lambda *_: made)
-    row = batches.measure(("birds", partial(batches.open_domain, data, "birds"), 8, "given"))
+    row = measure(("birds", partial(open_domain, data, "birds"), 8, "given"))
     assert row is not None
     assert (row.batches, row.largest, row.smallest) == (5, largest, smallest)
 
