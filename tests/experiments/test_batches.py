@@ -43,7 +43,7 @@ def test_an_unknown_domain_is_refused(
 
 
 def test_methods_run_in_processes_of_their_own(data: Path) -> None:
-    line = ["-m", "experiments.batches", str(data), "--methods", "random", "--batch-sizes", "8", "--output", "table.tsv"]
+    line = f"-m experiments.batches {data} --methods random --batch-sizes 8 --output table.tsv".split()
     done = run_python(*line, cwd=data)
     assert done.returncode == 0, done.stderr
     assert [row["data"] for row in read_tsv(data / "table.tsv", made_by="experiments.batches")] == ["birds", "fish"]
