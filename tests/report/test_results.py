@@ -9,8 +9,8 @@ import pytest
 
 from batchwright.core.errors import InputError
 from stages.report import charts
-from stages.report.scores import read_evaluation
-from stages.report.sections.results import results_table
+from stages.report.scores import Difference, read_evaluation
+from stages.report.sections.results import differences_table, results_table
 from tests.report.artifacts import BASELINES, CONTEXTUAL, MINED, RANDOM, scores, write_artifacts, write_evaluation
 from tests.report.reader import Reader, page_in, section_of
 
@@ -132,8 +132,18 @@ def test_differences_are_shown_with_their_standard_errors(tmp_path: Path, make_r
     rows = Reader(section_of(page_in(tmp_path), "results")).rows
     gains = ["over start", "over BM25", "over random batches"]
     assert rows[:4] == [
-        ["", "Held-out queries (2,468)", "scifact (2,468)"],
-        ["Run", "seeds", *["nDCG@10", *gains] * 2],
-        ["biencoder", "3", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2],
-        ["biencoder-random", "1", *[".623", "+.064 ± .004", "-.061 ± .004", "-"] * 2],
+        ["", "Held-out queries (2,468)", "scifact (2,468)", ""],
+        ["Run", "seeds", *["nDCG@10", *gains] * 2, "random batches differ in"],
+        ["biencoder", "3", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2, "batches, steps"],
+        ["biencoder-random", "1", *[".623", "+.064 ± .004", "-.061 ± .004", "-"] * 2, "-"],
     ]
+
+
+def test_fewer_seeds_are_told_and_what_differs_only_if_more_than_the_batches_do():
+    row = {"collection": "held_out", "system": "a", "reference": "b", "queries": 2, "ndcg@10": 0.5}
+    row |= {"difference": 0.1, "error": 0.01}
+    starts = Difference.model_validate(row | {"over": "start", "seeds": 3})
+    random = Difference.model_validate(row | {"over": "random batches", "differs_in": "batches", "seeds": 1})
+    table = differences_table([starts, random])
+    assert table.header == ["Run", "seeds", "nDCG@10", "over start", "over random batches"]
+    assert table.rows == [["a", "3", ".500", "+.100 ± .010", "+.100 ± .010, 1 seed"]]

@@ -19,6 +19,7 @@ from stages.report.scores import (
 )
 from stages.report.table import NONE, Table, best_of_columns, best_of_rows, share, signed
 
+DIFFERS = "random batches differ in"
 MEASURES = ["nDCG@10", "MRR@10", "Recall@100"]
 
 
@@ -34,8 +35,8 @@ def section() -> Section:
         id="results",
         title="Results",
         intro="Higher is better in every column, and the best value is bold. What a run gains over the model it starts "
-        "from (“before training”) comes from training; what it gains over the run on random batches comes from "
-        f"{_what_differs(differences)}. A difference of less than two standard errors may be chance.",
+        "from (“before training”) comes from training; what it gains over the run on random batches comes from the "
+        "batches, and from whatever else the table names. A difference of less than two standard errors may be chance.",
         parts=[
             show_table(
                 differences_table(differences),
@@ -51,12 +52,15 @@ def section() -> Section:
 def differences_table(differences: Sequence[Difference]) -> Table:
     """Return one row per run: its seeds, and for each collection its nDCG@10 and the difference to each reference.
 
-    A difference whose error counts fewer seeds, since the reference has fewer, says so.
+    A difference whose error counts fewer seeds, since the reference has fewer, says so. If a run differs from that on
+    random batches in more than the batches, a last column names what.
     """
     by_collection: dict[str, list[Difference]] = {}
     for row in differences:
         by_collection.setdefault(row.collection, []).append(row)
     overs = {name: list(dict.fromkeys(row.over for row in rows)) for name, rows in by_collection.items()}
+    told = {row.system: row.differs_in for row in differences if row.differs_in}
+    last = [DIFFERS] if any(names != "batches" for names in told.values()) else []
     lines = []
     for system in dict.fromkeys(row.system for row in differences):
         seeds = max(row.seeds for row in differences if row.system == system)
@@ -65,21 +69,20 @@ def differences_table(differences: Sequence[Difference]) -> Table:
             gains = {row.over: row for row in rows if row.system == system}
             cells.append(next((share(row.ndcg) for row in gains.values()), NONE))
             cells += [_gain(gains[over], seeds) if over in gains else NONE for over in overs[name]]
-        lines.append(cells)
+        lines.append([*cells, *(told.get(system, NONE) for _ in last)])
     groups = [(f"{title(name)} ({rows[0].queries:,})", 1 + len(overs[name])) for name, rows in by_collection.items()]
     header = [cell for names in overs.values() for cell in ("nDCG@10", *(f"over {over}" for over in names))]
-    return Table(header=["Run", "seeds", *header], groups=[("", 2), *groups], rows=lines)
+    return Table(
+        header=["Run", "seeds", *header, *last],
+        groups=[("", 2), *groups, *(("", 1) for _ in last)],
+        rows=lines,
+        words=frozenset({0, *(2 + len(header) for _ in last)}),
+    )
 
 
 def _gain(row: Difference, seeds: int) -> str:
     gain = signed(row.difference, row.error)
     return gain if row.seeds == seeds else f"{gain}, {row.seeds} seed{'s' if row.seeds > 1 else ''}"
-
-
-def _what_differs(differences: Sequence[Difference]) -> str:
-    """Say what sets runs apart from those on random batches."""
-    others = {f"{row.system}: {row.differs_in}": None for row in differences if row.differs_in not in ("", "batches")}
-    return f"what differs ({'; '.join(others)})" if others else "the batches"
 
 
 def results_table(evaluation: Evaluation) -> Table:
