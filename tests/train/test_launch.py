@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +33,7 @@ STEPS = 6
 def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        ray.init(address="local", num_cpus=2, num_gpus=0, logging_level="ERROR")
+        ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, logging_level="ERROR")
         yield
         ray.shutdown()
 
@@ -55,23 +56,6 @@ def losses(trained: TrainJob) -> list[float]:
     return [float(row["loss"]) for row in read_tsv(trained.curve, made_by="train")]
 
 
-def test_two_ray_workers_train_as_this_process_does(
-    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained = job(tmp_path)
-    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "0")
-    launch(trained, train)
-    alone = losses(trained)
-    assert not trained.scratch.exists()
-
-    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
-    launch(job(tmp_path), train)
-    assert len(alone) == STEPS
-    assert losses(trained) == pytest.approx(alone, rel=1e-3)
-    assert (trained.model / "model.safetensors").exists()
-    assert not trained.scratch.exists()
-
-
 def slowly(work: TrainJob) -> None:
     """Train for longer than Ray's processes wait before they say something, and report after each step."""
     time.sleep(8)
@@ -89,7 +73,17 @@ def look() -> None:
     print(get_authentication_mode() == AuthenticationMode.TOKEN, listening)
 
 
-def test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only(tmp_path: Path) -> None:
+def test_a_cluster_of_our_own_trains_as_this_process_does_serves_this_machine_and_prints_progress_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before other tests start a cluster, which Ray would tell of."""
+    trained = job(tmp_path)
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "0")
+    launch(trained, train)
+    alone = losses(trained)
+    assert not trained.scratch.exists()
+    shutil.rmtree(trained.model)
+
     code = f"""
 from pathlib import Path
 from batchwright.core.command import keep_quiet
@@ -101,11 +95,14 @@ shutdown = ray.shutdown
 ray.shutdown = lambda: (look(), shutdown())
 launch(job(Path({str(tmp_path)!r})), slowly)
 """
-    knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "BATCHWRIGHT_SCRATCH": str(tmp_path / "scratch")}
-    done = run_python("-c", code, cwd=tmp_path, **knobs, BATCHWRIGHT_TRAIN_GPUS="0")
+    done = run_python("-c", code, cwd=tmp_path, BATCHWRIGHT_TRAIN_WORKERS="2")
     assert (done.returncode, done.stdout) == (0, "True {'127.0.0.1'}\n"), done.stderr
+    assert len(alone) == STEPS
+    assert losses(trained) == pytest.approx(alone, rel=1e-3)
+    assert (trained.model / "model.safetensors").exists()
+    assert not trained.scratch.exists()
     if "Found multiple active Ray instances" in done.stderr:
-        pytest.skip("asks for a token; what it prints is not judged, since Ray found the cluster of another test, too")
+        pytest.skip("what it prints is not judged, since Ray found the cluster of somebody else, too")
     printed = [line for line in re.split(r"[\r\n]", done.stderr) if line.strip()]
     assert printed and all(line.startswith("train biencoder: ") for line in printed), done.stderr
 
@@ -219,12 +216,13 @@ def test_only_the_launcher_imports_ray_and_only_searches_faiss() -> None:
     assert found == {
         ("trainers/launch/fit.py", "ray"),
         ("trainers/launch/cluster.py", "ray"),
+        ("trainers/launch/patience.py", "ray"),
         ("batchwright/core/neighbours.py", "faiss"),  # which only stages import
         ("batchwright/retrievers/xtr/index.py", "faiss"),
     }
 
 
-def test_models_can_be_trained_without_ray_faiss_and_beam() -> None:
+def test_models_can_be_trained_without_ray_faiss_and_beam(warm: Path) -> None:
     code = """
 import sys
 sys.modules |= dict.fromkeys(("ray", "faiss", "apache_beam"))
@@ -233,5 +231,5 @@ assert VARIANTS
 for variant in VARIANTS:
     assert load_variant(variant).build_learner
 """
-    done = run_python("-c", code, cwd=Path(__file__).parents[2])
+    done = run_python("-c", code, cwd=Path(__file__).parents[2], programs=warm)
     assert done.returncode == 0, done.stderr

@@ -4,25 +4,21 @@ import logging
 import platform
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import ray
 from ray.train import (
     Checkpoint,
     CheckpointUploadMode,
-    ControllerError,
     FailureConfig,
     LoggingConfig,
     RunConfig,
     ScalingConfig,
-    TrainingFailedError,
 )
 from ray.train.torch import TorchTrainer
-from ray.train.v2._internal.execution.callback import ControllerCallback
-from ray.train.v2._internal.execution.controller.state import PreemptingState, RunningState, TrainControllerState
 from torch import distributed as dist
 
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
@@ -37,6 +33,7 @@ from trainers.launch.cluster import (
     wanted,
     workers_device,
 )
+from trainers.launch.patience import Patience, waited_in_vain
 
 RESTARTS = 2
 PATIENCE = 600
@@ -103,8 +100,8 @@ def _fit(job: J, work: Callable[[J], None], workers: Workers) -> None:
     gpus = int(job.device == "cuda")
     folder, _, name = job.storage.path.rpartition("/")
     _Trainer(
-        _train if workers.most == 0 else _train_on_worker,
-        train_loop_config={"job": job, "work": work},
+        # Ray's controller would read a train_loop_config, too, and import for seconds what is in it.
+        partial(work, job) if workers.most == 0 else partial(_train_on_worker, job, work),
         scaling_config=ScalingConfig(
             num_workers=tuple(workers) if workers.fewest < workers.most else workers.most,
             use_gpu=bool(gpus),
@@ -127,23 +124,19 @@ def _report(row: Mapping[str, float | int], checkpoint: Storage | None) -> None:
     ray.train.report(dict(row), checkpoint=written, checkpoint_upload_mode=CheckpointUploadMode.NO_UPLOAD)
 
 
-def _train(config: dict[str, Any]) -> None:
-    config["work"](config["job"])
-
-
-def _train_on_worker(config: dict[str, Any]) -> None:
+def _train_on_worker(job: J, work: Callable[[J], None]) -> None:
     """Train. Leave the message of an InputError for ``launch``: if it were raised, Ray would print it and retry."""
     for name in ("", "sentence_transformers"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    if not config["job"].scratch.is_dir():
+    if not job.scratch.is_dir():
         raise FileNotFoundError(
-            f"machine {platform.node()} does not see {config['job'].scratch}; all machines must share the scratch and "
+            f"machine {platform.node()} does not see {job.scratch}; all machines must share the scratch and "
             "the project's folder, see docs/scale.md"
         )
     try:
-        _train(config)
+        work(job)
     except InputError as error:
-        with config["job"].storage.publish(f"{_MESSAGE}{rank()}") as folder:
+        with job.storage.publish(f"{_MESSAGE}{rank()}") as folder:
             (folder / _TEXT).write_text(str(error), encoding="utf-8")
         dist.destroy_process_group()  # or the ranks that did not fail would wait for this one
 
@@ -167,31 +160,3 @@ def _that_a_batch_feeds(workers: Workers, job: Job) -> Workers:
             f"{WORKERS}={workers}: a batch has only {job.batch_size} rows; lower it to {job.batch_size} at most"
         )
     return Workers(workers.fewest, min(workers.most, job.batch_size))
-
-
-class OutOfPatienceError(Exception):
-    """Workers could not be started for as long as ``Patience`` waits."""
-
-
-class Patience(ControllerCallback):  # type: ignore[misc]
-    """Ends a training whose workers cannot be started for some ``seconds``; Ray itself would wait for ever."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: float | None = None
-
-    def after_controller_state_update(self, previous: TrainControllerState, current: TrainControllerState) -> None:
-        """See Ray's class; it is called in Ray's controller, again and again while that waits."""
-        if isinstance(current, RunningState | PreemptingState):
-            self._since = None
-            return
-        self._since = self._since or time.monotonic()
-        if time.monotonic() - self._since > self._seconds:
-            raise OutOfPatienceError
-        if type(previous) is type(current):
-            time.sleep(1)  # Ray asks again at once
-
-
-def waited_in_vain(error: TrainingFailedError) -> bool:
-    """Whether a training was ended by ``Patience``."""
-    return isinstance(error, ControllerError) and isinstance(error.controller_failure, OutOfPatienceError)
