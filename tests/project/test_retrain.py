@@ -61,7 +61,7 @@ def test_three_nights(project: Nightly) -> None:
     before = project.refs()
     project.write("fish", "bad")
     text = project.retrain("rejected")
-    assert text.splitlines()[1].endswith("40 queries FAILED: worse than what is deployed")
+    assert text.splitlines()[1].endswith("40 queries, 1 seed FAILED: worse than what is deployed")
     assert (
         "m on held_out fish: nDCG@10 0.1000, -0.9000 ± 0.0000 over what is deployed, 20 queries, 1 seed FAILED: loses"
         in text
