@@ -175,6 +175,25 @@ def run_stage(
     return run_python("-m", "stages", stage, *arguments, cwd=cwd, programs=programs, **environment)
 
 
+def run_stages(*lines: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run stages, named with their arguments: each in a fork of one new process, which imports torch for them all."""
+    script = """
+import os, sys
+from batchwright.core.command import keep_quiet
+keep_quiet()
+import sentence_transformers
+from stages.__main__ import STAGES
+for line in sys.argv[1:]:
+    name, *values = line.split()
+    if not (process := os.fork()):
+        STAGES[name](*values)
+        os._exit(0)
+    if os.waitpid(process, 0)[1]:
+        sys.exit(f"{line} failed")
+"""
+    return run_python("-c", script, *lines, cwd=cwd, **environment)
+
+
 def run_on_full_disk(
     stage: str, *arguments: str, cwd: Path, pages: int, outside: Path, **environment: str
 ) -> tuple["subprocess.CompletedProcess[str]", list[str]]:

@@ -6,18 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers import run_python, write_params, write_rows
+from tests.helpers import run_stages, write_params, write_rows
 
-PIPELINE = """
-import sys
-from stages.__main__ import STAGES
-for line in sys.argv[1:]:
-    name, *values = line.split()
-    stage = STAGES[name]
-    stage(**dict(zip(stage.arguments, values, strict=True)))
-"""
-PROCESSES = (("embed", "filter", "cluster", "pack contextual", "pack random", "fetch static"), ("train static",))
-"""torch chooses its kernels at its first operation, so training has a process of its own."""
+LINES = ("embed", "filter", "cluster", "pack contextual", "pack random", "fetch static", "train static")
 PARAMS = {
     "embed": {"models": {"tfidf": {"kind": "tfidf", "dimensions": 64}}},
     "filter": {"vectors": "tfidf", "likeness": "auto", "drop_doubtful": True},
@@ -59,10 +50,8 @@ def corpus(workspace: Path) -> Path:
 def test_no_kernel_and_no_thread_changes_a_byte(corpus: Path) -> None:
     hashes = []
     for kernels in KERNELS.values():
-        knobs = {**kernels, "BATCHWRIGHT_SCRATCH": f"scratch-{len(hashes)}"}
-        for lines in PROCESSES:
-            done = run_python("-c", PIPELINE, *lines, cwd=corpus, **knobs)
-            assert done.returncode == 0, done.stderr
+        done = run_stages(*LINES, cwd=corpus, BATCHWRIGHT_SCRATCH=f"scratch-{len(hashes)}", **kernels)
+        assert done.returncode == 0, done.stderr
         files = [file for folder in ("data", "models") for file in Path(folder).rglob("*") if file.is_file()]
         hashes.append({str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files})
     assert hashes[0] == hashes[1]

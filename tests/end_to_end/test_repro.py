@@ -1,7 +1,6 @@
 """``dvc repro`` in a fresh copy of the project leads from raw files to a table of results."""
 
 import csv
-import sys
 
 import pytest
 import yaml
@@ -9,6 +8,7 @@ import yaml
 from batchwright.formats.shards import ShardSet
 from tests.end_to_end.docs import commands
 from tests.end_to_end.project import Project, write_corpus
+from tests.helpers import run_stages
 
 MINILM, STATIC = "models/start/minilm", "models/start/static"
 SEEDS = 2
@@ -29,21 +29,9 @@ RUNS = {
 }
 
 
-# torch chooses its kernels at its first operation, and static models have their own (``pin_kernels``).
-AGAIN_ALONE = ["train static"]
-AGAIN = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch minilm"]
-AGAIN += ["fetch static", "pretrain seed_encoder", "train biencoder", "evaluate biencoder", "evaluate static"]
+AGAIN = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch minilm", "fetch static"]
+AGAIN += ["pretrain seed_encoder", "train static", "train biencoder", "evaluate biencoder", "evaluate static"]
 AGAIN += ["baselines", "mine mined-1", "compare", "tokens xtr", "report"]
-# In one process, and a real one: it has another hash seed.
-RUN_STAGES = """
-import sys
-from batchwright.core.command import keep_quiet
-from stages.__main__ import STAGES
-keep_quiet()
-for command in sys.argv[1:]:
-    stage, *arguments = command.split()
-    STAGES[stage](*arguments)
-"""
 RUN_BLOCKS = """
 import sys, traceback
 from pathlib import Path
@@ -162,10 +150,9 @@ def test_another_project_gets_the_shards(project, tmp_path):
 def test_every_stage_run_again_with_other_workers_gives_the_same_bytes(project):
     before = project.artifacts()
     threads = "--runner=FnApiRunner --direct_running_mode=multi_threading --direct_num_workers=2"
-    knobs = f"export BATCHWRIGHT_SCRATCH=.scratch/again BATCHWRIGHT_WORKERS=1 BEAM_OPTIONS='{threads}';"
-    for stages in (AGAIN_ALONE, AGAIN):
-        done = project.shell(f"{knobs} {sys.executable} - {' '.join(map(repr, stages))} <<'END'\n{RUN_STAGES}\nEND")
-        assert done.returncode == 0, done.stderr
+    knobs = {"BATCHWRIGHT_SCRATCH": ".scratch/again", "BATCHWRIGHT_WORKERS": "1", "BEAM_OPTIONS": threads}
+    done = run_stages(*AGAIN, cwd=project.folder, **knobs)
+    assert done.returncode == 0, done.stderr
     after = project.artifacts()
     assert [name for name in before if after.get(name) != before[name]] == []
     assert after.keys() == before.keys()
