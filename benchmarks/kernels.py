@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def transformer_stages() -> list[str]:
 def run_stages(stages: Sequence[str], kernels: Mapping[str, str]) -> None:
     """Run each stage in a process of its own, whose environment says nothing of kernels but ``kernels``."""
     line = ["dvc", "repro", "--quiet", "--force", "--single-item", *stages]
-    subprocess.run(line, env=environment(kernels), check=True)
+    with tempfile.TemporaryDirectory() as scratch:  # nothing is kept from run to run
+        places = {"BATCHWRIGHT_SCRATCH": scratch}
+        subprocess.run(line, env=environment(kernels) | places, stdout=subprocess.DEVNULL, check=True)
 
 
 def environment(kernels: Mapping[str, str]) -> dict[str, str]:
