@@ -23,16 +23,21 @@ from batchwright.core.paths import RESULTS
 from batchwright.formats.runs import Runs
 
 EXACT = ("embed", "filter", "cluster", "pack@contextual", "pack@random", "fetch@static", "train@static")
-KERNELS = {
-    "as found": {},
+_OLDEST = {
     "one thread": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     "NumPy: baseline": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"},
     "FAISS: none": {"FAISS_SIMD_LEVEL": "NONE", "FAISS_OPT_LEVEL": "generic"},
     "torch: default": {"ATEN_CPU_CAPABILITY": "default"},
     "MKL, oneDNN: SSE": {"MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    "OpenBLAS: Prescott": {"OPENBLAS_CORETYPE": "Prescott"},
+}
+KERNELS = {
+    "as found": {},
+    "the oldest of each": {name: value for kernels in _OLDEST.values() for name, value in kernels.items()},
+    **_OLDEST,
     **{
         f"OpenBLAS: {name}": {"OPENBLAS_CORETYPE": name}
-        for name in ("Prescott", "Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX")
+        for name in ("Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX")
     },
 }
 """What the environment says to a process, by library. Of OpenBLAS, a processor runs what it can, and else its own."""
