@@ -71,7 +71,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, warm: Path) -> Iterator[Pr
 
 def write_results(folder: Path) -> None:
     """What the stage ``compare`` writes of two runs."""
-    scores = {("held_out", name): {"q": 0.5} for name in ("BM25", "static", "static-random")}
+    scores = {("held_out", name): [{"q": 0.5}] for name in ("BM25", "static", "static-random")}
     curve = [{"step": str(step), "ndcg@10": str(step / 100)} for step in range(0, 50, 10)]
     batches = [{"domain": domain, "hardness": "0.1"} for domain in ("birds", "fish") for _ in range(60)]
     write_tsv(folder / "train/static.tsv", [{"step": step, "loss": 1.0 / step} for step in range(1, 9)])

@@ -327,14 +327,14 @@ MUTANTS = [
         "trainers/launch/cluster.py",
         'os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))',
         'os.environ.setdefault("RAY_AUTH_MODE", "disabled")',
-        "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
+        "train/test_launch.py::test_a_cluster_of_our_own_trains_as_this_process_does_serves_this_machine_and_prints_progress_only",
     ),
     Mutant(
         "other machines reach the Ray cluster",
         "trainers/launch/__init__.py",
         'os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"',
         "pass",
-        "train/test_launch.py::test_a_cluster_of_our_own_serves_this_machine_and_prints_progress_only",
+        "train/test_launch.py::test_a_cluster_of_our_own_trains_as_this_process_does_serves_this_machine_and_prints_progress_only",
     ),
     Mutant(
         "a damaged corpus of an unfinished pre-training is used",

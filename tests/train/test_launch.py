@@ -64,13 +64,20 @@ def slowly(work: TrainJob) -> None:
 
 
 def look() -> None:
-    """Print whether Ray asks for a token, and on which addresses its parts listen."""
+    """Print whether Ray asks for a token, and on which addresses its parts listen once the workers have ended."""
+    ends = time.monotonic() + 20
+    while (found := listening()) != {"127.0.0.1"} and time.monotonic() < ends:  # torch's store listens to all
+        time.sleep(0.2)
+    print(get_authentication_mode() == AuthenticationMode.TOKEN, found)
+
+
+def listening() -> set[str]:
+    """The addresses on which this process and those that it started listen."""
     sockets = []
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        with suppress(psutil.NoSuchProcess):  # workers are ending
+        with suppress(psutil.NoSuchProcess):
             sockets += process.net_connections("inet")
-    listening = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == psutil.CONN_LISTEN}
-    print(get_authentication_mode() == AuthenticationMode.TOKEN, listening)
+    return {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == psutil.CONN_LISTEN}
 
 
 def test_a_cluster_of_our_own_trains_as_this_process_does_serves_this_machine_and_prints_progress_only(
