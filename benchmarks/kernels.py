@@ -1,11 +1,11 @@
 """What a processor's instructions change: stages run again under other kernels, compared with what is committed.
 
-``python -m benchmarks.kernels [STAGE ...] [--kernels NAME ...] [--transformers] [--output FILE]``
+``python -m benchmarks.kernels [--kernels NAME ...] [--transformers] [--output FILE]``
 
 Run it in a clone of its own in which ``dvc repro`` has made everything. Each stage runs in a fresh process, which the
 environment tells which kernels to use, and nothing else of kernels; then git says which files differ. By default, the
-stages are those that make batches and static models, where nothing may differ; with ``--transformers``, all that train
-and score, where last bits do, and the table says how far that moves nDCG@10.
+stages are those that make batches and static models, where nothing may differ. With ``--transformers``, they are those
+that train and score transformers, whose last bits do differ; the table says how far that moves nDCG@10.
 """
 
 import json
@@ -21,6 +21,7 @@ from batchwright.core.files import write_tsv
 from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS
 from batchwright.formats.runs import Runs
+from batchwright.retrievers.common.model_folder import is_static
 
 EXACT = ("embed", "filter", "cluster", "pack@contextual", "pack@random", "fetch@static", "train@static")
 _OLDEST = {
@@ -49,12 +50,11 @@ Row = dict[str, str]
 def main() -> None:
     """Run the stages under each kernel, and print and write what differed."""
     parser = new_parser("benchmarks.kernels", str(__doc__), "python -m benchmarks.kernels --kernels 'FAISS: none'")
-    parser.add_argument("stages", nargs="*", default=EXACT)
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS), metavar="NAME")
     parser.add_argument("--transformers", action="store_true")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    stages = transformer_stages() if arguments.transformers else arguments.stages
+    stages = transformer_stages() if arguments.transformers else EXACT
     rows = []
     for name in arguments.kernels:
         run_stages(stages, KERNELS[name])
@@ -67,9 +67,7 @@ def main() -> None:
 
 def transformer_stages() -> list[str]:
     """Every stage that trains or scores a transformer, and the comparison of all."""
-    runs = [
-        name for name, run in load_params("runs", Runs).root.items() if not Path(run.start).name.startswith("static")
-    ]
+    runs = [name for name, run in load_params("runs", Runs).root.items() if not is_static(Path(run.start))]
     return [*(f"train@{name}" for name in runs), "baselines", *(f"evaluate@{name}" for name in runs), "compare"]
 
 
