@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests wait for clusters and servers, so more of them than cores run at a time, and long ones first (tests/conftest.py).
+PYTEST := pytest -n 3 --dist loadscope --no-loadscope-reorder
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help repro retrain test test-all faults format docs lock
@@ -20,12 +22,11 @@ retrain: $(BIN)/.installed  ## what came since, behind a gate: docs/retrain.md
 
 test: $(BIN)/.installed  ## style, types and tests, but for the slow ones
 	ruff format --check --quiet . && ruff check --quiet .
-	mypy
-	pytest -n 2 --dist loadscope -m "not slow"
+	$(PYTEST) -m "not slow"
 	@echo "Style, types and tests are fine. Next: make test-all runs the slow tests, too"
 
 test-all: $(BIN)/.installed  ## all tests
-	pytest -n 2 --dist loadscope
+	$(PYTEST)
 	@echo "All tests pass"
 
 faults: $(BIN)/.installed  ## kills, full disks, flipped bits and spoiled files; two hours

@@ -20,6 +20,29 @@ os.environ["OMP_NUM_THREADS"] = "1"
 multiprocessing.set_forkserver_preload(["sentence_transformers"])
 
 
+LONGEST = (
+    "test_launch",
+    "test_repro",
+    "test_types",
+    "test_retrain",
+    "test_seeds",
+    "embed.test_stage",
+    "test_scale",
+    "test_kernels",
+)
+"""Modules that take longest; they begin first, or the last of them would run while nothing else is left."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the modules that take longest to the front."""
+
+    def rank(item: pytest.Item) -> int:
+        module = item.nodeid.partition(".py::")[0].replace("/", ".")
+        return next((place for place, name in enumerate(LONGEST) if module.endswith(f".{name}")), len(LONGEST))
+
+    items.sort(key=rank)
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty project folder with ``params.yaml``; the test runs in it."""

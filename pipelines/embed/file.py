@@ -8,6 +8,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core import grid
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256, files_fingerprint, fingerprint, text_keys
 from batchwright.core.runtime import scratch
@@ -21,7 +22,7 @@ from pipelines.embed.params import FileParams
 from pipelines.embed.rows import ahead, count_rows, read_rows
 from pipelines.files import find_files
 
-_CODE = ("file.py", "rows.py")
+_CODE = [Path(grid.__file__), *map(Path(__file__).with_name, ("file.py", "rows.py"))]
 _ROUNDING = 2e-3  # a few float16 steps near 1
 
 
@@ -74,7 +75,7 @@ def embed(pairs: Path, params: FileParams, output: Path) -> tuple[int, int]:
     """
     files = find_files(params.path)
     contents = [file_sha256(Path(file)) for file in files]
-    weights = fingerprint(contents, files_fingerprint(Path(__file__).with_name(name) for name in _CODE))
+    weights = fingerprint(contents, files_fingerprint(_CODE))
     keys_of = {domain: _keys(pairs, domain) for domain in domains(pairs)}
     every = spilled_rows(keys_of.values())
     words = key_words(reordered(every, unique_order(every)))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
+from batchwright.core import grid
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.core.grid import unit
 from batchwright.formats.models import loading, locate_model
 from pipelines.embed.params import EncoderParams
 
@@ -67,10 +67,10 @@ def load_encoder(encoder: EncoderParams) -> SentenceTransformer:
 def encode(model: SentenceTransformer, texts: list[str], batch_size: int) -> NDArray[np.float16]:
     """Encode texts as unit vectors ``(N, d)`` on the grid, in the same order."""
     vectors: NDArray[np.float32] = model.encode(texts, batch_size=batch_size, show_progress_bar=False)
-    return unit(vectors).astype(np.float16)
+    return grid.unit(vectors).astype(np.float16)
 
 
 def encoding_code() -> str:
-    """Fingerprint of the code that determines a vector: this file and the versions of the libraries it calls."""
+    """Fingerprint of the code that determines a vector: this file, the grid and the versions of the libraries."""
     libraries = [version(name) for name in ("torch", "transformers", "tokenizers", "sentence-transformers")]
-    return fingerprint(files_fingerprint([Path(__file__)]), libraries)
+    return fingerprint(files_fingerprint([Path(__file__), Path(grid.__file__)]), libraries)

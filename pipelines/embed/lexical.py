@@ -41,9 +41,9 @@ from sklearn.preprocessing import normalize
 
 from batchwright.by_domain.domains import Metrics, copy_files, do_domains
 from batchwright.by_domain.spread import Map
+from batchwright.core import grid
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.core.grid import unit
 from batchwright.core.spill import texts_in
 from batchwright.core.terminal import counter
 from batchwright.formats.models import SIDES, Prefixes
@@ -55,7 +55,7 @@ from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.subspace import BITS, ROW_BITS, integers, principal_subspace
 
 WORD = r"[^\W_]+"  # letters and digits, so the parts of an identifier are separate words
-_CODE = ("lexical.py", "subspace.py", "chunks.py")
+_CODE = [Path(grid.__file__), *map(Path(__file__).with_name, ("lexical.py", "subspace.py", "chunks.py"))]
 _MOST_WORDS = 2**17
 _NEGLIGIBLE = 1e-3  # length after the reduction below which a vector's direction is only rounding
 
@@ -76,7 +76,7 @@ def embed(pairs: Path, params: TfidfParams | Bm25Params, output: Path) -> tuple[
     def work(domain: str, folder: Path, _: Map) -> Metrics:
         return {"texts": _embed_domain(pairs, domain, params, folder / file_stem(domain))}
 
-    code = files_fingerprint(Path(__file__).with_name(name) for name in _CODE)
+    code = files_fingerprint(_CODE)
     made_by = fingerprint(params.model_dump(), code, [version(name) for name in ("numpy", "scipy", "scikit-learn")])
     inputs = {domain: [made_by, files_fingerprint([pairs_file(pairs, domain)])] for domain in domains(pairs)}
     done = do_domains(f"embed/{output.name}", Path(__file__).parent, work, inputs, spread)
@@ -121,7 +121,7 @@ class LexicalModel:
     def encode(self, some: list[str]) -> NDArray[np.float16]:
         """Encode texts as vectors ``(n, dimensions)`` of unit length, or zero."""
         rows = integers(normalize(self.weigh(csr_array(self.counter.transform(some)))))
-        return unit(rows @ self.basis, least=_NEGLIGIBLE * 2.0 ** (ROW_BITS + BITS)).astype(np.float16)
+        return grid.unit(rows @ self.basis, least=_NEGLIGIBLE * 2.0 ** (ROW_BITS + BITS)).astype(np.float16)
 
 
 def fit(queries: list[str], documents: list[str], params: TfidfParams | Bm25Params) -> LexicalModel:

@@ -185,11 +185,8 @@ def measure(similarities: NDArray[np.float32], mask: NDArray[np.bool_]) -> Hardn
 def measure_rows(
     similarities: NDArray[np.float32], mask: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return each row's mean similarity to its unmasked negatives, 0 if there are none, and the share masked, ``(B,)``.
-
-    The means are rounded: their last bits depend on the processor, and shards must not.
-    """
+    """Return each row's mean similarity to its unmasked negatives, 0 if none, and the share masked, ``(B,)``."""
     masked, negatives = np.count_nonzero(mask, axis=1), len(mask) - 1
     sums = (similarities * ~mask).sum(axis=1, dtype=np.float64) - similarities.diagonal()
     means = np.where(masked < negatives, sums / np.maximum(negatives - masked, 1), 0.0)
-    return means.round(4).astype(np.float32), (masked / negatives).astype(np.float32)
+    return means.astype(np.float32), (masked / negatives).astype(np.float32)

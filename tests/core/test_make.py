@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     shutil.copy(REPO / "Makefile", tmp_path)
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for tool in ("batchwright", "dvc", "mypy", "pytest", "python", "ruff", "uv"):
+    for tool in ("batchwright", "dvc", "pytest", "python", "ruff", "uv"):
         (tools / tool).write_text("#!/bin/sh\necho a==1\n")
         (tools / tool).chmod(0o755)
     (tools / ".installed").touch()

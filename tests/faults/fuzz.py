@@ -81,7 +81,7 @@ def work(make: Make, name: str, seed: int, folder: str, pipe: "multiprocessing.c
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     found = {each: (file, read) for each, file, read in make(Path(folder))}
     file, read = found[name]
-    content = file.read_bytes()
+    content, before = file.read_bytes(), _resident()
     for number in range(seed, seed + BATCH):
         pipe.send(("begun", number))
         file.write_bytes(spoil(content, random.Random(number)))
@@ -91,10 +91,15 @@ def work(make: Make, name: str, seed: int, folder: str, pipe: "multiprocessing.c
             pass
         except BaseException:
             pipe.send(("traceback", (number, traceback.format_exc()[-1500:])))
-        if (most := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) > RESIDENT:
+        if (most := _resident() - before) > RESIDENT:
             pipe.send(("too much memory", (number, f"{most / 2**20:.1f} GiB")))
             break
     pipe.send(("done", 0))
+
+
+def _resident() -> int:
+    """The most memory that this process has had, which begins with what the process that forked it has."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def batch(name: str, seed: int, make: Make = seeds) -> Counter[str]:

@@ -141,7 +141,7 @@ MUTANTS = [
         "test_spread.py::test_processes_end_with_the_one_that_started_them",
     ),
     Mutant(
-        "a process uses several cores, so that the last bits of its products are others",
+        "a process uses several cores, which have work of their own",
         "batchwright/by_domain/spread.py",
         "    signal.signal(signal.SIGTERM, signal.SIG_DFL)\n    threadpool_limits(1)\n",
         "    signal.signal(signal.SIGTERM, signal.SIG_DFL)\n",
