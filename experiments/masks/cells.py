@@ -35,7 +35,7 @@ class View:
     def of(cls, pairs: PairSet, folder: Path) -> "View":
         """Embed a set, or read the vectors of the same pairs from ``folder``."""
         sides = {"query": [pair.query for pair in pairs.pairs], "document": [pair.document for pair in pairs.pairs]}
-        surrogate = surrogate_vectors(folder / f"{pairs.name}-{fingerprint(pairs.ids)}.npz", pa.table(sides))
+        surrogate = surrogate_vectors(folder / f"{pairs.name}-{fingerprint(pairs.ids)}.npz", pa.table(sides), "minilm")
         return cls(
             vectors=PairVectors(
                 vectors=np.concatenate([surrogate.queries, surrogate.documents]),

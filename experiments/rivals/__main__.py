@@ -1,18 +1,22 @@
-"""Train one model per arm and seed on the same pairs for the same number of steps; write curves and scores.
+"""Train each arm at its own best temperature and learning rate, for the same number of steps, and score it.
 
 ``DATA`` are Parquet files of pairs with the columns query, document, domain and, where pairs belong together, group,
-such as those in ``data/pairs``. Each is a set of its own, or all are one with ``--together NAME``. Curves go to
-``OUTPUT/curves.tsv``, costs and hardness to ``OUTPUT/costs.tsv`` and the scores of each held-out query after the last
-step to ``OUTPUT/SET.npz``. Runs that are there already are not done again.
+such as those in ``data/pairs``. Each is a set of its own, or all are one with ``--together NAME``. A third of the
+held-out queries chooses an arm's settings with one seed; then other seeds train, and the other queries are scored.
+Runs are kept in the folder ``OUTPUT``, and those that are there already are not done again.
 """
 
 import argparse
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
 
 from batchwright.core.command import run
 from experiments.rivals.arms import ARMS
-from experiments.rivals.compare import compare
+from experiments.rivals.compare import compare_files
 from experiments.rivals.runs import Runs
-from experiments.rivals.sets import pairs_parser, read_set
+from experiments.rivals.sets import pairs_parser
 
 EXAMPLE = "python -m experiments.rivals pairs/medquad.parquet --arms random ours --output experiments/rivals/static"
 
@@ -22,20 +26,24 @@ def main() -> str:
     arguments = _parse()
     together = arguments.together
     groups = {together: arguments.data} if together else {file.stem: [file] for file in arguments.data}
-    runs = Runs.open(arguments.output)
-    for name, files in groups.items():
-        pairs = read_set(name, files, arguments.vectors, arguments.limit)
-        compare(pairs, runs, arguments.arms or list(ARMS), arguments.kind, arguments.epochs, arguments.seeds)
-    return f"{len(runs.costs)} runs in {arguments.output}"
+    jobs = list(product(groups.items(), arguments.arms or ARMS))
+    work = partial(compare_files, arguments)
+    if arguments.processes == 1:
+        list(map(work, jobs))
+    else:
+        with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
+            list(pool.map(work, jobs))
+    return f"{len(list(Runs(arguments.output)))} runs in {arguments.output}"
 
 
 def _parse() -> argparse.Namespace:
     parser = pairs_parser("experiments.rivals", str(__doc__), EXAMPLE)
     parser.add_argument("--together", metavar="NAME")
-    parser.add_argument("--arms", nargs="+", metavar="ARM")
+    parser.add_argument("--arms", nargs="+", metavar="ARM", choices=ARMS)
     parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=1, metavar="N")
     parser.add_argument("--limit", type=int, metavar="PAIRS")
     return parser.parse_args()
 

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from batchwright.formats.shards.batch import stands_for
 from batchwright.training.losses import compare
-from experiments.rivals.library import TEMPERATURE, guided_loss, minable, mined, no_duplicates, ranking_loss
+from experiments.rivals.library import guided_loss, minable, mined, no_duplicates, ranking_loss
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
-from experiments.rivals.sets import Training
-from experiments.rivals.training import Batch, Loss, pairs_only
+from experiments.rivals.sets import Surrogate, Training
+from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
 from stages.filter.duplicates import duplicate_classes
 
 MARGIN = np.float32(0.05)
@@ -35,6 +35,8 @@ class Arm:
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
+    tempering: Tempering = "fixed"
+    surrogate: Surrogate = "tfidf"
 
 
 def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain") -> Arm:
@@ -65,14 +67,27 @@ def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
     mask = rule(training)
     sizes = document_counts(training)
 
-    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
         size = len(batch.rows)
         masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
         none, absent = queries.new_empty(size, 0, queries.shape[1]), masked[:, :0]
         groups = np.arange(size) if batch.groups is None else batch.groups
         each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
         counts = each if stand_for == "domain" else None
-        return compare(queries, documents, masked, none, absent, TEMPERATURE, stands_for=counts).loss
+        return compare(queries / temperature, documents, masked, none, absent, 1.0, stands_for=counts).loss
+
+    return loss
+
+
+def symmetric_loss(training: Training) -> Loss:
+    """The mean of InfoNCE over documents and over queries, as CLIP has it."""
+    mask = known(training)
+
+    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
+        masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
+        none, absent = queries.new_empty(len(queries), 0, queries.shape[1]), masked[:, :0]
+        asked = compare(queries / temperature, documents, masked, none, absent, 1.0).loss
+        return (asked + compare(documents / temperature, queries, masked.T, none, absent, 1.0).loss) / 2
 
     return loss
 
@@ -145,10 +160,10 @@ def all_documents_loss(training: Training) -> Loss:
     """InfoNCE over the own document and all others that are not known to answer the query."""
     _, first = np.unique(np.array(training.documents), return_index=True)
 
-    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
         rows = batch.rows
         own, others = documents[: len(rows)], documents[len(rows) :]
-        scores = torch.cat([(queries * own).sum(1, keepdim=True), queries @ others.T], dim=1) / TEMPERATURE
+        scores = torch.cat([(queries * own).sum(1, keepdim=True), queries @ others.T], dim=1) / temperature
         answers = torch.from_numpy(known_cells(training, rows, first)).to(queries.device)
         scores[:, 1:] = scores[:, 1:].masked_fill(answers, -torch.inf)
         return torch.nn.functional.cross_entropy(scores, scores.new_zeros(len(rows), dtype=torch.int64))
@@ -159,6 +174,9 @@ def all_documents_loss(training: Training) -> Loss:
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
     "random, our loss": ordered(ORDERS["random"], stand_for="domain"),
+    "random, learned temperature": replace(ordered(ORDERS["random"]), tempering="learned"),
+    "random, falling temperature": replace(ordered(ORDERS["random"]), tempering="falling"),
+    "random, symmetric": replace(ordered(ORDERS["random"]), loss=symmetric_loss),
     "ours": ours_arm(OURS),
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
@@ -172,9 +190,9 @@ ARMS: dict[str, Arm] = {
     "ours, no masks": ours_arm(OURS, "nothing"),
     "all documents": Arm(batches=all_documents, loss=all_documents_loss),
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
-    "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
-    "library, mined": Arm(batches=mined, loss=ranking_loss),
-    "library, minable pairs": Arm(batches=minable, loss=ranking_loss),
+    "library, GIST": Arm(batches=no_duplicates, loss=guided_loss, surrogate="minilm"),
+    "library, mined": Arm(batches=mined, loss=ranking_loss, surrogate="minilm"),
+    "library, minable pairs": Arm(batches=minable, loss=ranking_loss, surrogate="minilm"),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our
 loss, negatives stand for all documents of their domain; the others are InfoNCE."""

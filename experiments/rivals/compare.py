@@ -1,9 +1,13 @@
-"""Run arms on a set: same start models, same pairs, same number of steps."""
+"""Run arms on a set: same start models, same pairs, same number of steps, each arm at its own best settings."""
 
+import argparse
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,9 +18,10 @@ from batchwright.core.errors import InputError
 from experiments.rivals.arms import ARMS, known, margin
 from experiments.rivals.encoders import Kind, Tokens, build, tokenise
 from experiments.rivals.orders import steps
-from experiments.rivals.runs import Run, Runs
-from experiments.rivals.sets import HeldOut, PairSet, Training
-from experiments.rivals.training import Batch, best_documents, embed, ndcg, train
+from experiments.rivals.runs import Result, Run, Runs
+from experiments.rivals.sets import PairSet, Surrogate, Training, read_set
+from experiments.rivals.training import Batch, Settings, best_documents, embed, ndcg, train
+from experiments.rivals.tuning import choose
 
 Places = NDArray[np.int64]
 
@@ -30,26 +35,66 @@ class Texts:
     held_out: tuple[Places, Places]
 
 
-def compare(pairs: PairSet, runs: Runs, arms: Sequence[str], kind: Kind, epochs: int, seeds: int) -> None:
-    """Add the runs of ``arms`` that are not there yet."""
-    texts = texts_of(pairs, kind)
-    for arm, seed in ((arm, seed) for arm in arms for seed in range(seeds)):
-        run = Run(set=pairs.name, arm=arm, kind=kind, epochs=epochs, seed=seed)
-        if runs.has(run):
-            continue
-        model = build(kind, seed, texts.tokens)
-        batches = Recorded(ARMS[arm].batches(pairs.training, epochs, seed))
-        count = steps(pairs.training, epochs)
-        loss = ARMS[arm].loss(pairs.training)
-        torch.manual_seed(seed)  # draws what is dropped
-        curve = train(model, kind, texts.pairs, islice(batches, count), count, loss, _scorer(texts, pairs.held_out))
-        if len(batches.batches) < count:
-            raise InputError(f"arm {arm!r}: {len(batches.batches)} batches of {count}; the set is too small for it")
-        costs = {"surrogate_s": pairs.seconds, "batches_s": batches.seconds, "training_s": curve.seconds}
-        runs.add(run, curve, {**costs, **describe(pairs.training, batches.batches)})
-        print(
-            f"{pairs.name:12} {arm:24} {seed} nDCG@10 {curve.scores[-1].mean():.4f}  {curve.seconds:.0f} s", flush=True
-        )
+def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[Path]], str]) -> None:
+    """Compare one arm on the set of some files, in one of ``arguments.processes`` processes."""
+    (name, files), arm = job
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // arguments.processes))
+    pairs = _read_set(name, tuple(files), arguments.vectors, arguments.limit, ARMS[arm].surrogate)
+    compare(pairs, Runs(arguments.output), arm, arguments.kind, arguments.epochs, arguments.seeds)
+
+
+@lru_cache(maxsize=1)
+def _read_set(name: str, files: tuple[Path, ...], vectors: Path, limit: int | None, surrogate: Surrogate) -> PairSet:
+    return read_set(name, files, vectors, limit, surrogate)
+
+
+def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> Settings:
+    """Choose an arm's settings on dev queries, train it once for each seed, and add the runs that are not there yet."""
+
+    def score(settings: Settings) -> float:
+        return _mean(_run(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
+
+    best = choose(score, kind)
+    for seed in range(1, seeds + 1):
+        _run(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
+    return best
+
+
+def _run(pairs: PairSet, runs: Runs, run: Run) -> Result:
+    """The result of a run, which is trained unless it is there."""
+    if runs.has(run):
+        return runs.read(run)
+    texts, arm, chooses = texts_of(pairs, run.kind), ARMS[run.arm], run.seed == 0
+    batches = Recorded(arm.batches(pairs.training, run.epochs, run.seed))
+    count = steps(pairs.training, run.epochs)
+    torch.manual_seed(run.seed)  # draws what is dropped
+    curve = train(
+        build(run.kind, run.seed, texts.tokens),
+        run.kind,
+        texts.pairs,
+        islice(batches, count),
+        count,
+        arm.loss(pairs.training),
+        run.settings,
+        _scorer(texts, pairs, chooses),
+        tempering=arm.tempering,
+        points=1 if chooses else None,
+    )
+    if len(batches.batches) < count:
+        raise InputError(f"arm {run.arm!r}: {len(batches.batches)} batches of {count}; the set is too small for it")
+    costs = {"surrogate_s": pairs.seconds, "batches_s": batches.seconds}
+    runs.add(run, curve, {**costs, **describe(pairs.training, batches.batches)})
+    result = runs.read(run)
+    settings = f"temperature {run.settings.temperature:g} rate {run.settings.learning_rate:g}"
+    print(
+        f"{run.set:12} {run.arm:24} {run.seed} {settings} nDCG@10 {_mean(result):.4f}  {curve.seconds:.0f} s",
+        flush=True,
+    )
+    return result
+
+
+def _mean(result: Result) -> float:
+    return float(result.scores.mean(dtype=np.float64))
 
 
 class Recorded:
@@ -71,6 +116,7 @@ class Recorded:
             yield batch
 
 
+@lru_cache(maxsize=1)
 def texts_of(pairs: PairSet, kind: Kind) -> Texts:
     """Tokenise each different text of a set once."""
     columns = (pairs.training.queries, pairs.training.documents, pairs.held_out.queries, pairs.held_out.documents)
@@ -80,10 +126,13 @@ def texts_of(pairs: PairSet, kind: Kind) -> Texts:
     return Texts(tokens=tokenise(kind, texts), pairs=(queries, documents), held_out=(asked, corpus))
 
 
-def _scorer(texts: Texts, held_out: HeldOut) -> Callable[[nn.Module], NDArray[np.float32]]:
+def _scorer(texts: Texts, pairs: PairSet, dev: bool) -> Callable[[nn.Module], NDArray[np.float32]]:
+    asked = pairs.held_out.places(dev)
+    relevant = [pairs.held_out.relevant[place] for place in asked]
+
     def score(model: nn.Module) -> NDArray[np.float32]:
-        queries, documents = (embed(model, rows) for rows in texts.held_out)
-        return ndcg(best_documents(queries, documents), held_out.relevant)
+        queries, documents = embed(model, texts.held_out[0][asked]), embed(model, texts.held_out[1])
+        return ndcg(best_documents(queries, documents), relevant)
 
     return score
 

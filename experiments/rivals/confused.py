@@ -18,14 +18,14 @@ from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import Texts, texts_of
-from experiments.rivals.encoders import Kind, build
-from experiments.rivals.library import TEMPERATURE
+from experiments.rivals.encoders import RATES, Kind, build
 from experiments.rivals.orders import BATCH, HARD, clusters_of, steps
 from experiments.rivals.runs import Row
 from experiments.rivals.sets import Training, pairs_parser, read_set
-from experiments.rivals.training import embed, train
+from experiments.rivals.training import Settings, embed, train
 
 QUERIES = 500
+TEMPERATURE = 0.05
 ARM = ARMS["random, our loss"]
 EXAMPLE = "python -m experiments.rivals.confused pairs/medquad.parquet --output confused.tsv"
 
@@ -63,12 +63,14 @@ def shares(
 
 def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
     kind: Kind = arguments.kind
-    pairs = read_set(file.stem, [file], arguments.vectors, None)
+    pairs = read_set(file.stem, [file], arguments.vectors)
     own, texts = pairs.training, texts_of(pairs, kind)
     count, loss = steps(own, arguments.epochs), ARM.loss(own)
     batches = islice(ARM.batches(own, arguments.epochs, 0), count)
     look = _Look(own, texts)
-    curve = train(build(kind, 0, texts.tokens), kind, texts.pairs, batches, count, loss, look)
+    curve = train(
+        build(kind, 0, texts.tokens), kind, texts.pairs, batches, count, loss, Settings(TEMPERATURE, RATES[kind]), look
+    )
     for step, (inside, right) in zip(curve.steps, curve.scores, strict=True):
         named = {"set": file.stem, "kind": kind, "epochs": arguments.epochs, "step": step}
         yield {**named, "inside": round(float(inside), 3), "own": round(float(right), 3)}

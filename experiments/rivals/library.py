@@ -16,13 +16,11 @@ from sentence_transformers.sentence_transformer.losses import CachedGISTEmbedLos
 from sentence_transformers.util import mine_hard_negatives
 from torch import Tensor
 
-from experiments.common.small_models import BASE
 from experiments.rivals.encoders import start_model
 from experiments.rivals.orders import BATCH
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, pairs_only
 
-TEMPERATURE: float = BASE["train"]["biencoder"]["temperature"]
 RELATIVE_MARGIN = 0.05
 
 
@@ -40,10 +38,11 @@ def sampled(dataset: Dataset, seed: int) -> Iterator[NDArray[np.int64]]:
 
 
 def ranking_loss(_: Training) -> Loss:
-    """MultipleNegativesRankingLoss at our temperature."""
-    library = MultipleNegativesRankingLoss(start_model("minilm", 0), scale=1 / TEMPERATURE)
+    """MultipleNegativesRankingLoss."""
+    library = MultipleNegativesRankingLoss(start_model("minilm", 0))
 
-    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
+        library.scale = 1 / temperature  # type: ignore[assignment]
         columns = list(torch.split(documents, len(batch.rows)))
         return library.compute_loss_from_embeddings([queries, *columns], queries.new_empty(0))
 
@@ -59,11 +58,12 @@ class Guided(CachedGISTEmbedLoss):
 
 
 def guided_loss(training: Training) -> Loss:
-    """CachedGISTEmbedLoss at our temperature, else with its defaults; the guide is the surrogate."""
+    """CachedGISTEmbedLoss with its defaults, but for the temperature; the guide is the surrogate."""
     surrogate = start_model("minilm", 0)
-    library = Guided(surrogate, surrogate, temperature=TEMPERATURE, mini_batch_size=BATCH)
+    library = Guided(surrogate, surrogate, mini_batch_size=BATCH)
 
-    def loss(queries: Tensor, documents: Tensor, batch: Batch) -> Tensor:
+    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
+        library.temperature = temperature  # type: ignore[assignment]
         sides = (training.vectors.queries, training.vectors.documents)
         guide = [[queries.new_tensor(side(batch.rows))] for side in sides]
         return library.calculate_loss([[queries], [documents]], guide)

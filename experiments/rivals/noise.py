@@ -20,12 +20,13 @@ from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from experiments.rivals.arms import ARMS, ours_arm
 from experiments.rivals.compare import texts_of
-from experiments.rivals.encoders import Kind, build
+from experiments.rivals.encoders import RATES, Kind, build
 from experiments.rivals.runs import Row
 from experiments.rivals.sets import Training, pairs_parser, read_set
-from experiments.rivals.training import Batch, Loss, train
+from experiments.rivals.training import Batch, Loss, Settings, train
 
 KIND: Kind = "transformer"
+SETTINGS = Settings(0.05, RATES[KIND])
 TOGETHER, LARGE_BATCHES = 16, 12
 EXAMPLE = "python -m experiments.rivals.noise pairs/medquad.parquet --output noise.tsv"
 Gradient = Callable[[Batch, Loss], Tensor]
@@ -36,12 +37,12 @@ def main() -> str:
     arguments = _parse()
     rows: list[Row] = []
     for file in arguments.data:
-        pairs = read_set(file.stem, [file], arguments.vectors, None)
+        pairs = read_set(file.stem, [file], arguments.vectors)
         texts = texts_of(pairs, KIND)
         model = build(KIND, 0, texts.tokens)
         own = pairs.training
-        first = list(ARMS["random"].batches(own, 1, 0))
-        train(model, KIND, texts.pairs, first, len(first), ARMS["random"].loss(own), lambda _: np.zeros(1, np.float32))
+        first, loss = list(ARMS["random"].batches(own, 1, 0)), ARMS["random"].loss(own)
+        train(model, KIND, texts.pairs, first, len(first), loss, SETTINGS, lambda _: np.zeros(1, np.float32))
         for row in _measure(own, _gradient(model.eval(), texts.pairs), arguments):
             rows.append({"set": file.stem, **row})
             print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
@@ -54,7 +55,7 @@ def _gradient(model: nn.Module, places: tuple[NDArray[np.int64], NDArray[np.int6
 
     def gradient(batch: Batch, loss: Loss) -> Tensor:
         queries, documents = (model(side[batch.rows]) for side in places)
-        value = loss(queries, documents, batch)
+        value = loss(queries, documents, batch, torch.tensor(SETTINGS.temperature))
         parts = torch.autograd.grad(value, weights, allow_unused=True)
         return torch.cat([each.flatten() for each in parts if each is not None])
 

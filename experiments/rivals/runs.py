@@ -1,5 +1,7 @@
-"""Results of runs: a folder with curves, costs and the scores of single queries."""
+"""Results of runs: a folder with one file for each, so that several processes can add to it."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -8,69 +10,71 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.atomic import atomic_file
-from batchwright.core.files import read_tsv, write_tsv
-from experiments.rivals.training import Curve
+from batchwright.core.fingerprint import fingerprint
+from experiments.rivals.encoders import Kind
+from experiments.rivals.training import Curve, Settings
 
 Row = dict[str, str | int | float]
 
 
 class Run(NamedTuple):
-    """What distinguishes one run from another."""
+    """What distinguishes one run from another; runs of seed 0 choose ``settings``, on dev queries."""
 
     set: str
     arm: str
-    kind: str
+    kind: Kind
     epochs: int
+    settings: Settings
     seed: int
-
-    @property
-    def key(self) -> str:
-        """The name of its scores in the set's file."""
-        return "|".join(map(str, self[1:]))
 
 
 @dataclass(frozen=True, kw_only=True)
+class Result:
+    """Mean nDCG@10 ``ndcg`` after ``steps``; the ``scores`` ``(Q,)`` float16 of all queries after the last; ``costs``
+    and measures of the batches."""
+
+    steps: NDArray[np.int64]
+    ndcg: NDArray[np.float64]
+    scores: NDArray[np.float16]
+    costs: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Runs:
-    """``curves`` has a row per run and point, ``costs`` a row per run, ``scores`` ``(Q,)`` float16 of each run."""
+    """The folder that holds them."""
 
     folder: Path
-    curves: list[Row]
-    costs: list[Row]
-    scores: dict[str, dict[str, NDArray[np.float16]]]
-
-    @classmethod
-    def open(cls, folder: Path) -> "Runs":
-        """Read what is there; an absent folder has no runs."""
-        if not (folder / "curves.tsv").exists():
-            return cls(folder=folder, curves=[], costs=[], scores={})
-        tables = [read_tsv(folder / f"{name}.tsv", made_by="experiments.rivals") for name in ("curves", "costs")]
-        scores = {file.stem: dict(np.load(file)) for file in sorted(folder.glob("*.npz"))}
-        return cls(folder=folder, curves=_typed(tables[0]), costs=_typed(tables[1]), scores=scores)
 
     def has(self, run: Run) -> bool:
         """Whether a run is there."""
-        return run.key in self.scores.get(run.set, {})
+        return self._file(run).exists()
 
     def add(self, run: Run, curve: Curve, costs: dict[str, float]) -> None:
-        """Add a run, and write everything."""
-        points = zip(curve.steps, curve.scores.mean(axis=1).tolist(), curve.losses, strict=True)
-        self.curves.extend({**run._asdict(), "step": step, "ndcg": ndcg, "loss": loss} for step, ndcg, loss in points)
-        self.costs.append({**run._asdict(), **costs})
-        self.scores.setdefault(run.set, {})[run.key] = curve.scores[-1].astype(np.float16)
-        write_tsv(self.folder / "curves.tsv", self.curves)
-        write_tsv(self.folder / "costs.tsv", self.costs)
-        with atomic_file(self.folder / f"{run.set}.npz") as temporary, temporary.open("wb") as handle:
-            np.savez_compressed(handle, allow_pickle=False, **self.scores[run.set])
+        """Write a run's result."""
+        arrays = {
+            "steps": np.array(curve.steps),
+            "ndcg": curve.scores.mean(axis=1, dtype=np.float64),
+            "scores": curve.scores[-1].astype(np.float16),
+        }
+        about = json.dumps({"run": run, "costs": {**costs, "training_s": curve.seconds}})
+        with atomic_file(self._file(run)) as temporary, temporary.open("wb") as handle:
+            np.savez_compressed(handle, allow_pickle=False, about=np.array(about), **arrays)
 
-    def curve(self, run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Steps and nDCG@10 of a run."""
-        points = [row for row in self.curves if Run(*(row[name] for name in Run._fields)) == run]  # type: ignore[arg-type]
-        return np.array([row["step"] for row in points], float), np.array([row["ndcg"] for row in points], float)
+    def read(self, run: Run) -> Result:
+        """Read a run's result."""
+        return _read(self._file(run))[1]
+
+    def __iter__(self) -> Iterator[tuple[Run, Result]]:
+        """All runs, in the order of their names, which is not that in which they were made."""
+        return map(_read, sorted(self.folder.glob("*/*.npz")))
+
+    def _file(self, run: Run) -> Path:
+        return self.folder / run.set / f"{fingerprint(run)}.npz"
 
 
-def _typed(rows: list[dict[str, str]]) -> list[Row]:
-    texts, whole = ("set", "arm", "kind"), ("epochs", "seed", "step")
-    return [
-        {name: value if name in texts else int(value) if name in whole else float(value) for name, value in row.items()}
-        for row in rows
-    ]
+def _read(file: Path) -> tuple[Run, Result]:
+    with np.load(file) as arrays:
+        about = json.loads(str(arrays["about"]))
+        result = Result(steps=arrays["steps"], ndcg=arrays["ndcg"], scores=arrays["scores"], costs=about["costs"])
+    *names, settings, seed = about["run"]
+    return Run(*names, Settings(*settings), seed), result

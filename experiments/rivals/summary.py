@@ -1,11 +1,14 @@
-"""What the runs in a folder show: each arm against random batches, paired by query and seed.
+"""What the runs in a folder show: each arm against random batches, each at its own best settings.
 
 ``python -m experiments.rivals.summary FOLDER`` prints and writes ``FOLDER.tsv``, one row per set, kind, number of
 epochs and arm. ``gain`` is the difference in nDCG@10 to random batches for the same steps; ``over_twice`` that to
-random batches for twice the steps, if there are any; each with its standard error. ``reached`` is the share of the
-steps after which the mean curve is where random batches end. ``FOLDER-curves.tsv`` gets the mean curves.
+random batches for twice the steps, if there are any; each with its standard error over queries and seeds. ``reached``
+is the share of the steps after which the mean curve is where random batches end. ``FOLDER-curves.tsv`` gets the mean
+curves, ``FOLDER-grid.tsv`` all settings that were tried, and what they scored on dev queries.
 """
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,17 +19,16 @@ from batchwright.core.command import command
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_tsv
 from experiments.rivals import BASELINE
-from experiments.rivals.runs import Row, Run, Runs
+from experiments.rivals.runs import Result, Row, Run, Runs
+from experiments.rivals.training import Settings
 from stages.report.table import signed
 from stages.scoring.paired import difference
 
-COSTS = ("hardness", "masked", "batches_s")
+COSTS = ("hardness", "masked", "batches_s", "training_s")
 EXAMPLE = "python -m experiments.rivals.summary experiments/rivals/static"
-Scores = dict[int, NDArray[np.float16]]
-"""Scores ``(Q,)`` of each seed."""
 
 
-class Setting(NamedTuple):
+class Group(NamedTuple):
     """What arms are compared at."""
 
     set: str
@@ -34,68 +36,83 @@ class Setting(NamedTuple):
     epochs: int
 
 
+class Outcome(NamedTuple):
+    """An arm's runs at its own best settings: ``scores`` ``(seeds, Q)``, and the mean curve and costs of all seeds."""
+
+    settings: Settings
+    scores: NDArray[np.float16]
+    steps: NDArray[np.int64]
+    ndcg: NDArray[np.float64]
+    costs: dict[str, float]
+
+
 def main(folder: str) -> str:
     """Print all rows, and write them."""
-    runs = Runs.open(Path(folder))
-    if not runs.costs:
+    runs = Runs(Path(folder))
+    groups = outcomes(runs)
+    if not groups:
         raise InputError(f"{folder}: no runs; make some with python -m experiments.rivals")
-    settings = dict.fromkeys(map(_setting, runs.costs))
-    rows = [row for setting in settings for row in summarise(runs, setting)]
+    rows = [row for group in groups for row in summarise(groups, group)]
     for row in rows:
         print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     file = Path(f"{folder.rstrip('/')}.tsv")
     write_tsv(file, rows)
-    write_tsv(
-        file.with_stem(f"{file.stem}-curves"), [row for setting in settings for row in mean_curves(runs, setting)]
+    write_tsv(file.with_stem(f"{file.stem}-curves"), list(_curves(groups)))
+    write_tsv(file.with_stem(f"{file.stem}-grid"), sorted(_tried(runs), key=lambda row: list(row.values())))
+    return f"{len(list(runs))} runs, {file}"
+
+
+def outcomes(runs: Runs) -> dict[Group, dict[str, Outcome]]:
+    """The outcome of each arm, if it has one already."""
+    by_arm: dict[tuple[Group, str], dict[Run, Result]] = defaultdict(dict)
+    for run, result in runs:
+        if run.seed:
+            by_arm[Group(run.set, run.kind, run.epochs), run.arm][run] = result
+    groups: dict[Group, dict[str, Outcome]] = defaultdict(dict)
+    for (group, arm), by_run in sorted(by_arm.items()):
+        if len({run.settings for run in by_run}) > 1:
+            raise InputError(f"{runs.folder}: {arm!r} on {group.set} was tested at several settings; remove its runs")
+        groups[group][arm] = _outcome(by_run)
+    return dict(groups)
+
+
+def _outcome(by_run: Mapping[Run, Result]) -> Outcome:
+    results = [by_run[run] for run in sorted(by_run, key=lambda run: run.seed)]
+    return Outcome(
+        next(iter(by_run)).settings,
+        np.stack([result.scores for result in results]),
+        results[0].steps,
+        np.mean([result.ndcg for result in results], axis=0),
+        {name: float(np.mean([result.costs[name] for result in results])) for name in COSTS},
     )
-    return f"{len(runs.costs)} runs, {file}"
 
 
-def summarise(runs: Runs, setting: Setting) -> list[Row]:
+def summarise(groups: Mapping[Group, Mapping[str, Outcome]], group: Group) -> list[Row]:
     """One row per arm, best first."""
-    arms = scores_of(runs, setting)
-    twice = scores_of(runs, setting._replace(epochs=2 * setting.epochs)).get(BASELINE)
+    arms = groups[group]
+    twice = groups.get(group._replace(epochs=2 * group.epochs), {}).get(BASELINE)
+    random = arms.get(BASELINE)
     rows: list[Row] = []
-    for arm, seeds in sorted(arms.items(), key=lambda item: -_mean(item[1])):
-        row: Row = {**setting._asdict(), "arm": arm, "seeds": len(seeds), "queries": len(next(iter(seeds.values())))}
-        row |= {"ndcg": round(_mean(seeds), 4), "gain": gain(seeds, arms.get(BASELINE))}
-        row |= {"over_twice": gain(seeds, twice), "reached": round(_reached(runs, setting, arm, arms), 2)}
-        rows.append(row | _costs(runs, setting, arm))
+    for arm, outcome in sorted(arms.items(), key=lambda item: -_mean(item[1])):
+        seeds, queries = outcome.scores.shape
+        row: Row = {**group._asdict(), "arm": arm, **outcome.settings._asdict(), "seeds": seeds, "queries": queries}
+        row |= {"ndcg": round(_mean(outcome), 4), "gain": gain(outcome.scores, random and random.scores)}
+        row |= {"over_twice": gain(outcome.scores, twice and twice.scores)}
+        row |= {"reached": round(share_to_reach(outcome.steps, outcome.ndcg, _mean(random)), 2) if random else ""}
+        rows.append(row | {name: round(value, 3) for name, value in outcome.costs.items()})
     return rows
 
 
-def mean_curves(runs: Runs, setting: Setting) -> list[Row]:
-    """One row per arm and point: nDCG@10 after ``step`` steps, the mean over seeds."""
-    rows: list[Row] = []
-    for arm, seeds in scores_of(runs, setting).items():
-        steps, ndcg = _curve(runs, setting, arm, seeds)
-        points = zip(steps.tolist(), ndcg.tolist(), strict=True)
-        rows += [
-            {**setting._asdict(), "arm": arm, "step": int(step), "ndcg": round(value, 4)} for step, value in points
-        ]
-    return rows
-
-
-def scores_of(runs: Runs, setting: Setting) -> dict[str, Scores]:
-    """The scores of each arm."""
-    arms: dict[str, Scores] = {}
-    for key, scores in runs.scores.get(setting.set, {}).items():
-        arm, kind, epochs, seed = key.split("|")
-        if (kind, epochs) == (setting.kind, str(setting.epochs)):
-            arms.setdefault(arm, {})[int(seed)] = scores
-    return arms
-
-
-def gain(seeds: Scores, others: Scores | None) -> str:
+def gain(ours: NDArray[np.float16], others: NDArray[np.float16] | None) -> str:
     """The difference of two arms in nDCG@10, with its standard error; empty if there is none to tell."""
-    common = sorted(seeds.keys() & (others or {}).keys())
-    if not common or others is None or seeds is others:
+    if others is None or ours is others:
         return ""
-    paired = difference(*(np.stack([each[seed] for seed in common]) for each in (seeds, others)))
+    common = min(len(ours), len(others))
+    paired = difference(ours[:common], others[:common])
     return signed(paired.mean, paired.error)
 
 
-def share_to_reach(steps: NDArray[np.float64], ndcg: NDArray[np.float64], goal: float) -> float:
+def share_to_reach(steps: NDArray[np.int64], ndcg: NDArray[np.float64], goal: float) -> float:
     """The share of the steps after which a curve first reaches ``goal``, between points on a straight line; infinite
     if it never does."""
     reached = np.flatnonzero(ndcg >= goal)
@@ -109,31 +126,23 @@ def share_to_reach(steps: NDArray[np.float64], ndcg: NDArray[np.float64], goal: 
     return float((steps[before] + part * (steps[last] - steps[before])) / steps[-1])
 
 
-def _reached(runs: Runs, setting: Setting, arm: str, arms: dict[str, Scores]) -> float:
-    if not arms[arm].keys() & arms.get(BASELINE, {}).keys():
-        return float("nan")
-    common = arms[arm].keys() & arms[BASELINE].keys()
-    own, random = ({seed: each[seed] for seed in sorted(common)} for each in (arms[arm], arms[BASELINE]))
-    return share_to_reach(*_curve(runs, setting, arm, own), _mean(random))
+def _curves(groups: Mapping[Group, Mapping[str, Outcome]]) -> Iterator[Row]:
+    """One row per arm and point: nDCG@10 after ``step`` steps, the mean over seeds."""
+    for group, arms in groups.items():
+        for arm, outcome in arms.items():
+            for step, ndcg in zip(outcome.steps.tolist(), outcome.ndcg.tolist(), strict=True):
+                yield {**group._asdict(), "arm": arm, "step": step, "ndcg": round(ndcg, 4)}
 
 
-def _curve(runs: Runs, setting: Setting, arm: str, seeds: Scores) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Steps, and the mean of nDCG@10 over seeds."""
-    curves = [runs.curve(Run(setting.set, arm, setting.kind, setting.epochs, seed)) for seed in seeds]
-    return curves[0][0], np.mean([curve[1] for curve in curves], axis=0)
+def _tried(runs: Runs) -> Iterator[Row]:
+    for run, result in runs:
+        if not run.seed:
+            named = {"set": run.set, "kind": run.kind, "epochs": run.epochs, "arm": run.arm}
+            yield {**named, **run.settings._asdict(), "ndcg": round(float(result.ndcg[-1]), 4)}
 
 
-def _costs(runs: Runs, setting: Setting, arm: str) -> Row:
-    own = [row for row in runs.costs if (_setting(row), row["arm"]) == (setting, arm)]
-    return {name: round(float(np.mean([float(row[name]) for row in own])), 3) for name in COSTS}
-
-
-def _setting(row: Row) -> Setting:
-    return Setting(str(row["set"]), str(row["kind"]), int(row["epochs"]))
-
-
-def _mean(seeds: Scores) -> float:
-    return float(np.mean([scores.astype(np.float64).mean() for scores in seeds.values()]))
+def _mean(outcome: Outcome) -> float:
+    return float(outcome.scores.mean(dtype=np.float64))
 
 
 if __name__ == "__main__":

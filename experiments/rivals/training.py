@@ -1,8 +1,10 @@
-"""The training that all rivals share, in which only batches, masks and loss differ, and nDCG@10 as it goes on."""
+"""The training that all rivals share: batches, masks, loss and temperature differ; and nDCG@10 as it goes on."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -10,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from experiments.common.small_models import BASE
-from experiments.rivals.encoders import RATES, Kind
+from experiments.rivals.encoders import Kind
 from trainers.common.params import Optimisation
 from trainers.common.step_loop import build_optimiser
 
-POINTS: dict[Kind, int] = {"static": 16, "transformer": 8, "minilm": 4}
+POINTS: dict[Kind, int] = {"static": 8, "transformer": 8, "minilm": 4}
 """How often the held-out queries are scored, which takes a transformer as long as it trains."""
 DEPTH = 10
 DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
@@ -32,9 +34,18 @@ class Batch:
     groups: NDArray[np.integer] | None = None
 
 
-Loss = Callable[[Tensor, Tensor, Batch], Tensor]
-"""Takes unit vectors of a batch's queries ``(B, d)`` and documents ``(B + n, d)``, the positives first, and the
-batch."""
+Loss = Callable[[Tensor, Tensor, Batch, Tensor], Tensor]
+"""Takes unit vectors of a batch's queries ``(B, d)`` and documents ``(B + n, d)``, the positives first, the batch, and
+the temperature, a scalar."""
+Tempering = Literal["fixed", "learned", "falling"]
+"""``learned``: a parameter that starts at the temperature, as in CLIP. ``falling``: from twice to half of it."""
+
+
+class Settings(NamedTuple):
+    """What every arm has at its own best: the loss divides cosines by ``temperature``."""
+
+    temperature: float
+    learning_rate: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,21 +66,27 @@ def train(
     batches: Iterable[Batch],
     count: int,
     loss: Loss,
+    settings: Settings,
     score: Callable[[nn.Module], NDArray[np.float32]],
+    *,
+    tempering: Tempering = "fixed",
+    points: int | None = None,
 ) -> Curve:
     """Train on ``count`` batches, each made when it is due.
 
-    ``places`` are each pair's query and document among the texts that the model reads.
+    ``places`` are each pair's query and document among the texts that the model reads. ``score`` is called at
+    ``points`` points, ``POINTS[kind]`` if None.
     """
+    temperature = Temperature(settings.temperature, count, tempering)
     common = {name: BASE["train"]["common"][name] for name in ("warmup_ratio", "weight_decay", "max_grad_norm")}
-    params = Optimisation(learning_rate=RATES[kind], **common)
-    optimiser, schedule = build_optimiser(model, params, count)
-    points = point_steps(count, POINTS[kind])
+    params = Optimisation(learning_rate=settings.learning_rate, **common)
+    optimiser, schedule = build_optimiser(nn.ModuleList([model, temperature]), params, count)
+    measured = point_steps(count, points or POINTS[kind])
     scores, losses, since, seconds = [], [], [], 0.0
     for step, batch in enumerate(batches, start=1):
         started = time.perf_counter()
         documents = np.concatenate([batch.rows, batch.negatives])
-        value = loss(model(places[0][batch.rows]), model(places[1][documents]), batch)
+        value = loss(model(places[0][batch.rows]), model(places[1][documents]), batch, temperature(step))
         optimiser.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm)
@@ -77,11 +94,25 @@ def train(
         schedule.step()
         since.append(value.item())
         seconds += time.perf_counter() - started
-        if step in points:
+        if step in measured:
             scores.append(score(model))
             losses.append(float(np.mean(since)))
             since = []
-    return Curve(steps=points, scores=np.stack(scores), losses=losses, seconds=seconds)
+    return Curve(steps=measured, scores=np.stack(scores), losses=losses, seconds=seconds)
+
+
+class Temperature(nn.Module):
+    """The temperature of each of ``count`` steps."""
+
+    def __init__(self, temperature: float, count: int, tempering: Tempering) -> None:
+        super().__init__()
+        self.logarithm = nn.Parameter(torch.tensor(temperature).log(), requires_grad=tempering == "learned")
+        self.falls = math.log(4) / count if tempering == "falling" else 0.0
+        self.middle = count / 2
+
+    def forward(self, step: int) -> Tensor:
+        """The temperature, not below .01, at ``step``, counted from 1."""
+        return (self.logarithm - self.falls * (step - self.middle)).exp().clamp(min=0.01)
 
 
 def point_steps(steps: int, points: int) -> list[int]:

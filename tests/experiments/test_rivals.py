@@ -19,17 +19,18 @@ from batchwright.formats.vectors import PairVectors
 from docs.table_kinds import rivals_table
 from experiments.rivals import confused, noise
 from experiments.rivals.arms import ARMS, RULES
-from experiments.rivals.library import TEMPERATURE
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
 from experiments.rivals.sets import Training, read_set
 from experiments.rivals.sizes import sample
 from experiments.rivals.summary import COSTS, main, share_to_reach
 from experiments.rivals.training import DEPTH as RANKS
-from experiments.rivals.training import Batch, Curve, ndcg
+from experiments.rivals.training import Batch, Curve, Settings, Temperature, ndcg
+from experiments.rivals.tuning import choose, settings_at
 from tests.helpers import REPO
 
 SIZES = {"birds": 1700, "fish": 1400}
+TEMPERATURE = torch.tensor(0.05)
 
 
 def topics(count: int, side: int) -> NDArray[np.float16]:
@@ -57,12 +58,12 @@ def pairs(tmp_path: Path) -> Path:
     """1,200 pairs; each query has two documents, and each second document is shared by two queries."""
     rows = [{"query": f"q{n // 2}", "document": f"d{n if n % 2 else n // 4}", "domain": "one"} for n in range(1200)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "linked.parquet")
-    np.savez(tmp_path / "linked.npz", query=topics(1200, 0), document=topics(1200, 1), seconds=np.float64(2))
+    np.savez(tmp_path / "linked-tfidf.npz", query=topics(1200, 0), document=topics(1200, 1), seconds=np.float64(2))
     return tmp_path
 
 
 def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
-    found = read_set("linked", [pairs / "linked.parquet"], pairs, None)
+    found = read_set("linked", [pairs / "linked.parquet"], pairs)
     truth = pq.read_table(pairs / "linked.parquet").to_pylist()
     asked = set(found.held_out.queries)
     relevant = {
@@ -109,8 +110,9 @@ def test_our_loss_counts_the_own_cluster_once_and_the_rest_for_the_domain(traini
     queries = documents = torch.nn.functional.normalize(torch.ones(BATCH, 4), dim=1)
     for batch in (random, hard):  # equal scores: the loss is the logarithm of how many documents the domain has
         own = SIZES[str(training.domains[batch.rows[0]])]
-        assert float(ARMS["ours"].loss(training)(queries, documents, batch)) == pytest.approx(np.log(own), abs=1e-3)
-        assert float(ARMS["ours, InfoNCE"].loss(training)(queries, documents, batch)) == pytest.approx(np.log(BATCH))
+        for arm, count, within in (("ours", own, 1e-3), ("ours, InfoNCE", BATCH, 1e-5)):
+            loss = ARMS[arm].loss(training)(queries, documents, batch, TEMPERATURE)
+            assert loss.item() == pytest.approx(np.log(count), abs=within)
 
 
 def test_communities_are_all_pairs_and_leave_out_the_nearest() -> None:
@@ -152,7 +154,7 @@ def test_losses_agree_where_they_should(name: str, training: Training) -> None:
     rng = torch.Generator().manual_seed(0)
     queries, documents = (torch.nn.functional.normalize(torch.randn(BATCH, 8, generator=rng), dim=1) for _ in "qd")
     expected = torch.nn.functional.cross_entropy(queries @ documents.T / 0.05, torch.arange(BATCH))
-    found = ARMS[name].loss(training)(queries, documents, Batch(rows=np.arange(BATCH)))
+    found = ARMS[name].loss(training)(queries, documents, Batch(rows=np.arange(BATCH)), TEMPERATURE)
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
@@ -175,7 +177,7 @@ def test_all_documents_are_negatives_but_for_those_known_to_answer(training: Tra
         ]
         own = queries[place] @ documents[place]
         expected.append(torch.logsumexp(torch.stack([own, *wrong]) / 0.05, 0) - own / 0.05)
-    found = arm.loss(doubled)(queries, documents, batch)
+    found = arm.loss(doubled)(queries, documents, batch, TEMPERATURE)
     assert found.item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
@@ -192,7 +194,7 @@ def test_mined_negatives_are_no_positives(training: Training) -> None:
 
 
 def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
-    whole = read_set("linked", [pairs / "linked.parquet"], pairs, None)
+    whole = read_set("linked", [pairs / "linked.parquet"], pairs)
     part = sample(whole, 2)
     assert (len(part.training), part.held_out) == (2 * BATCH, whole.held_out)
     assert part.training.queries != whole.training.queries[: 2 * BATCH]
@@ -221,28 +223,53 @@ def test_share_to_reach_is_on_the_line_between_points() -> None:
 
 
 def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
-    run = Run(set="one", arm="ours, margin", kind="static", epochs=2, seed=1)
+    run = Run("one", "ours, margin", "static", 2, Settings(0.07, 0.02), seed=1)
     scores = np.array([[0.0, 0.5], [0.25, 1.0]], np.float32)
-    Runs.open(tmp_path).add(run, Curve(steps=[4, 8], scores=scores, losses=[2.0, 1.0], seconds=3.0), {"hardness": 0.5})
-    found = Runs.open(tmp_path)
-    assert found.has(run) and not found.has(run._replace(seed=0))
-    assert [each.tolist() for each in found.curve(run)] == [[4, 8], [0.25, 0.625]]
-    assert found.scores["one"][run.key].tolist() == [0.25, 1.0]
+    Runs(tmp_path).add(run, Curve(steps=[4, 8], scores=scores, losses=[2.0, 1.0], seconds=3.0), {"hardness": 0.5})
+    assert Runs(tmp_path).has(run) and not Runs(tmp_path).has(run._replace(seed=0))
+    ((read, result),) = Runs(tmp_path)
+    assert read == run
+    assert [result.steps.tolist(), result.ndcg.tolist(), result.scores.tolist()] == [[4, 8], [0.25, 0.625], [0.25, 1.0]]
+    assert result.costs == {"hardness": 0.5, "training_s": 3.0}
+
+
+def test_the_choice_is_better_than_all_its_neighbours_and_each_is_tried_once() -> None:
+    best = settings_at("static", (3, -1))
+    tried = []
+
+    def score(settings: Settings) -> float:
+        """A slanted ridge, so that neither parameter can be chosen without the other."""
+        tried.append(settings)
+        temperature, rate = np.log2(np.divide(settings, best))
+        return -abs(2 * temperature + rate) - 0.1 * abs(rate)
+
+    assert choose(score, "static") == best
+    assert len(tried) == len(set(tried))
+    for place in ((2, -1), (4, -1), (3, 0), (3, -2)):
+        assert settings_at("static", place) in tried
+
+
+def test_temperatures_are_fixed_or_learned_or_fall_around_their_middle() -> None:
+    fixed, learned, falling = (Temperature(0.1, 100, kind) for kind in ("fixed", "learned", "falling"))
+    assert [falling(step).item() for step in (0, 50, 100)] == pytest.approx([0.2, 0.1, 0.05])
+    assert [fixed(step).item() for step in (1, 100)] == pytest.approx([0.1, 0.1])
+    assert [sum(each.requires_grad for each in kind.parameters()) for kind in (fixed, learned, falling)] == [0, 1, 0]
 
 
 def test_the_summary_pairs_by_query_and_seed_and_looks_at_twice_the_steps(tmp_path: Path) -> None:
-    runs = Runs.open(tmp_path / "static")
+    runs = Runs(tmp_path / "static")
     ends = {("random", 2): 0.5, ("random", 4): 0.625, ("ours", 2): 0.75}
     for (arm, epochs), end in ends.items():
-        for seed in range(2):
-            scores = np.array([[0.0, 0.5], [end - 0.25, end + 0.25]], np.float32)
-            curve = Curve(steps=[4, 8], scores=scores, losses=[2.0, 1.0], seconds=3.0)
-            runs.add(Run("one", arm, "static", epochs, seed), curve, dict.fromkeys(COSTS, 0.5))
+        for seed in range(3):  # the first chooses settings, and is in no mean
+            scores = np.array([[0.0, 0.5], [end - 0.25, end + 0.25]], np.float32) if seed else np.ones((1, 3))
+            curve = Curve(steps=[4, 8][-len(scores) :], scores=scores, losses=[1.0] * len(scores), seconds=3.0)
+            settings = Settings(0.07 if arm == "random" else 0.1, 0.02)
+            runs.add(Run("one", arm, "static", epochs, settings, seed), curve, dict.fromkeys(COSTS, 0.5))
     main(str(tmp_path / "static"))
     rows = {(row["arm"], int(row["epochs"])): row for row in read_tsv(tmp_path / "static.tsv", made_by="this test")}
     assert {key: float(row["ndcg"]) for key, row in rows.items()} == ends
     ours = rows["ours", 2]
-    assert (ours["gain"], ours["over_twice"]) == ("+.250 ± .000", "+.125 ± .000")
+    assert (ours["temperature"], ours["gain"], ours["over_twice"]) == ("0.1", "+.250 ± .000", "+.125 ± .000")
     assert float(ours["reached"]) == 0.75  # on the line from .25 after 4 steps to .75 after 8
     assert rows["random", 2]["gain"] == "" == rows["random", 4]["over_twice"]
     assert rivals_table([tmp_path / "static.tsv"]) == [
@@ -251,6 +278,12 @@ def test_the_summary_pairs_by_query_and_seed_and_looks_at_twice_the_steps(tmp_pa
         ["random, twice the steps", "+.125", "+.125"],
         ["ours", "+.250 ± .000", "+.250"],
         ["share of training until ours reaches random's final score; last: median", "0.75", "0.75"],
+    ]
+    grid = read_tsv(tmp_path / "static-grid.tsv", made_by="this test")
+    assert [(row["arm"], row["temperature"], row["ndcg"]) for row in grid] == [
+        ("ours", "0.1", "1"),
+        ("random", "0.07", "1"),
+        ("random", "0.07", "1"),
     ]
 
 
@@ -277,7 +310,7 @@ def test_noise_is_that_of_random_batches_with_our_loss(pairs: Path, monkeypatch:
 
 def test_what_the_softmax_gives_to_others_is_divided_between_the_cluster_and_the_rest() -> None:
     documents = np.eye(4, dtype=np.float32)
-    queries = (TEMPERATURE * np.log([[4, 2, 1, 1], [3, 3, 3, 1]])).astype(np.float32)
+    queries = (confused.TEMPERATURE * np.log([[4, 2, 1, 1], [3, 3, 3, 1]])).astype(np.float32)
     inside = np.array([[True, True, False, False], [False, True, False, True]])
     found = confused.shares(queries, documents, np.array([0, 1]), inside)
     np.testing.assert_allclose(found, [(2 / 8 + 1 / 10) / (4 / 8 + 7 / 10), (4 / 8 + 3 / 10) / 2], rtol=1e-5)
