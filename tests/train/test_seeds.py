@@ -29,7 +29,7 @@ MODEL = Path("models/static")
 def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        ray.init(address="local", num_cpus=2, num_gpus=0, logging_level="ERROR")
+        ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, logging_level="ERROR")
         yield
         ray.shutdown()
 
@@ -146,6 +146,7 @@ def test_a_killed_run_goes_on_with_the_seed_that_it_was_at(project: Path, monkey
 def test_two_workers_train_all_seeds_as_this_process_does(
     cluster: None, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write_run(seeds=2)
     main("static")
     alone = [weights(folder) for folder in seed_folders(MODEL)]
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
