@@ -11,6 +11,7 @@ from batchwright.core.paths import RESULTS, SCORES, START_MODELS
 from batchwright.formats.query_scores import BySeed, read_query_scores
 from batchwright.formats.runs import Run, Runs
 from stages.scoring.paired import by_seed, difference
+from trainers.common.params import Common, VariantParams
 
 OUTPUT = RESULTS / "compare.tsv"
 HEADLINE = RESULTS / "metrics.json"
@@ -26,6 +27,8 @@ POINTS = 50
 RANDOM = "random batches"
 _NOT_TOLD = frozenset({"batches", "seeds", "evaluate_every"})
 """Settings that may differ from those of the run on random batches: what is compared, and what changes no model."""
+Settings = Mapping[str, Mapping[str, Any]]
+"""What each run trains with, by the names of the settings."""
 
 BySystem = Mapping[tuple[str, str], BySeed]
 """nDCG@10 of each seed and query, by collection and system."""
@@ -38,10 +41,11 @@ def main() -> str:
     What ``dvc metrics show`` and ``dvc plots show`` show is in ``results/metrics.json`` and ``results/plots``.
     """
     runs = load_params("runs", Runs).root
+    settings = {name: settings_of(run) for name, run in runs.items()}
     scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
     for name in runs:
         scores |= read_query_scores(SCORES / "runs" / f"{name}.parquet", made_by="evaluate")
-    rows = compare(runs, scores)
+    rows = compare(settings, scores)
     write_tsv(OUTPUT, rows)
     first = rows[0]["collection"]
     packed = read_json(RESULTS / "pack/contextual.json", made_by="pack")
@@ -57,7 +61,7 @@ def main() -> str:
     )
 
 
-def compare(runs: Mapping[str, Run], scores: BySystem) -> list[Row]:
+def compare(runs: Settings, scores: BySystem) -> list[Row]:
     """Return the differences in nDCG@10 between runs and their references, with standard errors.
 
     They are paired by query and, with the run on random batches, by seed; other references are the same for all seeds.
@@ -77,14 +81,24 @@ def compare(runs: Mapping[str, Run], scores: BySystem) -> list[Row]:
     return rows
 
 
-def references(name: str, runs: Mapping[str, Run]) -> dict[str, str]:
+class _OfAnyVariant(VariantParams, extra="ignore"):
+    """What the groups of all variants have."""
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """Return what a run trains with, whether the run or ``train`` says so."""
+    common, variant = load_params("train.common", Common), load_params(f"train.{run.variant}", _OfAnyVariant)
+    return common.model_dump() | variant.model_dump() | run.model_dump(exclude_none=True)
+
+
+def references(name: str, runs: Settings) -> dict[str, str]:
     """Return the systems to compare the run ``name`` with, by what the difference to them shows.
 
     ``start`` is the model it starts from, ``BM25`` the lexical baseline, and ``random batches`` the run of the same
     variant from the same start on random batches that differs in the fewest other settings, if there is one.
     """
     run = runs[name]
-    start = PurePath(run.start)
+    start = PurePath(run["start"])
     systems = {
         "start": f"{start.name}, before training" if start.parent == START_MODELS else start.name,
         "BM25": "BM25",
@@ -92,18 +106,18 @@ def references(name: str, runs: Mapping[str, Run]) -> dict[str, str]:
     alike = [
         other
         for other, candidate in runs.items()
-        if (candidate.variant, candidate.start) == (run.variant, run.start)
-        and candidate.batches == "random" != run.batches
+        if (candidate["variant"], candidate["start"]) == (run["variant"], run["start"])
+        and candidate["batches"] == "random" != run["batches"]
     ]
     if alike:
         systems[RANDOM] = min(alike, key=lambda other: len(_other_settings(run, runs[other])))
     return systems
 
 
-def _other_settings(run: Run, other: Run) -> list[str]:
+def _other_settings(run: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Return the settings, beside the batches, that two runs differ in."""
-    values, others = run.model_dump(exclude={*_NOT_TOLD}), other.model_dump(exclude={*_NOT_TOLD})
-    return [name for name, value in values.items() if others[name] != value]
+    names = dict.fromkeys([*run, *other])
+    return [name for name in names if name not in _NOT_TOLD and run.get(name) != other.get(name)]
 
 
 def _difference(ours: BySeed, theirs: BySeed) -> Row:

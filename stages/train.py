@@ -14,14 +14,13 @@ from batchwright.formats.shards import Manifest
 from stages.scoring.collection import Collection, HeldOutParams, average, held_out, score_queries
 from stages.scoring.retrieval import model_system
 from trainers.common.job import TrainJob, plan_job
-from trainers.common.params import Common
+from trainers.common.params import Common, overridden
 from trainers.launch.seeds import train_seeds
 from trainers.variants import load_variant
 
 OUTPUT = RESULTS / "train"
 WINDOW = 10
 """Steps whose losses are averaged, at either end of a training."""
-_OF_RUN = Run.model_fields.keys() & Common.model_fields.keys()
 
 
 def main(run: str) -> str:
@@ -46,10 +45,8 @@ def main(run: str) -> str:
 
 def _plan(run: str, settings: Run) -> list[TrainJob]:
     """Plan a job for each seed."""
-    common = load_params("train.common", Common).model_copy(
-        update=settings.model_dump(include={*_OF_RUN}, exclude_none=True)
-    )
-    params = load_params(f"train.{settings.variant}", load_variant(settings.variant).Params)
+    common = overridden(load_params("train.common", Common), settings)
+    params = overridden(load_params(f"train.{settings.variant}", load_variant(settings.variant).Params), settings)
     seed = load_params("base", Base).seed
     shards = SHARDS / settings.batches
     _check_seeds(run, settings, shards)

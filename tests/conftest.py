@@ -1,5 +1,6 @@
 """Fixtures of all tests: no network, a model cache of the session's own, a folder to run stages in."""
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -25,10 +26,12 @@ LONGEST = (
     "test_repro",
     "test_types",
     "test_retrain",
-    "test_seeds",
     "embed.test_stage",
     "test_scale",
     "test_kernels",
+    "test_own",
+    "test_gpu_benchmark",
+    "test_backbones",
 )
 """Modules that take longest; they begin first, or the last of them would run while nothing else is left."""
 
@@ -41,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, name in enumerate(LONGEST) if module.endswith(f".{name}")), len(LONGEST))
 
     items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the million objects of imported libraries."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

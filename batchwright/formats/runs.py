@@ -49,6 +49,8 @@ class Run(Params):
     """Overrides ``train.common.hard_negatives``."""
     negatives_stand_for: StandFor | None = None
     """Overrides ``train.common.negatives_stand_for``."""
+    temperature: float | None = Field(default=None, gt=0)
+    """Overrides ``temperature`` in the variant's own group, ``train.VARIANT``."""
 
 
 class Runs(RootModel[dict[Name, Run]]):

@@ -10,10 +10,10 @@ from scipy import stats
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
 from batchwright.formats.query_scores import write_query_scores
-from batchwright.formats.runs import Run, Runs
 from stages.compare import hardness_lines, headline, main, references
 from stages.scoring.paired import estimate
 from tests.helpers import write_params
+from trainers.common.params import Common
 
 RUNS = {
     "ours": {"variant": "biencoder", "batches": "contextual", "start": "models/start/minilm"},
@@ -21,6 +21,7 @@ RUNS = {
     "cde": {"variant": "cde", "batches": "contextual", "start": "models/start/minilm"},
     "again": {"variant": "biencoder", "batches": "mined", "start": "models/ours"},
 }
+TRAIN = {"common": {}, "biencoder": {}, "cde": {"context_documents": 4}}
 QUERIES = 50
 SYSTEMS = ["BM25", "minilm, before training", *RUNS]
 TABLE = np.random.default_rng(0).random((len(SYSTEMS), QUERIES))
@@ -46,7 +47,7 @@ def of_seeds(collection: str, system: str, table: np.ndarray) -> list[dict[str, 
 
 @pytest.fixture
 def scored(workspace: Path) -> Path:
-    write_params(workspace, {"runs": RUNS})
+    write_params(workspace, {"runs": RUNS, "train": TRAIN})
     scores = workspace / "data/scores"
     for policy, hardness in (("contextual", 0.25), ("random", 0.125)):
         write_json(workspace / f"results/pack/{policy}.json", {"hardness": hardness, "masked_share": 0.01})
@@ -61,11 +62,10 @@ def scored(workspace: Path) -> Path:
 
 
 def test_runs_are_compared_with_start_words_and_the_same_variant_on_random_batches() -> None:
-    runs: dict[str, Run] = Runs.model_validate(RUNS).root
     start = {"start": "minilm, before training", "BM25": "BM25"}
-    assert references("ours", runs) == {**start, "random batches": "control"}
-    assert references("control", runs) == references("cde", runs) == start
-    assert references("again", runs) == {"start": "ours", "BM25": "BM25"}
+    assert references("ours", RUNS) == {**start, "random batches": "control"}
+    assert references("control", RUNS) == references("cde", RUNS) == start
+    assert references("again", RUNS) == {"start": "ours", "BM25": "BM25"}
 
 
 def test_differences_have_the_errors_of_the_paired_t_test(scored: Path) -> None:
@@ -121,10 +121,12 @@ def test_random_batches_are_of_the_run_that_differs_in_the_fewest_settings_and_t
         "alike": RUNS["control"] | {"seeds": 3, "evaluate_every": 2},
         "steps": RUNS["control"] | {"steps": 3},
     }
-    assert references("ours", Runs.model_validate(RUNS | others).root)["random batches"] == "control"
+    assert references("ours", RUNS | others)["random batches"] == "control"
     runs = {name: run for name, run in RUNS.items() if name != "control"} | others
-    assert references("ours", Runs.model_validate(runs).root)["random batches"] == "alike"
-    write_params(scored, {"runs": {"ours": RUNS["ours"], "control": others["loss"]}})
+    assert references("ours", runs)["random batches"] == "alike"
+    as_by_default = {"learning_rate": Common().learning_rate, "temperature": 0.125}
+    runs = {"ours": RUNS["ours"], "control": others["loss"] | as_by_default}
+    write_params(scored, {"runs": runs, "train": TRAIN | {"biencoder": {"temperature": 0.125}}})
     main()
     told = {row["over"]: row["differs_in"] for row in read_tsv(Path("results/compare.tsv"), made_by="compare")}
     assert told == {"start": "", "BM25": "", "random batches": "batches, negatives_stand_for"}

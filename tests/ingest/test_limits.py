@@ -119,7 +119,7 @@ def _items_of_no_bytes() -> pa.Array:
 
 
 def _values_of_no_bytes() -> pa.Array:
-    return pa.array([{}] * 1_000_000, pa.struct([]))
+    return pa.array([{}] * 200_000, pa.struct([]))
 
 
 @pytest.mark.parametrize("make", [_views, _lists_in_a_dictionary, _items_of_no_bytes, _values_of_no_bytes])

@@ -8,6 +8,7 @@ import pytest
 import ray
 import yaml
 from safetensors.numpy import load_file
+from torch import distributed as dist
 
 from batchwright.core.atomic import faults
 from batchwright.core.errors import InputError
@@ -17,9 +18,11 @@ from batchwright.retrievers.common.model_folder import ModelInfo
 from stages.fetch import write_static_model
 from stages.train import main
 from tests.helpers import tree
+from tests.train.ranks import WORLD, run_ranks
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.job import TrainJob
 from trainers.launch import seeds
+from trainers.variants import train
 
 SEEDS, STEPS, FIRST = 3, 3, 5
 MODEL = Path("models/static")
@@ -29,7 +32,7 @@ MODEL = Path("models/static")
 def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        ray.init(address="local", num_cpus=2, num_gpus=0, logging_level="ERROR")
+        ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, logging_level="ERROR")
         yield
         ray.shutdown()
 
@@ -143,12 +146,24 @@ def test_a_killed_run_goes_on_with_the_seed_that_it_was_at(project: Path, monkey
     assert (tree(MODEL), tree(Path("results"))) == whole
 
 
+def train_as_one_of_two(rank: int, job: TrainJob, folder: Path) -> None:
+    store = dist.FileStore(str(folder / f"store-{job.seed}"), WORLD)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD)
+    train(job)
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("by_ray", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_two_workers_train_all_seeds_as_this_process_does(
-    cluster: None, project: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, by_ray: bool
 ) -> None:
     main("static")
     alone = [weights(folder) for folder in seed_folders(MODEL)]
-    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
+    if by_ray:
+        request.getfixturevalue("cluster")
+        monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
+    else:
+        monkeypatch.setattr(seeds, "launch", lambda job, _: run_ranks(train_as_one_of_two, job, project))
     main("static")
     for folder, expected in zip(seed_folders(MODEL), alone, strict=True):
         assert weights(folder) == pytest.approx(expected, rel=1e-3, abs=1e-5)

@@ -35,14 +35,14 @@ COMMON: dict[str, object] = {
 """A group ``train.common`` for toys."""
 
 
-def write_toy_model(folder: Path, dropout: float = 0.1) -> Path:
-    """A two-layer BERT of width 16 with mean pooling, as a sentence-transformers folder."""
+def write_toy_model(folder: Path, dropout: float = 0.1, layers: int = 2) -> Path:
+    """A small BERT of width 16 with mean pooling, as a sentence-transformers folder."""
     torch.manual_seed(0)
     bert = folder.parent / f"{folder.name}-bert"
     config = BertConfig(
         vocab_size=len(SPECIAL) + len(WORDS) + 2,
         hidden_size=16,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=32,

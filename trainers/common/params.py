@@ -1,11 +1,11 @@
 """Parameters that all variants share."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
 from batchwright.core.params import Params
-from batchwright.formats.runs import MiniBatchSize, Precision, StandFor
+from batchwright.formats.runs import MiniBatchSize, Precision, Run, StandFor
 
 
 class Optimisation(Params):
@@ -64,3 +64,12 @@ class VariantParams(Params):
 
     temperature: float = Field(default=0.05, gt=0)
     """Divides the scores before the loss is computed."""
+
+
+P = TypeVar("P", bound=Params)
+
+
+def overridden(params: P, run: Run) -> P:
+    """Return ``params`` with what the run itself says."""
+    fields = set(type(params).model_fields)
+    return params.model_copy(update=run.model_dump(include=fields, exclude_none=True))

@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, ValidationError
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 from torch import nn
 from transformers.utils import logging
@@ -17,6 +15,9 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import Params
 from batchwright.formats.models import Prefix, Prefixes, check_length, loading
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 FILE = "batchwright.json"
 
@@ -89,12 +90,15 @@ class ModelInfo(Params):
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def load_model(folder: Path, max_length: int, device: str | None = None) -> SentenceTransformer:
+def load_model(folder: Path, max_length: int, device: str | None = None) -> "SentenceTransformer":
     """Load a folder in float32, without network access.
 
     Raises:
         InputError: the folder does not contain a model, or the model reads fewer than ``max_length`` tokens.
     """
+    from sentence_transformers import SentenceTransformer  # takes seconds, and a launcher needs none of it
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
     with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
     check_length(f"model '{folder}'", model, max_length)
@@ -107,6 +111,8 @@ def load_model(folder: Path, max_length: int, device: str | None = None) -> Sent
 
 def draw_weights(model: nn.Module, seed: int) -> None:
     """Draw the vectors of a static model; NumPy's numbers are the same on every processor, torch's are not."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
     for module in model.modules():
         if isinstance(module, StaticEmbedding):
             weights = module.embedding.weight.data
@@ -114,7 +120,7 @@ def draw_weights(model: nn.Module, seed: int) -> None:
             weights.copy_(torch.from_numpy(drawn))
 
 
-def save_model(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
+def save_model(model: "SentenceTransformer", folder: Path, prefix: Prefix) -> None:
     """Write ``folder``, with the prefixes as the prompts of ``encode_query`` and ``encode_document``."""
     model.prompts = {"query": prefix.query, "document": prefix.document}
     model.save(str(folder), create_model_card=False)
