@@ -68,12 +68,17 @@ def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
     count, loss = steps(own, arguments.epochs), ARM.loss(own)
     batches = islice(ARM.batches(own, arguments.epochs, 0), count)
     look = _Look(own, texts)
+    named = {"set": file.stem, "kind": kind, "epochs": arguments.epochs}
+    yield {**named, "step": 0, **_shares(*look.surrogate(own))}
     curve = train(
         build(kind, 0, texts.tokens), kind, texts.pairs, batches, count, loss, Settings(TEMPERATURE, RATES[kind]), look
     )
-    for step, (inside, right) in zip(curve.steps, curve.scores, strict=True):
-        named = {"set": file.stem, "kind": kind, "epochs": arguments.epochs, "step": step}
-        yield {**named, "inside": round(float(inside), 3), "own": round(float(right), 3)}
+    for step, (inside, right) in zip(curve.steps, curve.scores.tolist(), strict=True):
+        yield {**named, "step": step, **_shares(inside, right)}
+
+
+def _shares(inside: float, own: float) -> Row:
+    return {"inside": round(inside, 3), "own": round(own, 3)}
 
 
 class _Look:
@@ -83,12 +88,19 @@ class _Look:
         rows = np.arange(len(training))
         self.rows = np.random.default_rng(0).permutation(rows)[:QUERIES]
         self.queries = texts.pairs[0][self.rows]
-        self.documents, place = np.unique(texts.pairs[1], return_inverse=True)
+        self.places = texts.pairs[1]
+        self.documents, place = np.unique(self.places, return_inverse=True)
         self.own = place[self.rows]
         assignment = clusters_of(training, rows, 0, round(HARD * BATCH)).assignment
         self.inside = np.zeros((len(self.rows), len(self.documents)), np.bool_)
         for number, row in enumerate(self.rows):
             self.inside[number, place[assignment == assignment[row]]] = True
+
+    def surrogate(self, training: Training) -> tuple[float, float]:
+        """What the vectors that made the clusters confuse, before any training."""
+        _, first = np.unique(self.places, return_index=True)
+        vectors = training.vectors
+        return shares(vectors.queries(self.rows), vectors.documents(first), self.own, self.inside)
 
     def __call__(self, model: nn.Module) -> NDArray[np.float32]:
         measured = shares(embed(model, self.queries), embed(model, self.documents), self.own, self.inside)
