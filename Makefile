@@ -52,7 +52,7 @@ lock: $(BIN)/.installed  ## pin the newest versions that fit pyproject.toml
 $(BIN)/.installed: requirements.lock pyproject.toml
 	@echo "installing the pinned packages into .venv (some minutes)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
 # The command batchwright; all that it needs is pinned above.
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
-from batchwright.core.params import load_params
+from batchwright.core.params import Params, load_params
 from batchwright.core.paths import RESULTS, SCORES, START_MODELS
 from batchwright.formats.query_scores import BySeed, read_query_scores
 from batchwright.formats.runs import Run, Runs
@@ -41,7 +41,8 @@ def main() -> str:
     What ``dvc metrics show`` and ``dvc plots show`` show is in ``results/metrics.json`` and ``results/plots``.
     """
     runs = load_params("runs", Runs).root
-    settings = {name: settings_of(run) for name, run in runs.items()}
+    train = load_params("train", Train)
+    settings = {name: settings_of(run, train) for name, run in runs.items()}
     scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
     for name in runs:
         scores |= read_query_scores(SCORES / "runs" / f"{name}.parquet", made_by="evaluate")
@@ -85,10 +86,17 @@ class _OfAnyVariant(VariantParams, extra="ignore"):
     """What the groups of all variants have."""
 
 
-def settings_of(run: Run) -> dict[str, Any]:
+class Train(Params, extra="allow"):
+    """Group ``train``: ``common``, and a group for each variant."""
+
+    __pydantic_extra__: dict[str, _OfAnyVariant]
+    common: Common
+
+
+def settings_of(run: Run, train: Train) -> dict[str, Any]:
     """Return what a run trains with, whether the run or ``train`` says so."""
-    common, variant = load_params("train.common", Common), load_params(f"train.{run.variant}", _OfAnyVariant)
-    return common.model_dump() | variant.model_dump() | run.model_dump(exclude_none=True)
+    variant = train.__pydantic_extra__.get(run.variant, _OfAnyVariant())
+    return train.common.model_dump() | variant.model_dump() | run.model_dump(exclude_none=True)
 
 
 def references(name: str, runs: Settings) -> dict[str, str]:

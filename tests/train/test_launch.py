@@ -130,7 +130,7 @@ with failing("train biencoder"):
         environment = project_environment(**knobs, BATCHWRIGHT_TRAIN_GPUS="0")
         process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, stderr=said)
     wait_for(
-        lambda: len(list(tmp_path.rglob("*.begun"))) == 2 or process.poll() is not None, "no worker began", seconds=120
+        lambda: len(list(tmp_path.rglob("*.begun"))) == 2 or process.poll() is not None, "no worker began", seconds=240
     )
     process.send_signal(sent)
     assert process.wait(60) == 128 + sent
