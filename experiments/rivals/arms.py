@@ -92,37 +92,6 @@ def symmetric_loss(training: Training) -> Loss:
     return loss
 
 
-def remembered_loss(training: Training) -> Loss:
-    """InfoNCE over the batch and over the last vectors of all other documents, which get no gradient.
-
-    This is cross-batch memory (Wang et al., arXiv 1912.06798); documents known to answer a query are left out.
-    """
-    queries_of, documents_of, width, edges = _classes(training)
-    starts = np.searchsorted(edges, np.arange(int(queries_of.max()) + 2) * width)
-    mask = known(training)
-    memory: list[Tensor] = []
-
-    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
-        if not memory:
-            memory.extend([documents.new_zeros(width, documents.shape[1]), documents.new_full((width,), -torch.inf)])
-        vectors, absent = memory
-        present = torch.from_numpy(documents_of[batch.rows]).to(queries.device)
-        near = (queries @ documents.T / temperature).masked_fill(
-            torch.from_numpy(mask(batch.rows)).to(queries.device), -torch.inf
-        )
-        far = queries @ vectors.T / temperature + absent
-        answers = [edges[starts[asked] : starts[asked + 1]] % width for asked in queries_of[batch.rows]]
-        rows = torch.from_numpy(np.repeat(np.arange(len(answers)), [len(some) for some in answers]))
-        left_out = torch.zeros_like(far, dtype=torch.bool)
-        left_out[:, present] = True
-        left_out[rows, torch.from_numpy(np.concatenate(answers))] = True
-        scores = torch.cat([near, far.masked_fill(left_out, -torch.inf)], dim=1)
-        vectors[present], absent[present] = documents.detach(), 0.0
-        return torch.nn.functional.cross_entropy(scores, torch.arange(len(queries), device=queries.device))
-
-    return loss
-
-
 def nothing(_: Training) -> Mask:
     """Mask nothing."""
     return lambda rows: np.zeros((len(rows), len(rows)), dtype=np.bool_)
@@ -208,9 +177,7 @@ ARMS: dict[str, Arm] = {
     "random, learned temperature": replace(ordered(ORDERS["random"]), tempering="learned"),
     "random, falling temperature": replace(ordered(ORDERS["random"]), tempering="falling"),
     "random, symmetric": replace(ordered(ORDERS["random"]), loss=symmetric_loss),
-    "random, remembered": replace(ordered(ORDERS["random"]), loss=remembered_loss),
     "ours": ours_arm(OURS),
-    "ours, remembered": replace(ours_arm(OURS), loss=remembered_loss),
     "ours, learned temperature": replace(ours_arm(OURS, stand_for="batch"), tempering="learned"),
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),

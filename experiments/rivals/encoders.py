@@ -21,7 +21,7 @@ from trainers.common.texts import split_by_length
 
 Kind = Literal["static", "transformer", "minilm"]
 RATES: dict[Kind, float] = {
-    "static": LEARNING_RATES["static"],
+    "static": 8e-2,
     "transformer": LEARNING_RATES["transformer"],
     "minilm": 5e-5,
 }

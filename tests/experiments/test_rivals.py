@@ -238,10 +238,10 @@ def test_the_choice_is_better_than_all_its_neighbours_and_each_is_tried_once() -
     tried = []
 
     def score(settings: Settings) -> float:
-        """A slanted ridge, so that neither parameter can be chosen without the other."""
+        """A slanted hill, on which the best of one parameter depends on the other."""
         tried.append(settings)
         temperature, rate = np.log2(np.divide(settings, best))
-        return -abs(2 * temperature + rate) - 0.1 * abs(rate)
+        return float(-(temperature**2) - rate**2 - 0.5 * temperature * rate)
 
     assert choose(score, "static") == best
     assert len(tried) == len(set(tried))
