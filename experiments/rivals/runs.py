@@ -76,5 +76,5 @@ def _read(file: Path) -> tuple[Run, Result]:
     with np.load(file) as arrays:
         about = json.loads(str(arrays["about"]))
         result = Result(steps=arrays["steps"], ndcg=arrays["ndcg"], scores=arrays["scores"], costs=about["costs"])
-    *names, settings, seed = about["run"]
-    return Run(*names, Settings(*settings), seed), result
+    name, arm, kind, epochs, settings, seed = about["run"]
+    return Run(name, arm, kind, epochs, Settings(*settings), seed), result

@@ -70,7 +70,8 @@ class HeldOut:
     def places(self, dev: bool) -> NDArray[np.int64]:
         """The places of every third query, which choose settings, or of the others, which test."""
         every = np.arange(len(self.queries))
-        return every[(every % 3 == 0) == dev]
+        chosen: NDArray[np.int64] = every[(every % 3 == 0) == dev]
+        return chosen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -152,9 +153,9 @@ def _write(file: Path, pairs: pa.Table, surrogate: Surrogate) -> None:
 
 def _tfidf(queries: list[str], documents: list[str]) -> NDArray[np.float16]:
     """Vectors ``(2N, d)`` of queries, then documents, as the stage ``embed`` makes them by default."""
-    sides = (sorted(set(texts), key=content_id) for texts in (queries, documents))
     params = TfidfParams(kind="tfidf")
-    model = fit(*(texts[: params.sample] for texts in sides), params)
+    sampled, of_documents = (sorted(set(texts), key=content_id)[: params.sample] for texts in (queries, documents))
+    model = fit(sampled, of_documents, params)
     return np.concatenate(
         [model.encode(queries[start : start + BLOCK]) for start in range(0, len(queries), BLOCK)]
         + [model.encode(documents[start : start + BLOCK]) for start in range(0, len(documents), BLOCK)]

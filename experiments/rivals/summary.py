@@ -98,8 +98,9 @@ def summarise(groups: Mapping[Group, Mapping[str, Outcome]], group: Group) -> li
         row: Row = {**group._asdict(), "arm": arm, **outcome.settings._asdict(), "seeds": seeds, "queries": queries}
         row |= {"ndcg": round(_mean(outcome), 4), "gain": gain(outcome.scores, random and random.scores)}
         row |= {"over_twice": gain(outcome.scores, twice and twice.scores)}
-        row |= {"reached": round(share_to_reach(outcome.steps, outcome.ndcg, _mean(random)), 2) if random else ""}
-        rows.append(row | {name: round(value, 3) for name, value in outcome.costs.items()})
+        row["reached"] = round(share_to_reach(outcome.steps, outcome.ndcg, _mean(random)), 2) if random else ""
+        row.update({name: round(value, 3) for name, value in outcome.costs.items()})
+        rows.append(row)
     return rows
 
 
@@ -137,8 +138,8 @@ def _curves(groups: Mapping[Group, Mapping[str, Outcome]]) -> Iterator[Row]:
 def _tried(runs: Runs) -> Iterator[Row]:
     for run, result in runs:
         if not run.seed:
-            named = {"set": run.set, "kind": run.kind, "epochs": run.epochs, "arm": run.arm}
-            yield {**named, **run.settings._asdict(), "ndcg": round(float(result.ndcg[-1]), 4)}
+            row: Row = {**Group(run.set, run.kind, run.epochs)._asdict(), "arm": run.arm, **run.settings._asdict()}
+            yield {**row, "ndcg": round(float(result.ndcg[-1]), 4)}
 
 
 def _mean(outcome: Outcome) -> float:
