@@ -53,6 +53,8 @@ $(BIN)/.installed: requirements.lock pyproject.toml
 	@echo "installing the pinned packages into .venv (some minutes)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r requirements.lock
+# pip would do this on one core, and with all their tests.
+	@$(BIN)/python -m compileall -q -j 0 -x "/tests?/" .venv/lib > /dev/null || true
 # The command batchwright; all that it needs is pinned above.
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@

@@ -63,7 +63,7 @@ def shares(
 
 def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
     kind: Kind = arguments.kind
-    pairs = read_set(file.stem, [file], arguments.vectors)
+    pairs = read_set(file.stem, [file], arguments.vectors, surrogate="minilm")
     own, texts = pairs.training, texts_of(pairs, kind)
     count, loss = steps(own, arguments.epochs), ARM.loss(own)
     batches = islice(ARM.batches(own, arguments.epochs, 0), count)

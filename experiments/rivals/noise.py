@@ -37,7 +37,7 @@ def main() -> str:
     arguments = _parse()
     rows: list[Row] = []
     for file in arguments.data:
-        pairs = read_set(file.stem, [file], arguments.vectors)
+        pairs = read_set(file.stem, [file], arguments.vectors, surrogate="minilm")
         texts = texts_of(pairs, KIND)
         model = build(KIND, 0, texts.tokens)
         own = pairs.training
