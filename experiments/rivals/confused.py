@@ -16,6 +16,7 @@ from torch import nn
 
 from batchwright.core.command import run
 from batchwright.core.files import write_tsv
+from experiments.common.small_models import LEARNING_RATES
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import Texts, texts_of
 from experiments.rivals.encoders import RATES, Kind, build
@@ -71,7 +72,14 @@ def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
     named = {"set": file.stem, "kind": kind, "epochs": arguments.epochs}
     yield {**named, "step": 0, **_shares(*look.surrogate(own))}
     curve = train(
-        build(kind, 0, texts.tokens), kind, texts.pairs, batches, count, loss, Settings(TEMPERATURE, RATES[kind]), look
+        build(kind, 0, texts.tokens),
+        kind,
+        texts.pairs,
+        batches,
+        count,
+        loss,
+        Settings(TEMPERATURE, LEARNING_RATES.get(kind, RATES[kind])),
+        look,
     )
     for step, (inside, right) in zip(curve.steps, curve.scores.tolist(), strict=True):
         yield {**named, "step": step, **_shares(inside, right)}

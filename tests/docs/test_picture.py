@@ -28,4 +28,4 @@ def test_the_picture_is_a_file_of_its_own_and_names_what_it_shows(svg: str) -> N
     assert ET.fromstring(svg).tag.endswith("svg")
     assert "currentColor" not in svg
     texts = set(re.findall(r">([^<>]+)</text>", svg))
-    assert {"Batchwright's batches", "random batches", "training step"} <= texts
+    assert {"Batchwright's batches and loss", "random batches", "training step"} <= texts
