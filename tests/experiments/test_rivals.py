@@ -325,5 +325,5 @@ def test_a_model_that_learns_confuses_a_querys_neighbours(pairs: Path, monkeypat
     confused.main()
     rows = read_tsv(pairs / "confused.tsv", made_by="experiments.rivals.confused")
     own = [float(row["own"]) for row in rows]
-    assert len(rows) == 1 + 8 and own[-1] > own[1]  # the first row is before any training
+    assert len(rows) == 1 + 16 and own[-1] > own[1]  # the first row is before any training
     assert all(0 <= float(row["inside"]) <= 1 for row in rows)
