@@ -70,13 +70,20 @@ def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
     def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
         size = len(batch.rows)
         masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
-        none, absent = queries.new_empty(size, 0, queries.shape[1]), masked[:, :0]
         groups = np.arange(size) if batch.groups is None else batch.groups
         each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
         counts = each if stand_for == "domain" else None
-        return compare(queries / temperature, documents, masked, none, absent, 1.0, stands_for=counts).loss
+        return contrast(queries, documents, masked, temperature, counts)
 
     return loss
+
+
+def contrast(
+    queries: Tensor, documents: Tensor, masked: Tensor, temperature: Tensor, counts: Tensor | None = None
+) -> Tensor:
+    """The project's InfoNCE of a batch without hard negatives; ``counts`` are its ``stands_for``."""
+    none, absent = queries.new_empty(len(queries), 0, queries.shape[1]), masked[:, :0]
+    return compare(queries / temperature, documents, masked, none, absent, 1.0, stands_for=counts).loss
 
 
 def symmetric_loss(training: Training) -> Loss:
@@ -85,9 +92,8 @@ def symmetric_loss(training: Training) -> Loss:
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
         masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
-        none, absent = queries.new_empty(len(queries), 0, queries.shape[1]), masked[:, :0]
-        asked = compare(queries / temperature, documents, masked, none, absent, 1.0).loss
-        return (asked + compare(documents / temperature, queries, masked.T, none, absent, 1.0).loss) / 2
+        asked = contrast(queries, documents, masked, temperature)
+        return (asked + contrast(documents, queries, masked.T, temperature)) / 2
 
     return loss
 

@@ -48,7 +48,7 @@ def _read_set(name: str, files: tuple[Path, ...], vectors: Path, limit: int | No
     return read_set(name, files, vectors, limit, surrogate)
 
 
-def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> Settings:
+def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:
     """Choose an arm's settings on dev queries, train it once for each seed, and add the runs that are not there yet."""
 
     def score(settings: Settings) -> float:
@@ -57,7 +57,6 @@ def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds
     best = choose(score, kind)
     for seed in range(1, seeds + 1):
         _run(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
-    return best
 
 
 def _run(pairs: PairSet, runs: Runs, run: Run) -> Result:

@@ -26,7 +26,6 @@ from experiments.rivals.sets import Training, pairs_parser, read_set
 from experiments.rivals.training import Settings, embed, train
 
 QUERIES = 500
-POINTS: dict[Kind, int] = {"static": 16, "transformer": 8, "minilm": 4}
 TEMPERATURE = 0.05
 ARM = ARMS["random, our loss"]
 EXAMPLE = "python -m experiments.rivals.confused pairs/medquad.parquet --output confused.tsv"
@@ -81,7 +80,7 @@ def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
         loss,
         Settings(TEMPERATURE, LEARNING_RATES.get(kind, RATES[kind])),
         look,
-        points=POINTS[kind],
+        points=16 if kind == "static" else None,
     )
     for step, (inside, right) in zip(curve.steps, curve.scores.tolist(), strict=True):
         yield {**named, "step": step, **_shares(inside, right)}

@@ -50,12 +50,10 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Scores ``(points, Q)`` of the held-out queries after ``steps``, the mean ``losses`` before each of these points,
-    and the seconds of training alone."""
+    """Scores ``(points, Q)`` of the held-out queries after ``steps``, and the seconds of training alone."""
 
     steps: list[int]
     scores: NDArray[np.float32]
-    losses: list[float]
     seconds: float
 
 
@@ -82,7 +80,7 @@ def train(
     params = Optimisation(learning_rate=settings.learning_rate, **common)
     optimiser, schedule = build_optimiser(nn.ModuleList([model, temperature]), params, count)
     measured = point_steps(count, points or POINTS[kind])
-    scores, losses, since, seconds = [], [], [], 0.0
+    scores, seconds = [], 0.0
     for step, batch in enumerate(batches, start=1):
         started = time.perf_counter()
         documents = np.concatenate([batch.rows, batch.negatives])
@@ -92,13 +90,11 @@ def train(
         nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm)
         optimiser.step()
         schedule.step()
-        since.append(value.item())
+        value.item()  # waits for a GPU, whose time counts
         seconds += time.perf_counter() - started
         if step in measured:
             scores.append(score(model))
-            losses.append(float(np.mean(since)))
-            since = []
-    return Curve(steps=measured, scores=np.stack(scores), losses=losses, seconds=seconds)
+    return Curve(steps=measured, scores=np.stack(scores), seconds=seconds)
 
 
 class Temperature(nn.Module):

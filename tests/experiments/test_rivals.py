@@ -227,7 +227,7 @@ def test_share_to_reach_is_on_the_line_between_points() -> None:
 def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
     run = Run("one", "ours, margin", "static", 2, Settings(0.07, 0.02), seed=1)
     scores = np.array([[0.0, 0.5], [0.25, 1.0]], np.float32)
-    Runs(tmp_path).add(run, Curve(steps=[4, 8], scores=scores, losses=[2.0, 1.0], seconds=3.0), {"hardness": 0.5})
+    Runs(tmp_path).add(run, Curve(steps=[4, 8], scores=scores, seconds=3.0), {"hardness": 0.5})
     assert Runs(tmp_path).has(run) and not Runs(tmp_path).has(run._replace(seed=0))
     ((read, result),) = Runs(tmp_path)
     assert read == run
@@ -264,7 +264,7 @@ def test_the_summary_pairs_by_query_and_seed_and_looks_at_twice_the_steps(tmp_pa
     for (arm, epochs), end in ends.items():
         for seed in range(3):  # the first chooses settings, and is in no mean
             scores = np.array([[0.0, 0.5], [end - 0.25, end + 0.25]], np.float32) if seed else np.ones((1, 3))
-            curve = Curve(steps=[4, 8][-len(scores) :], scores=scores, losses=[1.0] * len(scores), seconds=3.0)
+            curve = Curve(steps=[4, 8][-len(scores) :], scores=scores, seconds=3.0)
             settings = Settings(0.07 if arm == "random" else 0.1, 0.02)
             runs.add(Run("one", arm, "static", epochs, settings, seed), curve, dict.fromkeys(COSTS, 0.5))
     main(str(tmp_path / "static"))

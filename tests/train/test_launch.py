@@ -145,6 +145,7 @@ def test_a_workers_message_reaches_the_user(cluster: None, tmp_path: Path, monke
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
     with pytest.raises(InputError, match=r"^biencoder: the loss is nan$"):
         launch(waiting.job(tmp_path), waiting.refuse)
+    assert not (tmp_path / "model").exists()
 
 
 def test_more_workers_than_the_cluster_has_are_refused(
