@@ -18,7 +18,7 @@ from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS
 from batchwright.core.runtime import SCRATCH, scratch_root
-from batchwright.core.terminal import safe, short
+from batchwright.core.terminal import safe, say, short
 
 
 class Command(NamedTuple):
@@ -143,7 +143,7 @@ def run(program: str, main: Callable[[], str]) -> None:
     """Call ``main`` and print the summary it returns; if it fails, print the reason and exit with status 1."""
     with failing(program):
         summary = main()
-    print(f"{program}: {safe(summary)}")
+    say(f"{program}: {safe(summary)}")
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 tqdm is imported when it is needed, since commands that only look take less time than its import."""
 
 import difflib
+import io
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
@@ -21,6 +23,16 @@ def safe(text: str) -> str:
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "surrogatepass").decode() for c in text
     )
+
+
+def say(text: str) -> None:
+    """Print a text, with ``?`` for what the encoding of stdout lacks; a reader that has seen enough is no error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # such as head; Python would complain when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def short(text: str, program: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import MOST, safe, shown
+from tests.helpers import run_python
 
 
 def fail() -> str:
@@ -21,6 +22,13 @@ def test_a_long_message_is_cut_and_the_rest_is_in_a_file(workspace: Path, capsys
     assert said.endswith("... (all of it is in .scratch/messages/ingest.txt)\n")
     assert "column 499" in (workspace / ".scratch/messages/ingest.txt").read_text()
     assert "\x1b" not in said and r"\x1b[2J\x07" in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+def test_characters_that_the_terminal_lacks_are_replaced(workspace: Path, encoding: str) -> None:
+    script = "from batchwright.core.command import run; run('pack', lambda: 'the domain \u6f22\u5b57')"
+    done = run_python("-c", script, cwd=workspace, PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "pack: the domain ??\n", "")
 
 
 def test_what_could_control_a_terminal_is_escaped() -> None:
