@@ -33,10 +33,14 @@ class BeirFolder:
         Rows have three columns, or four as TREC has them, with one between query and document that says nothing.
         """
         file, seen = self.folder / "qrels" / f"{split}.tsv", dict[tuple[str, str], float]()
+        started = False
         with self._open(file) as handle:
             for number, row in enumerate(Records(str(file), handle, delimiter="\t"), start=1):
-                relevance = _number(row[-1]) if row else None
-                if number == 1 and row and relevance is None:
+                if not "".join(row).strip():
+                    continue
+                relevance = _number(row[-1])
+                first, started = not started, True
+                if first and relevance is None:
                     continue
                 if len(row) not in (3, 4) or relevance is None:
                     raise InputError(
@@ -53,6 +57,8 @@ class BeirFolder:
         file, seen = self.folder / name, set[str]()
         with self._open(file) as handle:
             for number, line in enumerate(handle, start=1):
+                if not line.strip():
+                    continue
                 try:
                     record = parse_json(line)
                     texts = [record[field] for field in fields if record.get(field) is not None]
@@ -70,7 +76,7 @@ class BeirFolder:
     @contextmanager
     def _open(self, file: Path) -> Iterator[TextIO]:
         try:
-            with file.open("rb") as content, Lines(str(file), content) as handle:
+            with file.open("rb") as content, Lines(str(file), content, encoding="utf-8-sig") as handle:
                 yield handle
         except FileNotFoundError:
             raise InputError(f"{file}: no such file; a BEIR folder holds corpus.jsonl, queries.jsonl, qrels/") from None

@@ -45,6 +45,18 @@ def test_a_document_may_have_no_more_than_a_title(folder: Path) -> None:
     assert [text for _, text in BeirFolder(folder).documents()] == ["Only", "Empty", "Null", ""]
 
 
+@pytest.mark.parametrize("blank", ["\n", "\r\n", " \n\n"])
+def test_blank_lines_are_skipped_and_a_byte_order_mark_is_not_text(folder: Path, blank: str) -> None:
+    expected = [list(read(BeirFolder(folder))) for read in (BeirFolder.documents, BeirFolder.queries)]
+    for file in folder.glob("*.jsonl"):
+        file.write_bytes(("\ufeff" + blank + file.read_text() + blank).encode())
+    assert [list(read(BeirFolder(folder))) for read in (BeirFolder.documents, BeirFolder.queries)] == expected
+    (folder / "qrels/test.tsv").write_bytes(
+        f"\ufeff{blank}query-id\tcorpus-id\tscore\nq1\td1\t1{blank}{blank}q1\td2\t0\n".encode()
+    )
+    assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1), ("q1", "d2", 0)]
+
+
 def documents(source: BeirFolder) -> object:
     return list(source.documents())
 
