@@ -1,5 +1,6 @@
 """Turns raw rows into clean, valid pairs, or into the reason for rejecting them; or into texts that need no pair."""
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,12 @@ from pipelines.ingest.sources.base import Row
 
 SHOWN = 200
 _LONGEST_STEM = 200  # a file name may have 255 bytes
+_UNSEEN = re.compile(
+    r"[\s\0-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*"
+)
+"""White space, control characters, and what Unicode calls default ignorable; Python's tables change with its version.
+"""
 
 
 class RowError(ValueError):
@@ -37,7 +44,7 @@ def normalise(row: Row) -> Pair:
         raise RowError(row.fault)
     query, document = _text(row.query, "query"), _text(row.document, "document")
     domain = _text(row.domain, "domain")
-    negatives = list(dict.fromkeys(_text(negative, "negative") for negative in row.negatives))
+    negatives = list(dict.fromkeys(_text(value, "negative") for value in row.negatives if not _is_blank(value)))
     if query == document:
         raise RowError("query equals document")
     if len(file_stem(domain)) > _LONGEST_STEM:
@@ -73,9 +80,14 @@ def _text(value: object, name: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise RowError(f"{name} is not UTF-8") from None
-    if not (cleaned := clean(value)):
+    if _is_blank(value):
         raise RowError(f"empty {name}")
-    return cleaned
+    return clean(value)
+
+
+def _is_blank(value: object) -> bool:
+    """Whether nobody would see anything of a value."""
+    return value is None or (isinstance(value, str) and _UNSEEN.fullmatch(value) is not None)
 
 
 def clean(text: str) -> str:

@@ -48,6 +48,11 @@ def test_composed_and_decomposed_letters_become_equal() -> None:
         ({"document": None}, "no document"),
         ({"domain": None}, "no domain"),
         ({"query": " \n\t"}, "empty query"),
+        ({"query": "\u200b"}, "empty query"),
+        ({"query": "\ufeff \u2060"}, "empty query"),
+        ({"query": "\xad\xad"}, "empty query"),
+        ({"document": "\0\x1b"}, "empty document"),
+        ({"document": "\u3164\ufe0f\U000e0041"}, "empty document"),
         ({"document": ""}, "empty document"),
         ({"query": 3}, "query is not text"),
         ({"document": ["d"]}, "document is not text"),
@@ -68,8 +73,15 @@ def test_an_invalid_row_is_rejected_with_its_reason(changed: dict[str, object], 
 
 
 def test_hard_negatives_are_cleaned_and_deduplicated() -> None:
-    row = Row("file", 1, " q ", "d\n", "x", negatives=["n", "n ", "m"])
+    row = Row("file", 1, " q ", "d\n", "x", negatives=["n", "n ", "m", "", "\u200b", None])
     assert normalise(row) == Pair("q", "d", "x", ["n", "m"])
+
+
+def test_invisible_characters_among_others_stay() -> None:
+    assert (
+        normalise(Row("file", 1, "\u0645\u06cc\u200c\u0634\u0648\u062f", "\U0001f468\u200d\U0001f469", "x")).query[2]
+        == "\u200c"
+    )
 
 
 @settings(deadline=None)
