@@ -3,6 +3,7 @@
 It has parameters, data and results, but no code: ``dvc.yaml`` runs the stages that are installed.
 """
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,7 +38,27 @@ def init(folder: Path) -> str:
     shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True)
     _write_pipeline(folder)
     _run("git", "add", ".", cwd=folder)
-    return f"{folder} is ready. Next:\n  cd {folder}\n  batchwright add FILE    your pairs\n  dvc repro"
+    ready = f"{folder} is ready. Next:\n  cd {folder}\n  batchwright add FILE    your pairs\n  dvc repro"
+    return f"{ready}\n{_hide(folder)}".rstrip()
+
+
+def _hide(folder: Path) -> str:
+    """Let a git repository around the project overlook it, which it could not take in; return what was done."""
+    above = folder.resolve().parent
+    try:
+        root = Path(_run("git", "rev-parse", "--show-toplevel", cwd=above))
+    except InputError:
+        return ""
+    exclude = above / _run("git", "rev-parse", "--git-path", "info/exclude", cwd=above)
+    line = "/" + re.sub(r"([\\*?[])", r"\\\1", folder.resolve().relative_to(root).as_posix()) + "/"
+    lines = exclude.read_text(encoding="utf-8").splitlines() if exclude.exists() else []
+    if line not in lines:
+        exclude.parent.mkdir(parents=True, exist_ok=True)
+        exclude.write_text("\n".join([*lines, line]) + "\n", encoding="utf-8")
+    return (
+        f"It lies in the git repository {root}, but is one of its own: commit and push it by itself. {exclude} has "
+        f"the line {line} now, so that git add leaves it out there."
+    )
 
 
 def upgrade(folder: Path = Path()) -> str:
@@ -80,10 +101,12 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _run(*command: str, cwd: Path) -> None:
+def _run(*command: str, cwd: Path) -> str:
+    """Run a command; return its last line."""
     try:
-        subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
     except FileNotFoundError:
         raise InputError(f"{command[0]} is not installed; a project needs git, and pip install dvc") from None
     except subprocess.CalledProcessError as error:
         raise InputError(f"{' '.join(command)} failed in {cwd}: {error.stderr.strip().splitlines()[-1]}") from None
+    return done.stdout.rstrip("\n").rpartition("\n")[2]

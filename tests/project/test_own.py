@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from project.own import init
 from project.pipeline import project_pipeline
 from tests.end_to_end import docs
 from tests.helpers import REPO
@@ -50,6 +51,17 @@ def test_nothing_in_the_project_is_code_or_a_result_of_the_repository(project: P
     assert not [file for file in files if file.endswith(".py")]
     assert not [file for file in files if file.startswith("results/")]
     assert len((project / "README.md").read_text().splitlines()) <= 12
+
+
+def test_a_repository_around_the_project_overlooks_it_and_init_says_so(tmp_path: Path) -> None:
+    git = ("git", "-C", str(tmp_path))
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    told = init(tmp_path / "deep" / "my [1] project")
+    assert f"It lies in the git repository {tmp_path}, but is one of its own" in told
+    (tmp_path / "deep/notes.txt").touch()
+    subprocess.run([*git, "add", "."], check=True)
+    staged = subprocess.run([*git, "diff", "--cached", "--name-only"], capture_output=True, text=True, check=True)
+    assert staged.stdout == "deep/notes.txt\n"
 
 
 def test_a_changed_source_is_noticed_wherever_it_lies(project: Path, installed: Path) -> None:
