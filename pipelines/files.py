@@ -22,11 +22,13 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def find_files(pattern: str) -> list[str]:
-    """List the files that match a path or glob pattern, sorted.
+    """List the files that match a path or glob pattern, sorted; the file of exactly this name, if there is one.
 
     Raises:
         InputError: there are none.
     """
+    if Path(pattern).is_file():  # a name may hold [ and ], too
+        return [pattern]
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
     files = [name for name in matches if Path(name).is_file()]
     if files:

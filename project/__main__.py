@@ -1,13 +1,12 @@
 """The command ``batchwright``, or ``python -m project``: a table of commands, from which parser and help are made."""
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from batchwright.core.command import Command, failing, parse
 from batchwright.core.errors import InputError
+from batchwright.core.terminal import say
 from batchwright.inspect.overview import ORDERS
 from batchwright.verify import verify
 from project.batches import diff, export, show
@@ -41,6 +40,11 @@ COMMANDS = {
             "--query": {"metavar": "COLUMN", "help": "the column of queries, if its name does not say so"},
             "--document": {"metavar": "COLUMN", "help": "the column of documents that answer them"},
             "--negatives": {"metavar": "COLUMN", "nargs": "+", "help": "columns of hard negatives"},
+            "--label": {"metavar": "COLUMN", "help": "the column that says which rows are pairs"},
+            "--positive": {"metavar": "VALUE", "nargs": "+", "help": "the labels of rows that are pairs"},
+            "--at-least": {"metavar": "NUMBER", "type": float, "help": "or the least score of rows that are pairs"},
+            "--ignore": {"metavar": "COLUMN", "nargs": "+", "help": "columns that say nothing about the pairs"},
+            "--no-header": {"action": "store_true", "help": "the first line of CSV is data; columns are 1, 2, 3, ..."},
             "--domain": {"metavar": "NAME", "help": "the domain of all pairs; by default, the file's name"},
             "--domain-column": {"metavar": "COLUMN", "help": "or the column that names each pair's domain"},
             "--look": {"action": "store_true", "help": "only look"},
@@ -155,15 +159,7 @@ def main(line: Sequence[str] | None = None) -> None:
             if (error.name or "").partition(".")[0] in OURS:
                 raise
             raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[pipeline]'") from None
-        _print(text)
-
-
-def _print(text: str) -> None:
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:  # the reader, such as head, has seen enough; Python would complain when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(text)
 
 
 if __name__ == "__main__":

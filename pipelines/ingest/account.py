@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from pipelines.ingest.domain import DUPLICATE, NEGATIVE_REASONS, read_rejects
 from pipelines.ingest.read import REJECTED, PartRead
+from pipelines.ingest.sources.labels import NO_MATCH
 
 _SHOWN_REASONS = 3
+_NO_FAULTS = (DUPLICATE, NO_MATCH)
+"""Why rows are left out that nobody needs to correct."""
 _ORDER = ["source", "row", "entry", "part", "reason", "text"]
 
 
@@ -52,8 +55,8 @@ class Account:
 
     @property
     def faults(self) -> int:
-        """Number of rejects, not counting duplicates, which are not the source's fault."""
-        return self.rejected.total() - self.rejected[DUPLICATE]
+        """Number of rejects, not counting those of ``_NO_FAULTS``."""
+        return self.rejected.total() - sum(self.rejected[reason] for reason in _NO_FAULTS)
 
     def as_json(self) -> dict[str, object]:
         """The account as it appears in the results."""
@@ -91,7 +94,7 @@ def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: 
 
 
 def _explain(label: str, account: Account, rejected: pa.Table, most: float) -> str:
-    no_faults = pa.array([DUPLICATE, *NEGATIVE_REASONS])
+    no_faults = pa.array([*_NO_FAULTS, *NEGATIVE_REASONS])
     faults = rejected.filter(pc.invert(pc.is_in(rejected["reason"], no_faults)))
     commonest = Counter(faults["reason"].to_pylist()).most_common(_SHOWN_REASONS)
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in commonest)

@@ -16,7 +16,8 @@ class IngestParams(Params):
     dev: float = Field(default=0.0, ge=0, lt=1)
     """Share of queries to hold out as the dev split, on which training is watched (``train.common.evaluate_every``)."""
     max_reject_rate: float = Field(default=0.01, ge=0, le=1)
-    """The stage fails if more than this share of a source's rows is rejected; duplicates do not count."""
+    """The stage fails if more than this share of a source's rows is rejected; duplicates do not count, nor do rows
+    that ``labels`` leave out."""
 
     @field_validator("dev")
     @classmethod

@@ -2,72 +2,129 @@
 
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import TypeAdapter, ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import RAW_PAIRS, unwatched
+from batchwright.core.terminal import hint
+from batchwright.inspect.terminal import plain
 from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
-from project.add.guess import Entry, guess_columns, guess_kind, not_read, peek
-from project.add.preview import describe, preview
+from project.add.columns import Table, guess_columns
+from project.add.kinds import Entry, guess_kind, not_read
+from project.add.labels import guess_labels
+from project.add.peek import peek, text_in_header
+from project.add.preview import describe, describe_columns, preview
 
 
-def add(
-    path: Path,
-    *,
-    query: str | None,
-    document: str | None,
-    negatives: list[str] | None,
-    domain: str | None,
-    domain_column: str | None,
-    look: bool,
-) -> str:
-    """Return what there is to see; columns and domains that are given overrule guesses, and ``look`` changes nothing.
+def add(path: Path, *, look: bool, **options: Any) -> str:
+    """Return what there is to see; ``look`` changes nothing, and other options overrule guesses.
 
     Raises:
         InputError: the file cannot be read, or it is not clear what its columns are.
     """
-    if domain and domain_column:
-        raise InputError("--domain and --domain-column exclude each other; leave out one of the two")
+    _check(options)
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
     params = _read()
-    domains = {"domain": domain, "domain_column": domain_column}
-    columns = {"query": query, "document": document, "negatives": negatives}
-    entry = _entry(path, _given(domains), _given(columns))
+    path = _in_project(path)
+    entry, table = _entry(path, given)
     rows = preview(_source(entry))
     if not rows.pairs:
         raise InputError(f"{path}: no row is a pair; the first reason: {next(iter(rows.rejected), 'it is empty')}")
-    shown = describe(rows, entry, params)
-    if others := not_read(path, entry):
-        shown += f"\nnot read: {len(others):,} files of other kinds, such as {others[0]}; add them by themselves"
+    lines = [describe(rows, entry, params), *describe_columns(table, entry), *not_read(path, entry)]
+    shown = "\n".join(plain(line) for line in "\n".join(lines).split("\n"))
     if look:
         return f"{shown}\n\nNothing was written."
-    entry |= guess_kind(_bring_in(path))
+    entry = _quoted(entry | guess_kind(_bring_in(path)), str(path))
     if entry in (params["ingest"]["sources"] or []):
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
     _write(params, entry)
     return f"{shown}\n\nWritten to {PARAMS_FILE}. Next: dvc repro"
 
 
-def _given(options: dict[str, Any]) -> Entry:
-    return {name: value for name, value in options.items() if value}
+def _check(options: Mapping[str, Any]) -> None:
+    for one, other in (("domain", "domain_column"), ("positive", "at_least")):
+        if options[one] is not None and options[other] is not None:
+            raise InputError(f"{_flag(one)} and {_flag(other)} exclude each other; leave out one of the two")
+    for name in ("positive", "at_least"):
+        if options[name] is not None and options["label"] is None:
+            raise InputError(f"{_flag(name)} needs the column of labels; say --label COLUMN, too")
 
 
-def _entry(path: Path, domain: Entry, columns: Entry) -> Entry:
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _entry(path: Path, given: Entry) -> tuple[Entry, Table]:
+    """Return the entry of a source, and the first values of its columns; a BEIR folder has none."""
     entry = guess_kind(path)
+    table: Table = {}
     if entry["kind"] == "csv":
-        file = find_files(entry["path"])[0]
-        if (delimiter := likely_delimiter(file)) != delimiter_of(file):
-            entry["delimiter"] = delimiter
+        entry |= _csv(entry, given)
+    elif given.get("no_header"):
+        raise InputError(f"{path}: --no-header is for CSV and TSV; leave it out")
     if entry["kind"] != "beir":
-        entry["columns"] = guess_columns(peek(entry), columns, str(path))
-    return entry | (domain or {"domain": path.name.partition(".")[0]})
+        table = peek(entry)
+        ignored, sides = given.get("ignore", []), ("query", "document", "negatives", "domain_column", "label")
+        named = [given.get(side, []) for side in sides]
+        _check_columns(path, table, [*ignored, *(name for each in named for name in _listed(each))])
+        kept = {column: values for column, values in table.items() if column not in ignored}
+        entry["columns"] = guess_columns(_without(kept, given), given, str(path))
+        taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
+        rule = {"column": given.get("label"), "positive": given.get("positive"), "at_least": given.get("at_least")}
+        if labels := guess_labels(
+            kept, taken, {key: value for key, value in rule.items() if value is not None}, path.name
+        ):
+            entry["labels"] = labels
+    elif columns := [name for name in ("query", "document", "negatives", "label", "ignore") if name in given]:
+        raise InputError(f"{path}: is a BEIR folder, which has no columns; leave out {_flag(columns[0])}")
+    domain = {name: given[name] for name in ("domain", "domain_column") if name in given}
+    return entry | (domain or {"domain": path.resolve().name.strip(".").partition(".")[0]}), table
+
+
+def _without(table: Table, given: Entry) -> Table:
+    """Leave out the columns that are said to be none of texts."""
+    others = {given.get("label"), given.get("domain_column")}
+    return {column: values for column, values in table.items() if column not in others}
+
+
+def _listed(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def _csv(entry: Entry, given: Entry) -> Entry:
+    """Return how a CSV file is to be read.
+
+    Raises:
+        InputError: its first line looks like data, and nobody says that it is, or which columns it names.
+    """
+    settings: Entry = {"header": False} if given.get("no_header") else {}
+    file = find_files(entry["path"])[0]
+    if (delimiter := likely_delimiter(file)) != delimiter_of(file):
+        settings["delimiter"] = delimiter
+    text = None if {"query", "document"} <= given.keys() else text_in_header(entry | settings)
+    if text is not None:
+        raise InputError(
+            f"{file}: the first line looks like data, such as '{text[:60]}'; add --no-header if it is, or say which "
+            "columns it names: --query and --document"
+        )
+    return settings
+
+
+def _check_columns(path: Path, table: Table, named: list[str]) -> None:
+    for column in named:
+        if column not in table:
+            raise InputError(f"{path}: no column '{column}'{hint(column, table)}")
 
 
 def _source(entry: Entry) -> AnySource:
@@ -76,6 +133,36 @@ def _source(entry: Entry) -> AnySource:
     except ValidationError as error:
         raise InputError(f"{entry}: {error.errors()[0]['msg']}") from None
     return source
+
+
+def _quoted(value: Any, name: str) -> Any:
+    """Return an entry whose texts, such as no and 12:30, are quoted where YAML 1.1 reads something else.
+
+    Raises:
+        InputError: a text cannot be written.
+    """
+    if isinstance(value, dict):
+        return {key: _quoted(item, name) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_quoted(item, name) for item in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{name}: the name {value!r} is not UTF-8; convert the file, or rename it") from None
+    try:
+        same = yaml.safe_load(value) == value
+    except (yaml.YAMLError, ValueError):
+        same = False
+    return value if same else SingleQuotedScalarString(value)
+
+
+def _in_project(path: Path) -> Path:
+    """Return a path in the project as relative, however it was named, since it is written into ``params.yaml``."""
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 (a link to a file is a name of its own)
+    whole = whole.parent.resolve() / whole.name
+    return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path
 
 
 def _yaml() -> YAML:
@@ -118,7 +205,7 @@ def _bring_in(path: Path) -> Path:
     files = [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
     for file in files:
         link = target / file.relative_to(path)
-        if link.is_symlink() and link.resolve() == file.resolve():
+        if link.resolve() == file.resolve():
             continue
         if link.exists() or link.is_symlink():
             raise InputError(f"{link}: is there already; rename {path}, or remove that one")

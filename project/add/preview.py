@@ -13,7 +13,9 @@ from batchwright.core.errors import InputError
 from batchwright.formats.models import ModelVersion, locate_model
 from pipelines.ingest.normalise import Pair, RowError, normalise
 from pipelines.ingest.sources import AnySource
-from project.add.guess import Entry
+from pipelines.ingest.sources.labels import number_of
+from project.add.columns import Table, are_texts, filled
+from project.add.kinds import Entry
 
 ROWS, MEASURED, SHOWN, WIDTH = 20_000, 1_000, 5, 100
 """The most rows that are read, texts that are measured, pairs that are shown, and characters of a shown text."""
@@ -53,7 +55,8 @@ def preview(source: AnySource) -> Preview:
 def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
     """Return some pairs, counts, reasons of rejects, and how long the texts are."""
     count = len(rows.pairs) + sum(rows.rejected.values())
-    lines = [f"{entry['kind']}: {', '.join(f'{key} {value}' for key, value in entry.items() if key != 'kind')}", ""]
+    shown = {key: value for key, value in entry.items() if key not in ("kind", "columns", "labels")}
+    lines = [f"{entry['kind']}: {', '.join(f'{key} {value}' for key, value in shown.items())}", ""]
     for pair in rows.pairs[:: max(len(rows.pairs) // SHOWN, 1)][:SHOWN]:
         lines += [f"  query     {_short(pair.query)}", f"  document  {_short(pair.document)}", ""]
     counts = f"{count:,} rows" + (", and more" if rows.more else "")
@@ -66,6 +69,40 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
         cut = {name: share for name, share in _cut_shares(texts, params).items() if share > 0.005}
         lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
     return "\n".join(lines)
+
+
+def describe_columns(table: Table, entry: Entry) -> list[str]:
+    """Return a line for each column: what it is read as, or that it is left out."""
+    width = max(map(len, table), default=0)
+    return [f"column {column:{width}}  {_role(column, values, entry)}" for column, values in table.items()]
+
+
+def _role(column: str, values: Sequence[object], entry: Entry) -> str:
+    columns, label = entry["columns"], entry.get("labels", {})
+    lists = any(isinstance(value, list) for value in values)
+    if column == label.get("column"):
+        rule = f"at least {label['at_least']:g}" if "at_least" in label else " or ".join(map(str, label["positive"]))
+        return f"labels: rows with {rule} are pairs, the others are left out"
+    if column == columns["query"]:
+        return "read as query"
+    if column == columns["document"]:
+        return "read as document" + (", a pair for each of a list" if lists else "")
+    if column in columns.get("negatives", []):
+        return "read as hard negatives"
+    if column == entry.get("domain_column"):
+        return "read as domain"
+    return f"left out ({_kind(values)})"
+
+
+def _kind(values: Sequence[object]) -> str:
+    """What a column holds, in a word."""
+    if not filled(values):
+        return "empty"
+    if are_texts(values):
+        return "texts"
+    if any(isinstance(value, list) for value in values):
+        return "lists"
+    return "numbers" if all(number_of(value) is not None for value in filled(values)) else "other values"
 
 
 def _short(text: str) -> str:

@@ -15,7 +15,9 @@ from pydantic import TypeAdapter
 from pipelines.ingest.params import AnySource
 from pipelines.ingest.read import sift
 from pipelines.ingest.sources import huggingface
-from project.add.guess import guess_columns, guess_kind, peek
+from project.add.columns import guess_columns
+from project.add.kinds import guess_kind
+from project.add.peek import peek
 from tests.faults.tables import PAIRS, tables
 
 Reader = Callable[[Path], object]

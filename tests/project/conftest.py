@@ -1,4 +1,4 @@
-"""The package, installed as users install it."""
+"""The package, installed as users install it, and an empty project."""
 
 import subprocess
 import sys
@@ -37,3 +37,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     added = {each.name for each in site.iterdir() if not each.name.endswith((".pth", ".dist-info"))}
     assert added == {"batchwright", "pipelines", "project", "stages", "trainers"}
     return folder / "venv/bin"
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    """A folder with the ``params.yaml`` that ``init`` makes; the test runs in it."""
+    (workspace / "params.yaml").write_text((REPO / "project/template/params.yaml").read_text())
+    return workspace

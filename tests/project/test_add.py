@@ -1,5 +1,6 @@
 """``batchwright add``: what it guesses, shows and writes."""
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -9,24 +10,33 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
 
 from batchwright.core import untrusted_arrow
 from batchwright.core.errors import InputError
+from batchwright.core.params import load_params
+from pipelines.files import find_files
+from pipelines.ingest.params import IngestParams
+from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import likely_delimiter
 from project.__main__ import main
-from project.add.guess import guess_columns, peek
+from project.add.peek import peek
 from tests.helpers import REPO
 
+SOURCES: TypeAdapter[Any] = TypeAdapter(AnySource)
 PARAMS = (REPO / "project/template/params.yaml").read_text()
 PAIRS = [
     (f"question {number} of many?", f"a much longer answer to question {number}, in a sentence") for number in range(9)
 ]
-
-
-@pytest.fixture
-def project(workspace: Path) -> Path:
-    (workspace / "params.yaml").write_text(PARAMS)
-    return workspace
+# fmt: off
+YAML_WORDS = [
+    "no", "on", "yes", "Off", "y", "n", "null", "~", "true", "12:30", "1e3", "1.5e+3", "0x10", "0o17", "012", "1_000",
+    ".5", "3", "-", "#", "'no'", '"', "*a", "&a", "!a", "%a", "<<", "=", "[a]", "{a}", "?", "|", "a: b", "a #b", "1 2",
+    "2024-01-01", "2024-01-01 10:00:00",
+]
+# fmt: on
+"""What YAML 1.1 or 1.2 reads as something else than a text if it is not quoted."""
 
 
 def add(*arguments: str) -> None:
@@ -133,7 +143,7 @@ def test_files_of_other_kinds_in_a_folder_are_told(project: Path, tmp_path: Path
     (tmp_path / "many/notes.pdf").touch()
     add(str(tmp_path / "many"))
     assert sources()[0]["path"] == "raw/pairs/many/*.csv.gz"
-    told = "not read: 2 files of other kinds, such as c.csv; add them by themselves"
+    told = "not read: 2 other files, such as c.csv; add them by themselves"
     assert told in capsys.readouterr().out.splitlines()
 
 
@@ -156,28 +166,13 @@ def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, deli
 
 
 @pytest.mark.parametrize(
-    ("table", "given", "expected"),
-    [
-        ({"Query": ["a b"], "ANSWER": ["c"]}, {}, {"query": "Query", "document": "ANSWER"}),
-        ({"x": ["a"], "y": ["b"]}, {}, {"query": "x", "document": "y"}),
-        ({"x": ["a long text"], "y": ["b"]}, {}, {"query": "y", "document": "x"}),
-        ({"x": ["a"], "question": ["b"], "n": [1]}, {}, {"query": "question", "document": "x"}),
-        ({"x": ["a"], "y": ["b"], "z": ["c"]}, {"query": "z", "document": "x"}, {"query": "z", "document": "x"}),
-        (
-            {"query": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"]},
-            {},
-            {"query": "query", "document": "positive", "negatives": ["negative_1", "negative_2"]},
-        ),
-    ],
-)
-def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any, expected: Any) -> None:
-    assert guess_columns(table, given, "t") == expected
-
-
-@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "x,y,z\na,b,c\n", "a.csv: it is not clear which columns hold query and document; say --query"),
+        (
+            "a.csv",
+            "x,y,z\na text,a text,a text\n",
+            "a.csv: it is not clear which columns hold query and document; say --query",
+        ),
         ("a.json", '[{"query": "a"}]', "a.json: is a JSON array; write one object a line: jq -c"),
         ("a.xlsx", "x", "a.xlsx: unknown kind of file; rename it to one of .parquet"),
         ("a.csv", "query,document\nsame,same\n", "a.csv: no row is a pair; the first reason: query equals document"),
@@ -199,6 +194,52 @@ def test_another_file_of_that_name_is_not_replaced(project: Path, tmp_path: Path
     with pytest.raises(SystemExit):
         add(str(write_csv(tmp_path / "faq.csv", "query,document")))
     assert "raw/pairs/faq.csv: is there already; rename" in capsys.readouterr().err
+
+
+def test_a_file_in_its_place_is_known_by_any_path_and_never_to_be_removed(project: Path, tmp_path: Path) -> None:
+    file = write_csv(Path("raw/pairs/faq.csv"), "query,document").resolve()
+    (tmp_path / "faq.csv").symlink_to(file)
+    for path in (file, "raw/pairs/faq.csv", "raw/../raw/pairs/faq.csv", tmp_path / "faq.csv"):
+        add(str(path))
+        assert [source["path"] for source in sources()] == ["raw/pairs/faq.csv"]
+    assert not file.is_symlink()
+
+
+def test_a_name_is_no_pattern(project: Path) -> None:
+    other = write_csv(Path("raw/pairs/data1.csv"), "query,document")
+    for file in (Path("raw/pairs/data[1].csv"), Path("raw/pairs/set[1]/a.csv")):
+        write_csv(file, "query,document").write_text(other.read_text() + "one more,than there\n")
+    write_csv(Path("raw/pairs/set1/a.csv"), "query,document")
+    add("raw/pairs/data[1].csv")
+    add("raw/pairs/set[1]")
+    named, folder = (SOURCES.validate_python(source) for source in sources())
+    assert (named.domain, named.files()) == ("data[1]", ["raw/pairs/data[1].csv"])
+    assert folder.files() == ["raw/pairs/set[1]/a.csv"]
+    assert find_files("raw/pairs/data[1].csv") == ["raw/pairs/data[1].csv"]  # written by hand
+
+
+def test_names_reach_the_stage_as_they_are(project: Path) -> None:
+    with Path("a.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(
+            [YAML_WORDS, *([f"text {row} of {name}" for name in YAML_WORDS] for row in range(9))]
+        )
+    query, document, *negatives = YAML_WORDS
+    add("a.csv", "--query", query, "--document", document, "--negatives", *negatives, "--domain", "12:30")
+    [source] = load_params("ingest", IngestParams).sources
+    assert source.model_dump()["columns"] == {"query": query, "document": document, "negatives": negatives}
+    assert source.model_dump()["domain"] == "12:30"
+    for_dvc = YAML(typ="safe").load(Path("params.yaml"))["ingest"]["sources"][0]
+    assert for_dvc["columns"] == source.model_dump()["columns"]
+
+
+def test_texts_and_names_do_not_control_the_terminal(project: Path, capsys) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07\x9b\u202e"
+    rows = [{f"query{evil}": f"{query} {evil}", "b": document} for query, document in PAIRS]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    add("a.jsonl", "--look", "--domain", evil)
+    printed = capsys.readouterr().out
+    assert all(character.isprintable() or character == "\n" for character in printed)
+    assert "query     question 0 of many? \ufffd[2J" in printed
 
 
 def test_texts_that_a_model_cuts_are_told(project: Path, capsys) -> None:

@@ -15,10 +15,11 @@ from batchwright.core.params import Params
 from batchwright.core.terminal import nearest
 from batchwright.core.untrusted_arrow import values_of
 from pipelines.files import find_files
+from pipelines.ingest.sources.labels import Labels
 
 
 class Row(NamedTuple):
-    """A raw row: values as they are in the source, or the ``fault`` if it could not be read as a row at all.
+    """A raw row: values as they are in the source, and the ``fault`` because of which it is no pair whatever they are.
 
     ``source`` is its file; ``number`` counts from 1 and is the line number in text files, so that an editor finds it.
     """
@@ -83,16 +84,18 @@ class Columns(Params):
     query: str = "query"
     """The column that holds the query."""
     document: str = "document"
-    """The column that holds the document that answers the query."""
+    """The column that holds the document that answers the query; a list of documents becomes a pair for each."""
     negatives: list[str] = []
     """Columns of hard negatives, each with a text or a list of texts per row; empty texts are ignored."""
 
 
 class TableSource(Source):
-    """A table with one pair per row."""
+    """A table with one pair per row, or one for each document of a row's list."""
 
     columns: Columns = Columns()
     """Which columns to read."""
+    labels: Labels | None = None
+    """Which rows are pairs; null means all."""
     domain: str | None = None
     """The domain of all rows; set either this or ``domain_column``."""
     domain_column: str | None = None
@@ -107,7 +110,8 @@ class TableSource(Source):
     @property
     def wanted_columns(self) -> list[str]:
         """The columns to read, without repetition."""
-        named = [self.columns.query, self.columns.document, *self.columns.negatives, self.domain_column]
+        columns, label = self.columns, self.labels.column if self.labels else None
+        named = [columns.query, columns.document, *columns.negatives, self.domain_column, label]
         return list(dict.fromkeys(name for name in named if name is not None))
 
     def check_columns(self, name: str, columns: Iterable[str]) -> None:
@@ -121,26 +125,37 @@ class TableSource(Source):
                 hint = f" (did you mean '{close}'?)" if close else ""
                 raise InputError(f"{name}: no column '{wanted}'{hint}; columns found: {', '.join(known) or 'none'}")
 
-    def to_row(self, name: str, number: int, values: Mapping[str, object]) -> Row:
-        """Make row ``number`` of the table ``name`` from its values by column."""
+    def to_rows(self, name: str, number: int, values: Mapping[str, object]) -> Iterator[Row]:
+        """Make row ``number`` of the table ``name`` from its values by column: one for each of its documents."""
         negatives: list[object] = []
         for column in self.columns.negatives:
             value = values.get(column)
             negatives.extend(value if isinstance(value, list) else [value])
-        return Row(
-            source=name,
-            number=number,
-            query=values.get(self.columns.query),
-            document=values.get(self.columns.document),
-            domain=self.domain if self.domain_column is None else values.get(self.domain_column),
-            negatives=[value for value in negatives if value is not None and str(value).strip()],
-        )
+        document = values.get(self.columns.document)
+        for one in (document or [None]) if isinstance(document, list) else [document]:
+            yield Row(
+                source=name,
+                number=number,
+                query=values.get(self.columns.query),
+                document=_text_of(one),
+                domain=self.domain if self.domain_column is None else values.get(self.domain_column),
+                negatives=list(map(_text_of, negatives)),
+                fault=self.labels.fault(values.get(self.labels.column)) if self.labels else None,
+            )
 
     def batch_rows(self, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
         """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
         columns = values_of(name, batch.select(self.wanted_columns), first)
         for number, values in enumerate(zip(*columns, strict=True), start=first):
-            yield self.to_row(name, number, dict(zip(self.wanted_columns, values, strict=True)))
+            yield from self.to_rows(name, number, dict(zip(self.wanted_columns, values, strict=True)))
+
+
+def _text_of(value: object) -> object:
+    """Return the text of an object that has one, preceded by its title, as passages in lists often are."""
+    if not isinstance(value, dict):
+        return value
+    parts = [value.get(name) for name in ("title", "text")]
+    return " ".join(part for part in parts if part and isinstance(part, str)) if isinstance(parts[1], str) else value
 
 
 class FileSource(TableSource):

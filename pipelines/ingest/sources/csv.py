@@ -1,8 +1,9 @@
-"""CSV and TSV with a header line, plain or compressed, and what the first lines say about the characters it uses."""
+"""CSV and TSV, plain or compressed, and what the first lines say about the characters that they use."""
 
 import csv
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -15,33 +16,42 @@ from pipelines.ingest.sources.base import FileSource, Part, Row, faulty
 
 _LINES = 1000
 _DELIMITERS = "\t,;|"
+_SAID = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+"""The line before the header with which spreadsheets say what the delimiter is."""
 
 
 class CsvSource(FileSource):
-    """CSV and TSV with a header line, plain or compressed; rows are numbered by the line they begin on."""
+    """CSV and TSV, plain or compressed; rows are numbered by the line they begin on."""
 
     kind: Literal["csv"] = "csv"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    """The character between fields; null means a tab in files named ``.tsv`` and a comma in all others."""
+    """The character between fields; null means what a first line such as ``sep=;`` says, or else a tab in files named
+    ``.tsv`` and a comma in all others."""
+    header: bool = True
+    """Whether the first line has the names of the columns; if not, they are 1, 2, 3 and so on."""
     quote: str | None = Field(default=None, max_length=1)
     """The character around fields; empty if quotation marks are ordinary characters. null means a quotation mark,
     unless fields are separated by tabs, each of the first 1,000 lines has as many as the header, and some field begins
     with a quotation mark but is not quoted."""
 
     def rows(self, part: Part) -> Iterator[Row]:
+        first = "header" if self.header else "first row"
         with open_text(part.name) as text:
             records = self._records(part.name, text)
-            _, header, _ = next(records, (1, None, ""))
+            number, header, raw = next(records, (1, None, ""))
             if header is None:
                 raise InputError(f"{part.name}: has no readable header line; put the column names in the first line")
+            if not self.header:
+                records = itertools.chain([(number, header, raw)], records)
+                header = numbered(header)
             self.check_columns(part.name, header)
             for number, fields, raw in not_empty(part.name, records):
                 if fields is None:
                     yield faulty(part.name, number, raw, "not valid CSV")
                 elif len(fields) != len(header):
-                    yield faulty(part.name, number, raw, "more or fewer fields than the header")
+                    yield faulty(part.name, number, raw, f"more or fewer fields than the {first}")
                 else:
-                    yield self.to_row(part.name, number, dict(zip(header, fields, strict=True)))
+                    yield from self.to_rows(part.name, number, dict(zip(header, fields, strict=True)))
 
     def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, str]]:
         """Yield first line number, fields (None if malformed) and raw text of each record that is not blank."""
@@ -59,7 +69,7 @@ class CsvSource(FileSource):
                 continue
             if fields is None:
                 return
-            if fields:
+            if fields and not _says_delimiter(records):
                 yield records.first, fields, "".join(records.raw)
 
     def _dialect(self, file: str) -> dict[str, Any]:
@@ -74,9 +84,26 @@ def dialect(delimiter: str, quote: str) -> dict[str, Any]:
     return {"delimiter": delimiter, "quotechar": quote or None, "quoting": quoting, "strict": True}
 
 
+def numbered(fields: Sequence[str]) -> list[str]:
+    """The names of columns that have none."""
+    return [str(number) for number in range(1, len(fields) + 1)]
+
+
+def _says_delimiter(records: Records) -> bool:
+    """Whether the record that was read is the first line, and only says what the delimiter is."""
+    return records.first == 1 and len(records.raw) == 1 and _SAID.fullmatch(records.raw[0]) is not None
+
+
+def said_delimiter(file: str) -> str | None:
+    """The delimiter that the first line of a file says, as spreadsheets write it, or None."""
+    with open_text(file) as text:
+        said = _SAID.fullmatch(text.readline())
+    return said and said[1]
+
+
 def delimiter_of(file: str) -> str:
-    """The delimiter that the file's name stands for: a tab in files named ``.tsv``, a comma in all others."""
-    return "\t" if ".tsv" in Path(file).suffixes else ","
+    """What the first line says, or else a tab in files named ``.tsv`` and a comma in all others."""
+    return said_delimiter(file) or ("\t" if ".tsv" in Path(file).suffixes else ",")
 
 
 def quote_of(file: str, delimiter: str) -> str:
@@ -89,7 +116,7 @@ def quote_of(file: str, delimiter: str) -> str:
         return '"'
     with open_text(file) as text:
         lines = [line.rstrip("\r\n") for line in itertools.islice(text, _LINES)]
-    rows = [line.split(delimiter) for line in lines if line]
+    rows = [line.split(delimiter) for line in lines if line and not _SAID.fullmatch(line)]
     whole = all(len(row) == len(rows[0]) for row in rows)
     return "" if whole and any(_is_data(field) for row in rows for field in row) else '"'
 
@@ -110,8 +137,7 @@ def likely_delimiter(file: str) -> str:
         same = sum(len(record) == len(header) for record in records) / max(len(records), 1)
         return (same if len(header) > 1 else -1), len(header)
 
-    likely: str = max([delimiter_of(file), *_DELIMITERS], key=fits)
-    return likely
+    return said_delimiter(file) or max([delimiter_of(file), *_DELIMITERS], key=fits)
 
 
 def first_records(file: str, delimiter: str, count: int) -> list[list[str]]:
@@ -120,7 +146,7 @@ def first_records(file: str, delimiter: str, count: int) -> list[list[str]]:
     with open_text(file) as text:
         try:
             parsed = Records(file, text, **dialect(delimiter, quote_of(file, delimiter)))
-            records += itertools.islice(filter(None, parsed), count)
+            records += itertools.islice((fields for fields in parsed if fields and not _says_delimiter(parsed)), count)
         except csv.Error:
             pass
     return records

@@ -24,7 +24,7 @@ class JsonlSource(FileSource):
     def rows(self, part: Part) -> Iterator[Row]:
         with open_text(part.name) as text:
             for number, values in self._checked(part.name, not_empty(part.name, read_objects(part.name, text))):
-                yield values if isinstance(values, Row) else self.to_row(part.name, number, values)
+                yield from [values] if isinstance(values, Row) else self.to_rows(part.name, number, values)
 
     def _checked(self, file: str, lines: Iterable[Line]) -> Iterator[Line]:
         """Return the lines unchanged, after checking that every column occurs in the first ``_PROBED_ROWS`` rows."""

@@ -1,0 +1,102 @@
+"""Guess which columns of a table hold query, document and hard negatives."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from batchwright.core.errors import InputError
+from project.add.kinds import Entry
+from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives
+
+Table = dict[str, list[object]]
+"""The first values of each column."""
+
+_LONGER = 1.5
+"""If the first of two columns has texts this many times as long as the second, it holds the documents."""
+_FEW = 20
+"""The most values that a column of labels has."""
+_ID = re.compile(r"(?=\D*\d)[!-~]+")
+
+
+def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str) -> Entry:
+    """Return the columns of query, document and hard negatives, of which some may be ``named``.
+
+    They are recognised by their names; if one is not, it is the only other column of texts, and if neither is, the
+    query is the first one, unless its texts are much longer.
+
+    Raises:
+        InputError: it is not clear which columns they are.
+    """
+    texts = {column: _mean_length(values) for column, values in table.items() if _may_be_a_side(column, values)}
+    columns = {
+        "query": named.get("query") or _first(QUERIES, list(texts)),
+        "document": named.get("document")
+        or _first(DOCUMENTS, [column for column in table if column in texts or are_lists_of_texts(table[column])]),
+    }
+    missing = [side for side, column in columns.items() if column is None]
+    others = [column for column in texts if column not in columns.values() and not names_negatives(column)]
+    if len(others) == 2 and texts[others[0]] > _LONGER * texts[others[1]]:
+        others.reverse()
+    if missing and len(others) != len(missing):
+        raise InputError(
+            f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
+            f"{', '.join(table) or 'none'}"
+        )
+    columns |= dict(zip(missing, others, strict=False))
+    negatives = named.get("negatives") or [
+        column
+        for column, values in table.items()
+        if names_negatives(column) and column not in columns.values() and _are_negatives(values)
+    ]
+    return columns | ({"negatives": negatives} if negatives else {})
+
+
+def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
+    return next((column for name in known for column in columns if joined(column) == name), None)
+
+
+def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
+    return are_texts(values) and not names_another(column) and not (names_a_label(column) and are_few(values))
+
+
+def _are_negatives(values: Sequence[object]) -> bool:
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    known = are_texts(values) or are_lists_of_texts(values)
+    return known and not all(isinstance(text, str) and _ID.fullmatch(text) for text in filled(texts))
+
+
+def filled(values: Sequence[object]) -> list[object]:
+    """The values that are there."""
+    return [value for value in values if value not in (None, "", [])]
+
+
+def distinct(values: Sequence[object]) -> list[object]:
+    """Each value that is there once, in order; those of other kinds than text and numbers count as one."""
+    scalars = [value if isinstance(value, str | int | float) else "..." for value in filled(values)]
+    return list({(type(value), value): value for value in scalars}.values())
+
+
+def are_few(values: Sequence[object]) -> bool:
+    """Whether the values are few ones that come again and again, as labels do."""
+    return len(distinct(values)) <= _FEW and len(distinct(values)) < len(filled(values))
+
+
+def are_texts(values: Sequence[object]) -> bool:
+    """Whether most of the values that are there are texts, and not numbers."""
+    there = filled(values)
+    texts = [value for value in there if isinstance(value, str)]
+    return 2 * len(texts) > len(there) and 2 * sum(text.isdecimal() for text in texts) <= len(texts)
+
+
+def are_lists_of_texts(values: Sequence[object]) -> bool:
+    """Whether most of the values that are there are lists of texts, or of objects with a text."""
+    there = filled(values)
+    lists = [value for value in there if isinstance(value, list) and all(map(_has_text, value))]
+    return 2 * len(lists) > len(there)
+
+
+def _has_text(item: object) -> bool:
+    return isinstance(item, str) or (isinstance(item, dict) and isinstance(item.get("text"), str))
+
+
+def _mean_length(values: Sequence[object]) -> float:
+    return sum(len(value) for value in values if isinstance(value, str)) / max(len(values), 1)

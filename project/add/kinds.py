@@ -1,0 +1,144 @@
+"""Guess what a file or a folder of pairs is: its kind, and which files of a folder are meant for training."""
+
+import fnmatch
+import glob
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from batchwright.core.errors import InputError
+from pipelines.ingest.sources import KINDS, PACKED, kind_of
+from pipelines.ingest.sources.huggingface import SAVED
+
+Entry = dict[str, Any]
+"""An entry of ``ingest.sources``."""
+
+_TRAIN = {"train", "training"}
+_HELD_OUT = {"test", "testing", "dev", "development", "val", "valid", "validation", "eval", "evaluation", "heldout"}
+_SHOWN = 3
+
+
+def guess_kind(path: Path) -> Entry:
+    """Return ``kind`` and ``path`` of a source, as ``params.yaml`` has them.
+
+    Raises:
+        InputError: there is nothing of a known kind, or it is not clear which files are for training.
+    """
+    if path.is_file():
+        return {"kind": _kind(path), "path": glob.escape(str(path))}
+    if not path.is_dir():
+        raise InputError(f"{path}: no such file or folder")
+    if _is_beir(path):
+        splits = _judged(path)
+        if not splits:
+            raise InputError(f"{path}/qrels: no judgements (*.tsv) in this BEIR folder")
+        return {"kind": "beir", "path": str(path), "split": "train" if "train" in splits else splits[0]}
+    if any((path / name).is_file() for name in SAVED):
+        return {"kind": "huggingface", "name": str(path)}
+    files = _for_training(path, _files(path))
+    ending = Counter(map(_ending, files)).most_common(1)[0][0]
+    chosen = {file.name for file in files if _ending(file) == ending}
+    return {"kind": _kind(path / min(chosen)), "path": f"{glob.escape(str(path))}/{_pattern(path, chosen, ending)}"}
+
+
+def not_read(path: Path, entry: Entry) -> list[str]:
+    """Sentences about what a folder holds that its entry leaves out."""
+    if entry["kind"] in ("beir", "huggingface"):
+        splits = _judged(path) if entry["kind"] == "beir" else _saved_splits(path)
+        others = [split for split in splits if split != entry.get("split", "train")]
+        return [f"not read: the split{'s' * (len(others) > 1)} {', '.join(others)}"] if others else []
+    if not path.is_dir():
+        return []
+    left = [file for file in _files(path) if not fnmatch.fnmatchcase(str(file), entry["path"])]
+    held_out = [file.name for file in left if split_of(file.name) == "held out"]
+    kinds = [file.name for file in left if file.name not in held_out]
+    told = []
+    if held_out:
+        told.append(f"not read: {_list(held_out)}, by {_their(held_out)} not for training")
+    if kinds:
+        told.append(f"not read: {len(kinds):,} other files, such as {kinds[0]}; add them by themselves")
+    return told
+
+
+def split_of(name: str) -> str | None:
+    """The split that the name of a file says it is of: ``train``, ``held out`` or none."""
+    stem = name.lower().removesuffix(_ending(Path(name)).lower())
+    words = {*re.findall(r"[^\W\d_]+", stem), *(f"{a}{b}" for a, b in re.findall(r"(held|hold)[-_ ](out)", stem))}
+    if words & _TRAIN:
+        return "train"
+    return "held out" if words & {*_HELD_OUT, "holdout"} else None
+
+
+def _for_training(path: Path, files: list[Path]) -> list[Path]:
+    """Leave out files that are of other splits by their names, and all that are of none if some are for training."""
+    if not files:
+        below = sorted({file.parent.name for file in path.glob("*/*") if _known(file)})
+        hint = f"; add one of its folders: {_list(below)}" if below else ""
+        raise InputError(f"{path}: holds no file of a known kind ({', '.join(KINDS)}){hint}")
+    train = [file for file in files if split_of(file.name) == "train"]
+    chosen = train or [file for file in files if split_of(file.name) is None]
+    if not chosen:
+        names = _list([file.name for file in files])
+        raise InputError(f"{path}: holds no file for training, only {names}; add a file by its name if it is meant")
+    return chosen
+
+
+def _pattern(path: Path, chosen: set[str], ending: str) -> str:
+    """The pattern that matches these files of the folder, and no other of its files."""
+    everything = {file.name for file in path.iterdir() if not file.name.startswith(".")}
+    if len(chosen) == 1 and any(split_of(name) for name in everything):
+        return glob.escape(*chosen)
+    for pattern in (f"*{ending}", f"train*{ending}", f"*train*{ending}"):
+        if {name for name in everything if fnmatch.fnmatchcase(name, pattern)} == chosen:
+            return pattern
+    raise InputError(
+        f"{path}: holds files for training and others, and no pattern tells them apart; add {_list(sorted(chosen))} "
+        "one by one"
+    )
+
+
+def _is_beir(path: Path) -> bool:
+    return (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file()
+
+
+def _judged(path: Path) -> list[str]:
+    return sorted(file.stem for file in (path / "qrels").glob("*.tsv"))
+
+
+def _saved_splits(path: Path) -> list[str]:
+    try:
+        splits = json.loads((path / SAVED[0]).read_text(encoding="utf-8"))["splits"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []  # a single table; or damaged, which its reader says
+    return [str(split) for split in splits]
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(file for file in path.iterdir() if _known(file))
+
+
+def _known(file: Path) -> bool:
+    return file.is_file() and not file.name.startswith(".") and (file.suffix in PACKED or file.suffix.lower() in KINDS)
+
+
+def _ending(file: Path) -> str:
+    return "".join(file.suffixes[-2:]) if file.suffix in PACKED else file.suffix
+
+
+def _kind(file: Path) -> str:
+    kind = kind_of(str(file))
+    if kind is None:
+        raise InputError(f"{file}: unknown kind of file; rename it to one of {', '.join(KINDS)}")
+    return kind
+
+
+def _list(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else "")
+
+
+def _their(names: list[str]) -> str:
+    return "their names" if len(names) > 1 else "its name"

@@ -1,0 +1,93 @@
+"""Find the column of labels or scores that says which rows of a table are pairs; where that is not clear, ask."""
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+
+from batchwright.core.errors import InputError
+from pipelines.ingest.sources.labels import label_of, number_of
+from project.add.columns import are_few, distinct
+from project.add.kinds import Entry
+from project.add.words import is_about_one_side, names_a_label, words
+
+_SHOWN = 4
+_PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"))
+"""Labels of pairs, and of rows that are none."""
+
+
+def guess_labels(
+    table: Mapping[str, Sequence[object]], taken: Collection[str | None], named: Entry, name: str
+) -> Entry | None:
+    """Return ``labels`` of a source, or None if all rows are pairs.
+
+    Labels of two values, by a usual name, say themselves which rows are pairs. What ``named`` says is taken: the
+    ``column``, and which labels are ``positive`` or which score they have ``at_least``.
+
+    Raises:
+        InputError: a column may say which rows are pairs, but not which labels or scores they have.
+    """
+    if column := named.get("column"):
+        rule = {key: value for key, value in named.items() if key != "column"}
+        return {"column": column} | (rule or {"positive": [_positive(table, column, name)]})
+    others = {column: distinct(values) for column, values in table.items() if column not in taken}
+    clear = [column for column, values in others.items() if names_a_label(column) and _pair_of(values)]
+    doubtful = [column for column, values in others.items() if _may_be(column, values, table[column])]
+    if len(clear) > 1 or (not clear and doubtful):
+        _ask([*clear, *doubtful][0], table, name)
+    if not clear:
+        return None
+    [column] = clear
+    return {"column": column, "positive": [_positive(table, column, name)]}
+
+
+def _positive(table: Mapping[str, Sequence[object]], column: str, name: str) -> object:
+    """Return the label of pairs as the table spells it."""
+    values = distinct(table[column])
+    if pair := _pair_of(values):
+        return next(value for value in values if label_of(value) == pair[0])
+    return _ask(column, table, name)
+
+
+def _pair_of(values: Sequence[object]) -> tuple[str, str] | None:
+    """The labels of pairs and of others that these are, if some are those of pairs."""
+    found = {label_of(value) for value in values}
+    return next((pair for pair in _PAIRS if pair[0] in found and found <= {*pair}), None)
+
+
+def _may_be(column: str, values: Sequence[object], all_values: Sequence[object]) -> bool:
+    """Whether a column may say which rows are pairs: by its name, as two labels, or as scores between -1 and 1."""
+    if is_about_one_side(column) or not values:
+        return False
+    numbers = [number for value in values if (number := number_of(value)) is not None]
+    if names_a_label(column):
+        return are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values)
+    if len(values) < 2:
+        return words(column)[:1] == ["is"]
+    if _pair_of(values):
+        return True
+    between = len(numbers) == len(values) and all(-1 <= number <= 1 for number in numbers)
+    return between and any(number % 1 for number in numbers)
+
+
+def _are_lists(values: Sequence[object]) -> bool:
+    return any(isinstance(value, list) for value in values)
+
+
+def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> object:
+    values, option = distinct(table[column]), shlex.quote(column)
+    if _are_lists(table[column]):
+        raise InputError(
+            f"{name}: column '{column}' holds lists, which may say which of a row's documents answer the query; write "
+            f"a row for each document, or keep all with --ignore {option}"
+        )
+    numbers = [number for value in values if (number := number_of(value)) is not None]
+    if len(numbers) == len(values) > _SHOWN:
+        holds, keep = f"numbers from {min(numbers):g} to {max(numbers):g}", "--at-least NUMBER"
+    elif len(numbers) == len(values) and any(number % 1 for number in numbers):
+        holds, keep = ", ".join(f"{number:g}" for number in numbers), "--at-least NUMBER"
+    else:
+        more = ", ..." if len(values) > _SHOWN else ""
+        holds, keep = ", ".join(map(str, values[:_SHOWN])) + more, "--positive VALUE"
+    raise InputError(
+        f"{name}: column '{column}' ({holds}) may say which rows are pairs: keep those with --label {option} {keep}, "
+        f"or all rows with --ignore {option}"
+    )

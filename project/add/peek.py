@@ -1,0 +1,115 @@
+"""The first values of a source's columns, and whether the first line of a CSV file has their names at all."""
+
+import itertools
+import statistics
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from batchwright.core.errors import InputError
+from batchwright.core.untrusted_arrow import open_parquet, values_of
+from pipelines.files import find_files, open_text, readable
+from pipelines.ingest.sources.columnar import open_ipc
+from pipelines.ingest.sources.csv import delimiter_of, first_records, numbered
+from pipelines.ingest.sources.huggingface import HuggingFaceSource
+from pipelines.ingest.sources.jsonl import read_objects
+from pipelines.ingest.sources.labels import number_of
+from project.add.columns import Table, are_texts
+from project.add.kinds import Entry
+from project.add.words import is_known
+
+PEEKED = 1000
+"""Rows that are looked at."""
+_ENDS = "\uff1f\u3002\uff01"
+"""Ends of Chinese and Japanese sentences."""
+_WORDS, _LONG = 5, 60
+"""A name of so many words or characters is a text."""
+
+
+def peek(entry: Entry) -> Table:
+    """Return the first values of each column of the source's first file.
+
+    Raises:
+        InputError: there is no such file, or it cannot be read.
+    """
+    if entry["kind"] == "huggingface":
+        source = HuggingFaceSource(**entry, domain="-")
+        return _values(source.label, source.batches(source.load().column_names, 0, PEEKED))
+    file = find_files(entry["path"])[0]
+    if entry["kind"] == "jsonl":
+        return _objects(file)
+    if entry["kind"] == "csv":
+        header, records = _records(entry)
+        return {column: list(values) for column, values in zip(header, zip(*records, strict=False), strict=False)}
+    return _values(file, _parquet(file) if entry["kind"] == "parquet" else _arrow(file))
+
+
+def text_in_header(entry: Entry) -> str | None:
+    """Return a name of a column that looks like one of its values, which a first line without names would be."""
+    header, records = _records(entry)
+    known = sum(map(is_known, header))
+    if known > 1 or not records or not entry.get("header", True):
+        return None
+    columns = list(zip(header, zip(*records, strict=True), strict=True))
+    for name, values in columns:
+        if _is_a_value(name, values):
+            return name
+    texts = [(name, values) for name, values in columns if are_texts(values)]
+    alike = all(2 * len(name) >= statistics.median(map(len, values)) for name, values in texts)
+    return texts[0][0] if texts and alike and not known else None
+
+
+def _is_a_value(name: str, values: Sequence[str]) -> bool:
+    if name.strip() in {value.strip() for value in values} - {""}:
+        return True
+    if number_of(name) is not None:
+        return 2 * sum(number_of(value) is not None for value in values) > len(values)
+    count, end = len(name.split()), name.strip()[-1:] or " "
+    return count >= _WORDS or len(name) > _LONG or end in _ENDS or (count > 2 and end in ("?", ".", "!"))
+
+
+def _records(entry: Entry) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns of a CSV file, and its first records with as many fields."""
+    file = find_files(entry["path"])[0]
+    first, *others = first_records(file, entry.get("delimiter") or delimiter_of(file), PEEKED) or [[]]
+    fitting = [record for record in others if len(record) == len(first)]
+    return (first, fitting) if entry.get("header", True) else (numbered(first), [first, *fitting])
+
+
+def _values(name: str, batches: Iterator[pa.RecordBatch]) -> Table:
+    with readable(name):
+        batch = next(batches, None)
+        return (
+            {}
+            if batch is None
+            else dict(zip(batch.schema.names, values_of(name, batch.slice(0, PEEKED), 1), strict=True))
+        )
+
+
+def _objects(file: str) -> Table:
+    table: Table = {}
+    with open_text(file) as text:
+        for _, values in itertools.islice(read_objects(file, text), PEEKED):
+            if isinstance(values, dict):
+                for column, value in values.items():
+                    table.setdefault(column, []).append(value)
+            elif str(values.query).startswith("["):
+                _refuse_array(file, str(values.query))
+    return table
+
+
+def _refuse_array(file: str, line: str) -> None:
+    whole = line.strip() == "[" or line.lstrip("[ ").startswith("{")
+    objects = ".[]" if whole else "{query: .[0], document: .[1]}"
+    what = "is a JSON array" if whole else "has an array on each line"
+    raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {file} > pairs.jsonl")
+
+
+def _arrow(file: str) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(file) as source:
+        yield from open_ipc(file, source)[1]
+
+
+def _parquet(file: str) -> Iterator[pa.RecordBatch]:
+    with open_parquet(file) as handle:
+        yield from handle.iter_batches(PEEKED)

@@ -1,0 +1,223 @@
+"""What ``batchwright add`` reads the columns of a table as, says of them, and asks where it is not clear."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project.add.columns import guess_columns
+from project.add.labels import guess_labels
+from tests.ingest.running import ingest
+from tests.project.test_add import PAIRS, PARAMS, add, sources
+
+
+def write(**columns: Any) -> str:
+    """Write a file of nine pairs with further columns, whose values may depend on the number of the row."""
+    rows = [
+        {"query": query, "document": document}
+        | {name: value(number) if callable(value) else value for name, value in columns.items()}
+        for number, (query, document) in enumerate(PAIRS)
+    ]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return "a.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("table", "given", "expected"),
+    [
+        ({"Query": ["a b"], "ANSWER": ["c"]}, {}, {"query": "Query", "document": "ANSWER"}),
+        ({"x": ["a"], "y": ["b"]}, {}, {"query": "x", "document": "y"}),
+        ({"x": ["a long text"], "y": ["b"]}, {}, {"query": "y", "document": "x"}),
+        ({"x": ["a"], "question": ["b"], "n": [1]}, {}, {"query": "question", "document": "x"}),
+        ({"x": ["a"], "y": ["b"], "z": ["c"]}, {"query": "z", "document": "x"}, {"query": "z", "document": "x"}),
+        (
+            {"query": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"]},
+            {},
+            {"query": "query", "document": "positive", "negatives": ["negative_1", "negative_2"]},
+        ),
+        ({"Sentence_1": ["a"], "sentence-2": ["b"], "x": ["c"]}, {}, {"query": "Sentence_1", "document": "sentence-2"}),
+        ({"query": [1, "a", "b"], "document": ["c", None, "d"]}, {}, {"query": "query", "document": "document"}),
+        ({"query": ["a"], "pos": [["b", "c"]]}, {}, {"query": "query", "document": "pos"}),
+        (
+            {"query": ["a"], "positive_passages": [[{"docid": "1", "title": "", "text": "b"}]], "query_id": ["1"]},
+            {},
+            {"query": "query", "document": "positive_passages"},
+        ),
+        (
+            {"text": ["a", "b"] * 20, "document": ["c", "d"] * 20, "label": ["x", "y"] * 20},
+            {},
+            {"query": "text", "document": "document"},
+        ),
+    ],
+)
+def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any, expected: Any) -> None:
+    assert guess_columns(table, given, "t") == expected
+
+
+TEXTS = ["a text", "another one"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("negative", "negatives", "neg", "Negative 1", "negative_text", "negative_passages", "hard_negative_1"),
+        *("hard_negatives", "hardNegative2", "hard-neg", "hard_negative_ctxs", "neg_docs", "mined_negatives"),
+    ],
+)
+def test_hard_negatives_are_known_by_their_names(name: str) -> None:
+    for values in (TEXTS, [TEXTS, []], [[{"text": "a text"}]]):
+        columns = guess_columns({"query": ["a"], "document": ["b"], name: values}, {}, "t")
+        assert columns["negatives"] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("negative_ids", ["d17", "d4"]),
+        ("negatives", [["d17", "d4"], ["d1"]]),
+        ("negative", ["17", "4"]),
+        ("negative", [17, 4]),
+        ("negative_score", [0.5, 0.25]),
+        ("neg_scores", [[0.5], [0.25, 1]]),
+        ("negative_source", ["bm25 of the index", "the dense index"]),
+        ("negative_type", ["hard one", "easy one"]),
+        ("negative_urls", ["http://a.b/1", "http://a.b/2"]),
+        ("negative_feedback", ["a bad answer", "never again"]),
+        ("hard", TEXTS),
+    ],
+)
+def test_ids_scores_and_sources_are_no_hard_negatives(name: str, values: list[Any]) -> None:
+    columns = guess_columns({"query": ["a"], "document": ["b"], name: values}, {}, "t")
+    assert columns == {"query": "query", "document": "document"}
+
+
+def test_every_column_is_shown_with_what_it_is_read_as(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(write(neg=["a wrong answer"], neg_scores=[0.1], views=lambda n: n, label=lambda n: n % 2, note="x y", area="s"),
+        "--domain-column", "area")  # fmt: skip
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines() if line.startswith("column")]
+    assert {column: role for _, column, role in lines} == {
+        "query": "read as query",
+        "document": "read as document",
+        "neg": "read as hard negatives",
+        "neg_scores": "left out (lists)",
+        "views": "left out (numbers)",
+        "label": "labels: rows with 1 are pairs, the others are left out",
+        "note": "left out (texts)",
+        "area": "read as domain",
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "good", "bad"),
+    [
+        ("label", 1, 0),
+        ("is_duplicate", "1", "0"),
+        ("label", 1.0, 0.0),
+        ("score", "1.0", "0.0"),
+        ("isRelevant", True, False),
+        ("gold_label", "True", "False"),
+        ("relevance", 1, -1),
+        ("is_answer", "yes", "no"),
+    ],
+)
+def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
+    project: Path, column: str, good: object, bad: object
+) -> None:
+    add(write(**{column: lambda number: good if number % 3 else bad}))
+    outcome = ingest(*sources(), max_reject_rate=0.0)
+    assert outcome.texts == {pair for number, pair in enumerate(PAIRS) if number % 3}
+    assert [reason for _, _, reason in outcome.reasons] == ["the label says that it is no pair"] * 3
+    assert outcome.results["sources"]["0 raw/pairs/a.jsonl"]["in"] == 9
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"score": lambda n: n / 8}, "column 'score' (numbers from 0 to 1) may say which rows are pairs: keep those "
+         "with --label score --at-least NUMBER, or all rows with --ignore score"),
+        ({"label": lambda n: n % 3}, "column 'label' (0, 1, 2) may say which rows are pairs: keep those with --label "
+         "label --positive VALUE, or"),
+        ({"gold label": lambda n: ("entailment", "neutral")[n % 2]}, "column 'gold label' (entailment, neutral) may "
+         "say which rows are pairs: keep those with --label 'gold label' --positive VALUE"),
+        ({"label": 0}, "column 'label' (0) may"),
+        ({"ok": lambda n: n % 2}, "column 'ok' (0, 1) may"),
+        ({"fits": lambda n: n % 2 > 0}, "column 'fits' (False, True) may"),
+        ({"cosine": lambda n: n / 10}, "column 'cosine' (numbers from 0 to 0.8) may"),
+        ({"is_negative": lambda n: n % 2}, "column 'is_negative' (0, 1) may"),
+        ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
+        ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_label_is_asked_for(
+    project: Path, capsys: pytest.CaptureFixture[str], columns: dict[str, Any], message: str
+) -> None:
+    file = write(**columns)
+    with pytest.raises(SystemExit):
+        add(file)
+    assert f"a.jsonl: {message}" in capsys.readouterr().err
+    add(file, "--ignore", *columns)
+    assert "labels" not in sources()[0]
+
+
+def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> None:
+    add(write(score=lambda n: n / 8), "--label", "score", "--at-least", "0.5")
+    assert sources()[0]["labels"] == {"column": "score", "at_least": 0.5}
+    assert ingest(*sources()).texts == {*PAIRS[4:]}
+    Path("params.yaml").write_text(PARAMS)
+    add(
+        write(label=lambda n: ("contradiction", "Entailment", None)[n % 3]),
+        "--label",
+        "label",
+        "--positive",
+        "entailment",
+    )
+    outcome = ingest(*sources())
+    assert outcome.texts == {*PAIRS[1::3]}
+    assert {reason for _, _, reason in outcome.reasons} == {"the label says that it is no pair", "no label"}
+
+
+@pytest.mark.parametrize(
+    "values", [lambda n: 100 + n, "a note", None, lambda n: [0.5, n], lambda n: f"text number {n}", lambda n: {"a": n}]
+)
+def test_other_columns_are_no_labels(values: Any) -> None:
+    made = [values(number) if callable(values) else values for number in range(9)]
+    assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--label", "--ignore", "--negatives", "--query", "--domain-column"):
+        with pytest.raises(SystemExit):
+            add(write(label=1), option, "labl")
+        assert "a.jsonl: no column 'labl'; did you mean 'label'?" in capsys.readouterr().err
+
+
+def test_a_list_of_positives_becomes_a_pair_for_each(project: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"query": "q1", "pos": ["first", "second"], "neg": ["wrong"]},
+        {
+            "query": "q2",
+            "pos": [{"docid": "7", "title": "Title", "text": "body"}],
+            "neg": [{"title": "", "text": "bad"}],
+        },
+        {"query": "q3", "pos": [], "neg": []},
+        {"query": "q4", "pos": ["third", 4], "neg": []},
+    ]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    add("a.jsonl")
+    outcome = ingest(*sources())
+    assert {(pair["query"], pair["document"], *pair["negatives"]) for pair in outcome.pairs} == {
+        ("q1", "first", "wrong"),
+        ("q1", "second", "wrong"),
+        ("q2", "Title body", "bad"),
+        ("q4", "third"),
+    }
+    assert outcome.reasons == [("a.jsonl", 3, "no document"), ("a.jsonl", 4, "document is not text")]
+
+
+def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
+    with pytest.raises(SystemExit):
+        add("a.jsonl")
+    said = "has an array on each line; write one object a line: jq -c '{query: .[0], document: .[1]}' a.jsonl"
+    assert said in capsys.readouterr().err

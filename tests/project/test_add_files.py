@@ -1,0 +1,114 @@
+"""What ``batchwright add`` makes of files without a header, and of folders that hold more than pairs to train on."""
+
+import json
+from pathlib import Path
+
+import datasets
+import pytest
+
+from tests.ingest.running import ingest
+from tests.project.test_add import PAIRS, add, sources, write_csv
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ",", ";", "|"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(f"how do I reset device {number}", f"hold the button of device {number}") for number in range(9)],
+        [(str(number), f"word{number}", f"device {number}") for number in range(9)],
+        [(f"word{number}", f"wort{number}") for number in range(9)],
+        [("faq", f"reset {number}?", f"Hold the small button of device number {number}.") for number in range(9)],
+    ],
+    ids=["sentences", "numbers", "words", "topics"],
+)
+def test_a_first_line_of_data_is_doubted_and_read_when_that_is_said(
+    project: Path, capsys: pytest.CaptureFixture[str], rows: list[tuple[str, ...]], delimiter: str
+) -> None:
+    Path("a.csv").write_text("".join(delimiter.join(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit):
+        add("a.csv")
+    said = capsys.readouterr().err
+    assert "a.csv: the first line looks like data, such as '" in said
+    assert "add --no-header if it is, or say which columns it names: --query and --document" in said
+    columns = [str(len(rows[0]) - 1), str(len(rows[0]))]
+    add("a.csv", "--no-header", "--query", columns[0], "--document", columns[1])
+    assert ingest(*sources()).texts == {row[-2:] for row in rows}
+
+
+@pytest.mark.parametrize("header", ["query,document", "Frage,Antwort", "x,y", "The question,Its answer", "Question?,A"])
+def test_names_of_columns_are_not_doubted(project: Path, header: str) -> None:
+    add(str(write_csv(Path("a.csv"), header)))
+    assert [*sources()[0]["columns"].values()] == header.split(",")
+
+
+@pytest.mark.parametrize("line", ["sep=;", "sep=,", "sep=|", "SEP=\t", '"sep=;"', "sep=#"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_first_line_that_says_the_delimiter_is_no_header(project: Path, line: str, mark: str) -> None:
+    delimiter = line.strip('"')[4]
+    file = write_csv(Path("a.csv"), "Frage,Antwort", delimiter)
+    file.write_text(f"{mark}{line}\r\n{file.read_text()}", encoding="utf-8")
+    add("a.csv")
+    [source] = sources()
+    assert "delimiter" not in source
+    assert source["columns"] == {"query": "Frage", "document": "Antwort"}
+    outcome = ingest(*sources())
+    assert (outcome.texts, outcome.rejects) == ({*PAIRS}, [])
+
+
+@pytest.mark.parametrize(
+    ("names", "read", "told"),
+    [
+        (
+            ["train.csv", "validation.csv", "test.csv"],
+            "train.csv",
+            "not read: test.csv, validation.csv, by their names",
+        ),
+        (["train-0-of-2.csv", "train-1-of-2.csv", "dev-0-of-1.csv"], "train*.csv", "not read: dev-0-of-1.csv, by its"),
+        (["faq_train.csv", "faq_valid.csv"], "faq_train.csv", "not read: faq_valid.csv, by its name not for training"),
+        (["a.train.csv", "a.eval.csv", "b.train.csv"], "*train*.csv", "not read: a.eval.csv"),
+        (["faq.csv", "held-out.csv"], "faq.csv", "not read: held-out.csv, by its name not for training"),
+        (["train.csv", "other.csv"], "train.csv", "not read: 1 other files, such as other.csv"),
+        (["contest.csv", "latest.csv", "evaluator.csv", "strain.csv"], "*.csv", None),
+    ],
+)
+def test_only_files_for_training_are_read_and_the_others_are_told(
+    project: Path, capsys: pytest.CaptureFixture[str], names: list[str], read: str, told: str | None
+) -> None:
+    for name in names:
+        write_csv(Path("raw/pairs/set") / name, "query,document")
+    add("raw/pairs/set")
+    assert [source["path"] for source in sources()] == [f"raw/pairs/set/{read}"]
+    printed = capsys.readouterr().out
+    assert told in printed if told else "not read" not in printed
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["test.csv", "dev.csv"], "set: holds no file for training, only dev.csv, test.csv; add a file by its name"),
+        (["a.csv", "b.csv", "test.csv"], "set: holds files for training and others, and no pattern tells them apart"),
+        (["data/train.csv", "data/test.csv"], "add one of its folders: data"),
+    ],
+)
+def test_a_folder_in_which_it_is_not_clear_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], names: list[str], message: str
+) -> None:
+    for name in names:
+        write_csv(Path("set") / name, "query,document")
+    with pytest.raises(SystemExit):
+        add("set")
+    assert message in capsys.readouterr().err
+
+
+def test_other_splits_of_beir_and_saved_datasets_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    split = datasets.Dataset.from_list([{"query": query, "document": document} for query, document in PAIRS])
+    datasets.DatasetDict({"train": split, "test": split}).save_to_disk("raw/pairs/saved")
+    add("raw/pairs/saved")
+    assert "not read: the split test" in capsys.readouterr().out
+    Path("beir/qrels").mkdir(parents=True)
+    Path("beir/corpus.jsonl").write_text(json.dumps({"_id": "d", "text": "an answer"}))
+    Path("beir/queries.jsonl").write_text(json.dumps({"_id": "q", "text": "a question"}))
+    for name in ("train", "dev", "test"):
+        Path(f"beir/qrels/{name}.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
+    add("beir")
+    assert "not read: the splits dev, test" in capsys.readouterr().out
