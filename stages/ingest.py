@@ -1,6 +1,7 @@
 """Stage ``ingest``: turns sources of any kind into unique pairs by domain, rejects with their reasons, and counts."""
 
 import shutil
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,11 +13,13 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched, watching
+from batchwright.core.terminal import safe, shown
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, collect_rejected, take_account
 from pipelines.ingest.domain import PAIRS_FILE, write_domain
+from pipelines.ingest.heavy import Heavy, heavy_queries
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
@@ -34,9 +37,14 @@ def main() -> str:
     parts = read_sources(params)
     check_unchanged()
     numbers = _parts_of_domains(parts)
-    done = _do_domains(params, parts, numbers)
+    domain_parts = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
+    heavy = heavy_queries(domain_parts, params.held_out, params.dev)
+    done = _do_domains(params, domain_parts, heavy)
     summary = _publish(params, parts, numbers, done)
     check_unchanged()
+    for query in heavy:
+        what = f"{shown(query.query)} has {query.pairs:,} of {query.of:,} {query.split} pairs of '{query.domain}'"
+        print(f"ingest: warning: {safe(what)}, too many for one query; it stays in train", file=sys.stderr)
     return summary
 
 
@@ -53,14 +61,16 @@ def _parts_of_domains(parts: Parts) -> dict[str, list[int]]:
     return dict(sorted(numbers.items()))
 
 
-def _do_domains(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]]) -> dict[str, Done]:
-    domain_parts = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
+def _do_domains(
+    params: IngestParams, domain_parts: Mapping[str, Sequence[PartRead]], heavy: Sequence[Heavy]
+) -> dict[str, Done]:
+    hashes = sorted(query.query_hash for query in heavy)
 
     def work(domain: str, folder: Path, _: Map) -> Metrics:
-        return write_domain(domain, domain_parts[domain], folder, params.held_out, params.dev)
+        return write_domain(domain, domain_parts[domain], folder, params.held_out, params.dev, hashes)
 
     determines = {
-        domain: [params.held_out, params.dev, [part.pieces[domain]["digest"] for part in of_domain]]
+        domain: [params.held_out, params.dev, hashes, [part.pieces[domain]["digest"] for part in of_domain]]
         for domain, of_domain in domain_parts.items()
     }
     return do_domains("ingest/domains", Path(ingest.__file__).parent, work, determines, spread)

@@ -4,7 +4,7 @@ Hard negatives that answer their query after all are removed, of equal pairs all
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,11 @@ Answers = NDArray[np.uint64]
 
 
 def write_domain(
-    domain: str, parts: Sequence[PartRead], folder: Path, test_share: float, dev_share: float
+    domain: str, parts: Sequence[PartRead], folder: Path, test_share: float, dev_share: float, heavy: Collection[int]
 ) -> dict[str, Any]:
     """Write unique pairs with their split, sorted by id, and the rejects among the candidates, into ``folder``.
+
+    The queries with the hashes ``heavy`` stay in train.
 
     Returns:
         ``counts`` of pairs by split and of unique texts, and ``pairs_of``: how many pairs each of ``parts`` gave.
@@ -58,7 +60,7 @@ def write_domain(
                 rejects.write_table(pa.Table.from_pylist(removed, _PLACED))
             unique, duplicates = deduplicate(candidates)
             rejects.write_table(duplicates.select(_PLACED.names))
-            unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share))
+            unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share, heavy))
             pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     return _counts(pa.concat_tables(kept), len(parts))
@@ -173,9 +175,10 @@ def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
     return equal
 
 
-def _split(query_hashes: pa.ChunkedArray, test_share: float, dev_share: float) -> pa.Array:
+def _split(query_hashes: pa.ChunkedArray, test_share: float, dev_share: float, heavy: Collection[int]) -> pa.Array:
     hashes = query_hashes.to_numpy()
-    is_test, is_dev = held_out(hashes, test_share), dev(hashes, dev_share)
+    may_leave = ~np.isin(hashes, np.array(list(heavy), np.uint64))
+    is_test, is_dev = held_out(hashes, test_share) & may_leave, dev(hashes, dev_share) & may_leave
     return pc.case_when(pc.make_struct(pa.array(is_test), pa.array(is_dev)), "test", "dev", "train")
 
 

@@ -1,0 +1,64 @@
+"""No query takes most of a test or dev split; it stays in train, in all domains, and the stage says so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from batchwright.core.fingerprint import text_keys
+from tests.ingest.running import Outcome, ingest
+
+SHARES = {"held_out": 0.2, "dev": 0.2}
+
+
+def queries(low: float, high: float, count: int, name: str = "q") -> list[str]:
+    """Queries whose hashes lie between two shares of all: below 0.2 they are in test, above 0.8 in dev."""
+    made = [f"{name} {number}" for number in range(40 * count)]
+    places = text_keys(made).view("<u8")[::2] / 2.0**64
+    return [query for query, place in zip(made, places, strict=True) if low <= place < high][:count]
+
+
+def write(domain: str, pairs: dict[str, int]) -> dict[str, str]:
+    """Write a source in which each query has so many documents, each of them twice."""
+    rows = [{"query": query, "document": f"{query} {n}"} for query, count in pairs.items() for n in range(count)] * 2
+    Path(f"{domain}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"kind": "jsonl", "path": f"{domain}.jsonl", "domain": domain}
+
+
+def splits(outcome: Outcome, query: str) -> set[str]:
+    return {pair["split"] for pair in outcome.pairs if pair["query"] == query}
+
+
+@pytest.mark.parametrize(("name", "low"), [("test", 0.0), ("dev", 0.8)])
+def test_a_query_with_most_of_a_split_stays_in_train_and_is_told(
+    workspace: Path, capsys: pytest.CaptureFixture[str], name: str, low: float
+) -> None:
+    heavy, *others = queries(low, low + 0.2, 9)
+    light = dict.fromkeys([*others, *queries(0.2, 0.8, 20)], 1)
+    outcome = ingest(write("a", {heavy: 40, **light}), write("b", {heavy: 1, others[0]: 1}), **SHARES)
+    assert splits(outcome, heavy) == {"train"}
+    assert all(splits(outcome, query) == {name} for query in others)
+    told = f"ingest: warning: '{heavy}' has 40 of 48 {name} pairs of 'a', too many for one query; it stays in train\n"
+    assert capsys.readouterr().err == told
+
+
+def test_several_may_be_too_heavy_and_one_that_leaves_may_make_another_so(workspace: Path) -> None:
+    first, second, third, *others = queries(0.0, 0.2, 9)
+    light = dict.fromkeys([*others, *queries(0.2, 0.8, 60)], 1)
+    in_a, in_b = {first: 100, second: 60, **light}, {first: 30, third: 30, others[0]: 2, **light}
+    outcome = ingest(write("a", in_a), write("b", in_b), **SHARES)
+    assert [splits(outcome, query) for query in (first, second, third)] == [{"train"}] * 3
+    assert splits(outcome, others[0]) == {"test"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_in_a_small_domain_the_only_query_of_a_split_stays_there(workspace: Path, count: int) -> None:
+    [alone], others = queries(0.0, 0.2, 1), queries(0.2, 0.8, 5)
+    outcome = ingest(write("a", dict.fromkeys([alone, *others], count)), **SHARES)
+    assert splits(outcome, alone) == {"test"}
+
+
+def test_the_only_query_of_a_split_leaves_it_if_it_is_most_of_the_domain(workspace: Path) -> None:
+    [alone], others = queries(0.0, 0.2, 1), queries(0.2, 0.8, 5)
+    outcome = ingest(write("a", {alone: 30, **dict.fromkeys(others, 1)}), **SHARES)
+    assert {pair["split"] for pair in outcome.pairs} == {"train"}
