@@ -8,6 +8,7 @@ from batchwright.core.command import Command, failing, parse
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import say
 from batchwright.inspect.overview import ORDERS
+from batchwright.inspect.terminal import plain
 from batchwright.verify import verify
 from project.batches import diff, export, show
 from project.own import init, upgrade
@@ -147,6 +148,9 @@ COMMANDS = {
     ),
 }
 
+STYLED = ("show", "diff")
+"""Commands that lay out their answers for a terminal, with colours and without any control character of the data."""
+
 
 def main(line: Sequence[str] | None = None) -> None:
     """Run the command that ``line`` names, by default that of the process."""
@@ -159,7 +163,7 @@ def main(line: Sequence[str] | None = None) -> None:
             if (error.name or "").partition(".")[0] in OURS:
                 raise
             raise InputError(f"'{error.name}' is not installed; run: pip install 'batchwright[pipeline]'") from None
-        say(text)
+        say(text if name in STYLED else "\n".join(map(plain, text.split("\n"))))
 
 
 if __name__ == "__main__":

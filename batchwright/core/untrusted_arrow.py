@@ -55,8 +55,8 @@ def _is_below(path: str, columns: Collection[str]) -> bool:
 def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surrogateescape") -> list[list[object]]:
     """Return the values of each column of rows of a file, of which ``first`` is the number of the first.
 
-    Those that are neither text nor numbers, nor made of them, become tuples. ``errors`` says what becomes of text that
-    is not UTF-8, as in ``bytes.decode``.
+    Those that are neither text nor numbers, nor made of them, become tuples; those with named fields, dictionaries.
+    ``errors`` says what becomes of text that is not UTF-8, as in ``bytes.decode``.
 
     Raises:
         InputError: a row, or all rows together, would take too much memory, or a column's type is unknown.
@@ -90,9 +90,14 @@ def _columns(file: str, batch: pa.RecordBatch) -> list[pa.Array]:
 def _foreign(kind: pa.DataType) -> bool:
     """Whether values of this type are neither text nor numbers, nor made of them."""
     made_of = [pa.types.is_dictionary, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list]
-    if kind in _RAW or kind in _RAW.values() or any(is_one(kind) for is_one in made_of):
+    if kind in _RAW or kind in _RAW.values() or any(is_one(kind) for is_one in made_of) or _is_object(kind):
         return False
     return pa.types.is_temporal(kind) or not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
+
+
+def _is_object(kind: pa.DataType) -> bool:
+    """Whether values of this type have named fields, as those of a dictionary in Python have."""
+    return bool(pa.types.is_struct(kind)) and len({field.name for field in kind}) == kind.num_fields > 0
 
 
 def _checked(column: pa.Array) -> pa.Array:
@@ -117,6 +122,9 @@ def _checked(column: pa.Array) -> pa.Array:
         start, size = column.offset * kind.list_size, len(column) * kind.list_size
         child = _checked(column.values.slice(start, size))
         return pa.FixedSizeListArray.from_arrays(child, kind.list_size, mask=column.is_null())
+    if _is_object(kind):
+        fields = [_checked(field) for field in column.flatten()]
+        return pa.StructArray.from_arrays(fields, [field.name for field in kind], mask=column.is_null())
     if _foreign(kind):
         return _untouched(column)
     if raw := _RAW.get(kind):
@@ -160,6 +168,8 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_fixed_size_list(kind):
         items = _sizes(values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size))
         return np.asarray((items + _ITEM).reshape(len(values), kind.list_size).sum(axis=1))
+    if pa.types.is_struct(kind):
+        return np.asarray(sum(_sizes(field) + _ITEM for field in values.flatten()), np.int64)
     if kind in _RAW.values():
         return np.asarray(pc.binary_length(values).fill_null(0), np.int64)
     return np.zeros(len(values), np.int64)
@@ -181,4 +191,6 @@ def _held(column: pa.Array) -> int:
 def _decode(value: object, errors: str) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", errors)
+    if isinstance(value, dict):
+        return {name: _decode(item, errors) for name, item in value.items()}
     return [_decode(item, errors) for item in value] if isinstance(value, list) else value

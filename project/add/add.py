@@ -16,7 +16,6 @@ from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import RAW_PAIRS, unwatched
 from batchwright.core.terminal import hint
-from batchwright.inspect.terminal import plain
 from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
@@ -40,9 +39,10 @@ def add(path: Path, *, look: bool, **options: Any) -> str:
     entry, table = _entry(path, given)
     rows = preview(_source(entry))
     if not rows.pairs:
-        raise InputError(f"{path}: no row is a pair; the first reason: {next(iter(rows.rejected), 'it is empty')}")
-    lines = [describe(rows, entry, params), *describe_columns(table, entry), *not_read(path, entry)]
-    shown = "\n".join(plain(line) for line in "\n".join(lines).split("\n"))
+        reason = next(iter(rows.rejected), "it is empty")
+        convert = "; convert the file to UTF-8" if "UTF-8" in reason else ""
+        raise InputError(f"{path}: no row is a pair; the first reason: {reason}{convert}")
+    shown = "\n".join([describe(rows, entry, params), *describe_columns(table, entry), *not_read(path, entry)])
     if look:
         return f"{shown}\n\nNothing was written."
     entry = _quoted(entry | guess_kind(_bring_in(path)), str(path))
@@ -81,10 +81,7 @@ def _entry(path: Path, given: Entry) -> tuple[Entry, Table]:
         kept = {column: values for column, values in table.items() if column not in ignored}
         entry["columns"] = guess_columns(_without(kept, given), given, str(path))
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
-        rule = {"column": given.get("label"), "positive": given.get("positive"), "at_least": given.get("at_least")}
-        if labels := guess_labels(
-            kept, taken, {key: value for key, value in rule.items() if value is not None}, path.name
-        ):
+        if labels := guess_labels(kept, taken, given, str(path)):
             entry["labels"] = labels
     elif columns := [name for name in ("query", "document", "negatives", "label", "ignore") if name in given]:
         raise InputError(f"{path}: is a BEIR folder, which has no columns; leave out {_flag(columns[0])}")

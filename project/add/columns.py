@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from batchwright.core.errors import InputError
+from pipelines.ingest.sources.labels import label_of
 from project.add.kinds import Entry
 from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives
 
@@ -14,6 +15,7 @@ _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
 _FEW = 20
 """The most values that a column of labels has."""
+_LABELS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"))
 _ID = re.compile(r"(?=\D*\d)[!-~]+")
 
 
@@ -55,13 +57,20 @@ def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
-    return are_texts(values) and not names_another(column) and not (names_a_label(column) and are_few(values))
+    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values))
+    return are_texts(values) and not names_another(column) and not labels
 
 
 def _are_negatives(values: Sequence[object]) -> bool:
     texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
     known = are_texts(values) or are_lists_of_texts(values)
     return known and not all(isinstance(text, str) and _ID.fullmatch(text) for text in filled(texts))
+
+
+def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
+    """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
+    found = {label_of(value) for value in values}
+    return next((pair for pair in _LABELS if pair[0] in found and found <= {*pair}), None)
 
 
 def filled(values: Sequence[object]) -> list[object]:
@@ -90,7 +99,7 @@ def are_texts(values: Sequence[object]) -> bool:
 def are_lists_of_texts(values: Sequence[object]) -> bool:
     """Whether most of the values that are there are lists of texts, or of objects with a text."""
     there = filled(values)
-    lists = [value for value in there if isinstance(value, list) and all(map(_has_text, value))]
+    lists = [value for value in there if isinstance(value, list) and all(map(_has_text, filled(value)))]
     return 2 * len(lists) > len(there)
 
 

@@ -5,13 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.labels import label_of, number_of
-from project.add.columns import are_few, distinct
+from project.add.columns import are_few, distinct, label_pair
 from project.add.kinds import Entry
 from project.add.words import is_about_one_side, names_a_label, words
 
 _SHOWN = 4
-_PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"))
-"""Labels of pairs, and of rows that are none."""
 
 
 def guess_labels(
@@ -20,16 +18,16 @@ def guess_labels(
     """Return ``labels`` of a source, or None if all rows are pairs.
 
     Labels of two values, by a usual name, say themselves which rows are pairs. What ``named`` says is taken: the
-    ``column``, and which labels are ``positive`` or which score they have ``at_least``.
+    column as ``label``, and which labels are ``positive`` or which score pairs have ``at_least``.
 
     Raises:
         InputError: a column may say which rows are pairs, but not which labels or scores they have.
     """
-    if column := named.get("column"):
-        rule = {key: value for key, value in named.items() if key != "column"}
+    if column := named.get("label"):
+        rule = {key: named[key] for key in ("positive", "at_least") if key in named}
         return {"column": column} | (rule or {"positive": [_positive(table, column, name)]})
     others = {column: distinct(values) for column, values in table.items() if column not in taken}
-    clear = [column for column, values in others.items() if names_a_label(column) and _pair_of(values)]
+    clear = [column for column, values in others.items() if names_a_label(column) and label_pair(values)]
     doubtful = [column for column, values in others.items() if _may_be(column, values, table[column])]
     if len(clear) > 1 or (not clear and doubtful):
         _ask([*clear, *doubtful][0], table, name)
@@ -42,15 +40,9 @@ def guess_labels(
 def _positive(table: Mapping[str, Sequence[object]], column: str, name: str) -> object:
     """Return the label of pairs as the table spells it."""
     values = distinct(table[column])
-    if pair := _pair_of(values):
+    if pair := label_pair(values):
         return next(value for value in values if label_of(value) == pair[0])
     return _ask(column, table, name)
-
-
-def _pair_of(values: Sequence[object]) -> tuple[str, str] | None:
-    """The labels of pairs and of others that these are, if some are those of pairs."""
-    found = {label_of(value) for value in values}
-    return next((pair for pair in _PAIRS if pair[0] in found and found <= {*pair}), None)
 
 
 def _may_be(column: str, values: Sequence[object], all_values: Sequence[object]) -> bool:
@@ -62,7 +54,7 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
         return are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values)
     if len(values) < 2:
         return words(column)[:1] == ["is"]
-    if _pair_of(values):
+    if label_pair(values):
         return True
     between = len(numbers) == len(values) and all(-1 <= number <= 1 for number in numbers)
     return between and any(number % 1 for number in numbers)
@@ -80,14 +72,13 @@ def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> objec
             f"a row for each document, or keep all with --ignore {option}"
         )
     numbers = [number for value in values if (number := number_of(value)) is not None]
-    if len(numbers) == len(values) > _SHOWN:
+    holds = ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
+    keep = "--positive VALUE"
+    if len(numbers) == len(values) > 2:
+        keep += " or --at-least NUMBER"
+    if any(number % 1 for number in numbers):
         holds, keep = f"numbers from {min(numbers):g} to {max(numbers):g}", "--at-least NUMBER"
-    elif len(numbers) == len(values) and any(number % 1 for number in numbers):
-        holds, keep = ", ".join(f"{number:g}" for number in numbers), "--at-least NUMBER"
-    else:
-        more = ", ..." if len(values) > _SHOWN else ""
-        holds, keep = ", ".join(map(str, values[:_SHOWN])) + more, "--positive VALUE"
     raise InputError(
-        f"{name}: column '{column}' ({holds}) may say which rows are pairs: keep those with --label {option} {keep}, "
-        f"or all rows with --ignore {option}"
+        f"{name}: column '{column}' ({holds}) may say which rows are pairs: keep those with --label {option} "
+        f"{keep}, or all rows with --ignore {option}"
     )

@@ -40,7 +40,7 @@ def peek(entry: Entry) -> Table:
         return _objects(file)
     if entry["kind"] == "csv":
         header, records = _records(entry)
-        return {column: list(values) for column, values in zip(header, zip(*records, strict=False), strict=False)}
+        return {column: [record[number] for record in records] for number, column in enumerate(header)}
     return _values(file, _parquet(file) if entry["kind"] == "parquet" else _arrow(file))
 
 

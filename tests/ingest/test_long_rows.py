@@ -10,7 +10,7 @@ import pytest
 
 from batchwright.core import untrusted_arrow, untrusted_text
 from batchwright.core.errors import InputError
-from project.add.guess import peek
+from project.add.peek import peek
 from stages.filter.judgements import read_judgements
 from tests.faults.seeds import beir_folder, beir_pairs, seeds
 from tests.faults.sources import rows, source

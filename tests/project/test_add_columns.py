@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from project.add.columns import guess_columns
@@ -137,10 +139,11 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"score": lambda n: n / 8}, "column 'score' (numbers from 0 to 1) may say which rows are pairs: keep those "
          "with --label score --at-least NUMBER, or all rows with --ignore score"),
         ({"label": lambda n: n % 3}, "column 'label' (0, 1, 2) may say which rows are pairs: keep those with --label "
-         "label --positive VALUE, or"),
+         "label --positive VALUE or --at-least NUMBER, or"),
         ({"gold label": lambda n: ("entailment", "neutral")[n % 2]}, "column 'gold label' (entailment, neutral) may "
          "say which rows are pairs: keep those with --label 'gold label' --positive VALUE"),
         ({"label": 0}, "column 'label' (0) may"),
+        ({"dup": lambda n: ("TRUE", "FALSE")[n % 2]}, "column 'dup' (TRUE, FALSE) may"),
         ({"ok": lambda n: n % 2}, "column 'ok' (0, 1) may"),
         ({"fits": lambda n: n % 2 > 0}, "column 'fits' (False, True) may"),
         ({"cosine": lambda n: n / 10}, "column 'cosine' (numbers from 0 to 0.8) may"),
@@ -192,27 +195,51 @@ def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.Captur
         assert "a.jsonl: no column 'labl'; did you mean 'label'?" in capsys.readouterr().err
 
 
-def test_a_list_of_positives_becomes_a_pair_for_each(project: Path) -> None:
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])
+def test_a_list_of_positives_becomes_a_pair_for_each(project: Path, kind: str) -> None:
     rows: list[dict[str, Any]] = [
         {"query": "q1", "pos": ["first", "second"], "neg": ["wrong"]},
+        {"query": "q2", "pos": [], "neg": []},
+        {"query": "q3", "pos": ["third", None], "neg": ["bad", "worse"]},
+    ]
+    passages = [
         {
-            "query": "q2",
+            "query": "q4",
             "pos": [{"docid": "7", "title": "Title", "text": "body"}],
             "neg": [{"title": "", "text": "bad"}],
         },
-        {"query": "q3", "pos": [], "neg": []},
-        {"query": "q4", "pos": ["third", 4], "neg": []},
+        {"query": "q5", "pos": [{"text": "of text"}, {"title": "only"}], "neg": []},
+        {"query": "q6", "pos": [{"text": "more"}], "neg": []},
     ]
-    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    add("a.jsonl")
+    for name, table in (("texts", rows), ("passages", passages)):
+        add(write_table(Path(f"raw/pairs/{name}.{kind}"), table))
     outcome = ingest(*sources())
     assert {(pair["query"], pair["document"], *pair["negatives"]) for pair in outcome.pairs} == {
         ("q1", "first", "wrong"),
         ("q1", "second", "wrong"),
-        ("q2", "Title body", "bad"),
-        ("q4", "third"),
+        ("q3", "third", "bad", "worse"),
+        ("q4", "Title body", "bad"),
+        ("q5", "of text"),
+        ("q6", "more"),
     }
-    assert outcome.reasons == [("a.jsonl", 3, "no document"), ("a.jsonl", 4, "document is not text")]
+    assert [(Path(file).name, reason) for file, _, reason in outcome.reasons] == [
+        (f"passages.{kind}", "document is not text"),
+        (f"texts.{kind}", "no document"),
+        (f"texts.{kind}", "no document"),
+    ]
+
+
+def write_table(file: Path, rows: list[dict[str, Any]]) -> str:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(rows)
+    if file.suffix == ".jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif file.suffix == ".parquet":
+        pq.write_table(table, file)
+    else:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    return str(file)
 
 
 def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
