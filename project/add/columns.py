@@ -69,7 +69,7 @@ def _are_negatives(values: Sequence[object]) -> bool:
 
 def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
     """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
-    found = {label_of(value) for value in values}
+    found = {label_of(value) for value in values} if len(values) <= 2 else set()
     return next((pair for pair in _LABELS if pair[0] in found and found <= {*pair}), None)
 
 

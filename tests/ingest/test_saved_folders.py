@@ -11,7 +11,7 @@ from batchwright.core.errors import InputError
 from pipelines import files
 from pipelines.ingest.sources import huggingface
 from pipelines.ingest.sources.huggingface import HuggingFaceSource
-from project.add.guess import peek
+from project.add.peek import peek
 from tests.faults.sources import rows
 
 FILE = "data-00000-of-00001.arrow"

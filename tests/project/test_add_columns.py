@@ -225,7 +225,6 @@ def test_a_list_of_positives_becomes_a_pair_for_each(project: Path, kind: str) -
     assert [(Path(file).name, reason) for file, _, reason in outcome.reasons] == [
         (f"passages.{kind}", "document is not text"),
         (f"texts.{kind}", "no document"),
-        (f"texts.{kind}", "no document"),
     ]
 
 

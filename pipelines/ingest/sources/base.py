@@ -131,13 +131,15 @@ class TableSource(Source):
         for column in self.columns.negatives:
             value = values.get(column)
             negatives.extend(value if isinstance(value, list) else [value])
-        document = values.get(self.columns.document)
-        for one in (document or [None]) if isinstance(document, list) else [document]:
+        documents = values.get(self.columns.document)
+        if isinstance(documents, list):
+            documents = [document for document in documents if document is not None] or [None]
+        for document in documents if isinstance(documents, list) else [documents]:
             yield Row(
                 source=name,
                 number=number,
                 query=values.get(self.columns.query),
-                document=_text_of(one),
+                document=_text_of(document),
                 domain=self.domain if self.domain_column is None else values.get(self.domain_column),
                 negatives=list(map(_text_of, negatives)),
                 fault=self.labels.fault(values.get(self.labels.column)) if self.labels else None,
