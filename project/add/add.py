@@ -43,6 +43,7 @@ def add(path: Path, *, look: bool, **options: Any) -> str:
         convert = "; convert the file to UTF-8" if "UTF-8" in reason else ""
         raise InputError(f"{path}: no row is a pair; the first reason: {reason}{convert}")
     shown = "\n".join([describe(rows, entry, params), *describe_columns(table, entry), *not_read(path, entry)])
+    entry = _quoted(entry, str(path))
     if look:
         return f"{shown}\n\nNothing was written."
     entry = _quoted(entry | guess_kind(_bring_in(path)), str(path))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.labels import label_of, number_of
 from project.add.columns import are_few, distinct, label_pair
-from project.add.kinds import Entry
+from project.add.kinds import Entry, split_of
 from project.add.words import is_about_one_side, names_a_label, words
 
 _SHOWN = 4
@@ -46,12 +46,14 @@ def _positive(table: Mapping[str, Sequence[object]], column: str, name: str) -> 
 
 
 def _may_be(column: str, values: Sequence[object], all_values: Sequence[object]) -> bool:
-    """Whether a column may say which rows are pairs: by its name, as two labels, or as scores between -1 and 1."""
+    """Whether a column may say which rows are pairs: by its name, its splits, two labels, or scores from -1 to 1."""
     if is_about_one_side(column) or not values:
         return False
     numbers = [number for value in values if (number := number_of(value)) is not None]
     if names_a_label(column):
         return are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values)
+    if words(column)[-1:] == ["split"]:
+        return any(split_of(str(value)) == "held out" for value in values)
     if len(values) < 2:
         return words(column)[:1] == ["is"]
     if label_pair(values):

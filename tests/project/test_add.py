@@ -232,6 +232,15 @@ def test_names_reach_the_stage_as_they_are(project: Path) -> None:
     assert for_dvc["columns"] == source.model_dump()["columns"]
 
 
+def test_a_name_that_cannot_be_written_is_refused_before_anything_is(project: Path, tmp_path: Path, capsys) -> None:
+    file = write_csv(tmp_path / "latin.csv", "Frage,Antwort")
+    file.write_bytes(file.read_bytes().replace(b"Antwort", b"R\xe9ponse"))
+    with pytest.raises(SystemExit):
+        add(str(file))
+    assert "latin.csv: the name 'R\\udce9ponse' is not UTF-8; convert the file, or rename it" in capsys.readouterr().err
+    assert not Path("raw").exists()
+
+
 def test_texts_and_names_do_not_control_the_terminal(project: Path, capsys) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\x9b\u202e"
     rows = [{f"query{evil}": f"{query} {evil}", "b": document} for query, document in PAIRS]

@@ -147,6 +147,7 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"ok": lambda n: n % 2}, "column 'ok' (0, 1) may"),
         ({"fits": lambda n: n % 2 > 0}, "column 'fits' (False, True) may"),
         ({"cosine": lambda n: n / 10}, "column 'cosine' (numbers from 0 to 0.8) may"),
+        ({"split": lambda n: ("train", "test")[n % 2]}, "column 'split' (train, test) may"),
         ({"is_negative": lambda n: n % 2}, "column 'is_negative' (0, 1) may"),
         ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
         ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),
