@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from batchwright.core.arguments import check_texts
 from batchwright.core.atomic import check, sha256
 from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 Side = Literal["query", "document"]
 SIDES: tuple[Side, Side] = ("query", "document")
+_PLURALS: dict[Side, str] = {"query": "queries", "document": "documents"}
 
 
 class Prefix(Params):
@@ -48,7 +50,16 @@ class Prefixes(Params):
         return prefix.query if side == "query" else prefix.document
 
     def put_before(self, texts: Sequence[str], side: Side, domains: Sequence[str] | None = None) -> list[str]:
-        """Prepend the prefix to each text; ``domains`` gives the domain of each text."""
+        """Prepend the prefix to each text; ``domains`` gives the domain of each text.
+
+        Raises:
+            InputError: ``texts`` or ``domains`` are no lists of texts, or not equally long.
+        """
+        check_texts(_PLURALS[side], texts)
+        if domains is not None:
+            check_texts("domains", domains)
+            if len(domains) != len(texts):
+                raise InputError(f"{len(texts)} {_PLURALS[side]}, but {len(domains)} domains; pass one for each")
         owners = domains if domains is not None else [None] * len(texts)
         return [self.of(domain, side) + text for domain, text in zip(owners, texts, strict=True)]
 

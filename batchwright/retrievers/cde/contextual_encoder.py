@@ -37,8 +37,10 @@ def draw(corpus: Sequence[str], count: int, seed: int, prompt: str) -> Context:
     Without replacement, or with replacement if the corpus is smaller.
 
     Raises:
-        ValueError: the corpus is empty.
+        ValueError: the corpus is empty, or one text.
     """
+    if isinstance(corpus, str):
+        raise ValueError("fit_context: the corpus is one text; pass a list of documents")
     if not len(corpus):
         raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
     chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)

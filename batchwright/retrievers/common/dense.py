@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.terminal import bar, counter
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.common.retriever import Ranking
@@ -23,7 +24,11 @@ def search(
 
     Returns indices and inner products ``(Q, min(k, N))``, best first; equal scores are ordered by index. Scores are
     computed in float64 and rounded, so that their order does not depend on the processor.
+
+    Raises:
+        InputError: ``k`` is below 1.
     """
+    check_count("k", k)
     k = min(k, len(documents))
     indices = np.empty((len(queries), k), np.int64)
     scores = np.empty((len(queries), k), np.float32)
@@ -70,7 +75,12 @@ _BLOCK = 1024  # texts per step of the progress bar; they are sorted by length w
 
 
 def encode(model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Encode texts as unit vectors ``(N, d)`` float32."""
+    """Encode texts as unit vectors ``(N, d)`` float32.
+
+    Raises:
+        InputError: ``texts`` is no list of texts.
+    """
+    check_texts("texts", texts)
     blocks = []
     with counter(len(texts), desc="encode", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sentence_transformers import MultiVectorEncoder
 from torch import Tensor
 
+from batchwright.core.arguments import check_texts
 from batchwright.core.terminal import counter
 from batchwright.formats.models import Prefix, check_length, loading
 
@@ -62,7 +63,12 @@ def encode_tokens(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -
 
 
 def encode_blocks(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> Iterator[TokenVectors]:
-    """Encode texts, which must include their prefix, in blocks of ``_BLOCK`` texts, each batched by length."""
+    """Encode texts, which must include their prefix, in blocks of ``_BLOCK`` texts, each batched by length.
+
+    Raises:
+        InputError: ``texts`` is no list of texts.
+    """
+    check_texts("texts", texts)
     model.eval()
     with counter(len(texts), desc=f"encode {task} tokens", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):
