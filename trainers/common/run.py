@@ -52,7 +52,9 @@ def run_training(job: TrainJob, learner: Learner) -> None:
     batches = planned_batches(shards, job.common)
     steps = len(batches)
     whole_domain = job.common.negatives_stand_for == "domain"
-    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives, whole_domain)
+    reader = BatchReader(
+        shards, job.info.prefixes, job.common.hard_negatives, whole_domain, in_batch=job.common.in_batch
+    )
 
     rows = own_rows()
 

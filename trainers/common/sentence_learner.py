@@ -26,9 +26,11 @@ class SentenceLearner:
 
     fresh: Sequence[nn.Parameter] = ()
 
-    def __init__(self, job: TrainJob, objective: Objective = info_nce) -> None:
+    def __init__(self, job: TrainJob, objective: Objective = info_nce, temperature: float | None = None) -> None:
+        """Load the start model; ``temperature`` divides the cosines, by default that of the job's parameters."""
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
         self._job, self._objective, self._passes = job, objective, Passes(job)
+        self._temperature = temperature or job.params.temperature
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
@@ -39,7 +41,7 @@ class SentenceLearner:
         """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
         batch, *sides = prepared
         queries, documents = (self._passes.forward(batch, partial(embed, self.model), side) for side in sides)
-        return contrast_batch(queries, documents, batch, self._job.params.temperature, self._objective)
+        return contrast_batch(queries, documents, batch, self._temperature, self._objective)
 
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder."""
