@@ -19,7 +19,6 @@ from batchwright.core.paths import RAW, check_watched
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
-    from torch.nn import Module
 
 
 Side = Literal["query", "document"]
@@ -35,6 +34,10 @@ class Prefix(Params):
     document: str = ""
     """Put before each document, such as ``search_document: ``."""
 
+    def of(self, side: Side) -> str:
+        """The prefix for one side."""
+        return self.query if side == "query" else self.document
+
 
 class Prefixes(Params):
     """The prefixes that a model was trained with."""
@@ -46,8 +49,12 @@ class Prefixes(Params):
 
     def of(self, domain: str | None, side: Side) -> str:
         """The prefix for one side of a domain; None means the default."""
-        prefix = self.default if domain is None else self.domains.get(domain, self.default)
-        return prefix.query if side == "query" else prefix.document
+        return (self.default if domain is None else self.domains.get(domain, self.default)).of(side)
+
+    def texts(self) -> list[str]:
+        """All prefixes that are not empty."""
+        every = [self.default, *self.domains.values()]
+        return sorted({text for prefix in every for side in SIDES if (text := prefix.of(side))})
 
     def put_before(self, texts: Sequence[str], side: Side, domains: Sequence[str] | None = None) -> list[str]:
         """Prepend the prefix to each text; ``domains`` gives the domain of each text.
@@ -209,22 +216,6 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
-
-
-def check_length(what: str, model: "BaseModel", max_length: int) -> None:
-    """Raise InputError if the sentence-transformers ``model`` reads fewer than ``max_length`` tokens."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is None:
-        return
-    most = positions - first_position(model)
-    if max_length > most:
-        raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
-
-
-def first_position(model: "Module") -> int:
-    """Return the position of an encoder's first token: RoBERTa counts from its padding index."""
-    kept = [m.padding_idx for name, m in model.named_modules() if name.endswith("position_embeddings")]
-    return next((index + 1 for index in kept if index is not None), 0)
 
 
 def _of_shapes(message: str) -> bool:

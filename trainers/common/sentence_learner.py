@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from batchwright.formats.models import SIDES, Side
 from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
@@ -34,8 +35,7 @@ class SentenceLearner:
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
-        read = partial(preprocess, self.model)
-        return self._passes.prepare(batch, read, read)
+        return self._passes.prepare(batch, *(partial(preprocess, self.model, side=side) for side in SIDES))
 
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
@@ -48,9 +48,9 @@ class SentenceLearner:
         save_model(self.model, folder, self._job.info.prefixes.default)
 
 
-def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
-    """Turn texts, which must have their prefix already, into model inputs."""
-    return cast(dict[str, Any], model.preprocess(texts))
+def preprocess(model: SentenceTransformer, texts: list[str], side: Side | None = None) -> dict[str, Any]:
+    """Turn texts, which must have their prefix already, into model inputs; ``side`` decides their length."""
+    return cast(dict[str, Any], model.preprocess(texts, task=side))
 
 
 def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:
