@@ -44,6 +44,8 @@ def test_a_text_where_a_list_is_meant_is_refused(retriever: Retriever) -> None:
     if hasattr(retriever, "encode_documents"):
         refused["documents "] = lambda: retriever.encode_documents("w1")
         refused["documents  "] = lambda: index.add("w1")  # type: ignore[attr-defined]
+    if hasattr(retriever, "encode"):
+        refused["texts"] = lambda: retriever.encode("w1", None, index.contexts, "query")  # type: ignore[attr-defined]
     for name, call in refused.items():
         with pytest.raises(InputError, match=f"{name.strip()} {LETTERS}"):
             call()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from batchwright.core.arguments import check_texts
 from batchwright.formats.lengths import MaxLength, limit_length
 from batchwright.formats.models import Prefix, Side, loading
 from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
@@ -82,7 +83,14 @@ class ContextualRetriever:
     def encode(
         self, texts: Sequence[str], domains: Sequence[str] | None, contexts: Contexts, side: Side
     ) -> NDArray[np.float32]:
-        """Encode texts as unit vectors ``(N, d)``; one whose domain has no context takes that of all documents."""
+        """Encode texts, which must include their prefix, as unit vectors ``(N, d)``.
+
+        A text whose domain has no context takes that of all documents.
+
+        Raises:
+            InputError: ``texts`` is no list of texts.
+        """
+        check_texts("texts", texts)
         vectors = np.empty((len(texts), self.encoder.get_embedding_dimension()), np.float32)
         for name, rows in _rows(domains, len(texts)).items():
             self.encoder.context = contexts.get(name, contexts[None])
