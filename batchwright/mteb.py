@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mteb.models.model_meta import ModelMeta
 
 from batchwright.core.errors import InputError
+from batchwright.formats.lengths import length_of
 from batchwright.formats.models import model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.common.retriever import Index, load_retriever
@@ -71,4 +72,4 @@ def _meta(folder: Path) -> ModelMeta:
     """Name, hash and settings, by which mteb keeps results apart."""
     info = ModelInfo.read(folder)
     changes = {"name": f"batchwright/{folder.resolve().name}", "revision": model_hash(folder)}
-    return ModelMeta.create_empty({**changes, "max_tokens": info.max_length, "open_weights": True})
+    return ModelMeta.create_empty({**changes, "max_tokens": length_of(info.max_length), "open_weights": True})

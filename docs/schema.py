@@ -7,7 +7,6 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from batchwright.core.names import Name
 from batchwright.core.params import Base, Params
-from batchwright.formats.runs import Run
 from pipelines.embed.params import EmbedParams
 from pipelines.ingest.params import IngestParams
 from project.retrain.gate import RetrainParams
@@ -20,7 +19,7 @@ from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
 from trainers.biencoder import Params as BiencoderParams
 from trainers.cde.start import Params as CdeParams
-from trainers.common.params import Common
+from trainers.common.params import Common, VariantParams, run_model
 from trainers.seed_encoder import Params as SeedEncoderParams
 from trainers.xtr.learner import Params as XtrParams
 
@@ -38,6 +37,16 @@ class TrainParams(Params):
     """Fine-tuning of an encoder that was pre-trained with a weak decoder."""
     xtr: XtrParams | None = None
     """One vector per token; documents are found by the tokens that a query's tokens retrieve."""
+
+
+_VARIANTS = {
+    "VARIANT": VariantParams,
+    "biencoder": BiencoderParams,
+    "cde": CdeParams,
+    "seed_encoder": SeedEncoderParams,
+    "xtr": XtrParams,
+}
+Run = run_model({"common": Common, **_VARIANTS})
 
 
 class AllParams(Params):
@@ -61,7 +70,7 @@ class AllParams(Params):
     """Encoders to pre-train on the texts of all training pairs and more, written to ``models/start/NAME``."""
     train: TrainParams
     """How models are trained, by variant."""
-    runs: dict[Name, Run]
+    runs: dict[Name, Run]  # type: ignore[valid-type]
     """What to train: each run produces ``models/NAME`` and its results."""
     mine: dict[Name, Mining]
     """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""

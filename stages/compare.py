@@ -5,13 +5,16 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
+from pydantic import RootModel
+
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
+from batchwright.core.names import Name
 from batchwright.core.params import Params, load_params
 from batchwright.core.paths import RESULTS, SCORES, START_MODELS
 from batchwright.formats.query_scores import BySeed, read_query_scores
-from batchwright.formats.runs import Run, Runs
+from batchwright.formats.runs import Run
 from stages.scoring.paired import by_seed, difference
-from trainers.common.params import Common, VariantParams
+from trainers.common.params import Common, VariantParams, run_model
 
 OUTPUT = RESULTS / "compare.tsv"
 HEADLINE = RESULTS / "metrics.json"
@@ -40,7 +43,7 @@ def main() -> str:
 
     What ``dvc metrics show`` and ``dvc plots show`` show is in ``results/metrics.json`` and ``results/plots``.
     """
-    runs = load_params("runs", Runs).root
+    runs = load_params("runs", _Runs).root
     train = load_params("train", Train)
     settings = {name: settings_of(run, train) for name, run in runs.items()}
     scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
@@ -82,8 +85,12 @@ def compare(runs: Settings, scores: BySystem) -> list[Row]:
     return rows
 
 
-class _OfAnyVariant(VariantParams, extra="ignore"):
-    """What the groups of all variants have."""
+class _OfAnyVariant(VariantParams, extra="allow"):
+    """What the groups of all variants have, and what else the group of a variant says."""
+
+
+_Run = run_model({"common": Common, "VARIANT": VariantParams}, extra="allow")
+_Runs = RootModel[dict[Name, _Run]]  # type: ignore[valid-type]
 
 
 class Train(Params, extra="allow"):
@@ -96,7 +103,7 @@ class Train(Params, extra="allow"):
 def settings_of(run: Run, train: Train) -> dict[str, Any]:
     """Return what a run trains with, whether the run or ``train`` says so."""
     variant = train.__pydantic_extra__.get(run.variant, _OfAnyVariant())
-    return train.common.model_dump() | variant.model_dump() | run.model_dump(exclude_none=True)
+    return train.common.model_dump() | variant.model_dump() | run.model_dump(exclude_unset=True)
 
 
 def references(name: str, runs: Settings) -> dict[str, str]:

@@ -1,24 +1,36 @@
 """Stage ``fetch``: copies or makes a start model, so that a changed one retrains the runs that start from it."""
 
+import json
 import shutil
+import sys
 from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from batchwright.core.atomic import atomic_dir
+from batchwright.core.errors import InputError
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
+from batchwright.formats.lengths import MaxLength
 from batchwright.formats.models import (
+    SIDES,
     ModelVersion,
+    Prefix,
     Prefixes,
+    Side,
     check_model_watched,
     check_whole,
     loading,
     locate_model,
     model_hash,
 )
+from batchwright.retrievers.common.model_folder import FILE as INFO
 from batchwright.retrievers.common.model_folder import ModelInfo, draw_weights, variant_of
 
+_PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""The names under which sentence-transformers looks for the prompt of a side."""
+_CONFIGURATION = "config_sentence_transformers.json"
 _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h5", "*.pyc", "__pycache__")
 
 
@@ -27,13 +39,24 @@ class StartModel(ModelVersion):
 
     name: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
-    max_length: int = Field(default=256, ge=2)
-    """Maximum number of tokens per text in training, evaluation and search; longer texts are truncated."""
+    max_length: MaxLength = 256
+    """Maximum number of tokens per text in training, evaluation and search, or ``{query: 32, document: 256}``; longer
+    texts are truncated."""
     static_width: int | None = Field(default=None, gt=0)
     """Null copies the model. A number takes only its tokenizer, and makes a static model: one random vector of this
     width for each token; a text's vector is their mean."""
-    prefixes: Prefixes = Prefixes()
-    """Prefixes to put before texts, by domain and side."""
+    prefixes: Prefixes | None = None
+    """Prefixes to put before texts, by domain and side; null: the model's own prompts ``query`` and ``document`` (or
+    ``passage`` or ``corpus``), where it has them. ``{}`` puts none."""
+    similarity: Literal["cosine"] | None = None
+    """Vectors are compared by cosine only. A model that was trained with inner products or distances (its
+    ``similarity_fn_name``) and does not normalise its vectors is refused, unless this says ``cosine``."""
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "StartModel":
+        if self.static_width and not isinstance(self.max_length, int):
+            raise ValueError("a static model cuts queries and documents alike; give max_length as one number")
+        return self
 
 
 def main(name: str) -> str:
@@ -43,22 +66,44 @@ def main(name: str) -> str:
     check_model_watched(params.name)
     source = locate_model(params.name, params)
     weights = model_hash(source)
+    prefixes = params.prefixes
+    if prefixes is None:
+        prefixes = Prefixes() if params.static_width else _own_prefixes(name, source)
     with atomic_dir(START_MODELS / name) as folder:
-        if params.static_width:
+        if params.static_width and isinstance(params.max_length, int):
             write_static_model(source, params.static_width, params.max_length, seed, folder)
         else:
             _copy(source, folder)
         info = ModelInfo(
             variant=variant_of(folder),
             max_length=params.max_length,
-            prefixes=params.prefixes,
+            prefixes=prefixes,
             origin=params.name,
             random=params.static_width is not None,
         )
         info.write(folder)
         if info.variant == "biencoder":
-            _check(params.name, folder, info)
-    return f"'{name}' from {params.name}, {weights}"
+            _check(params, folder, info)
+    before = f"; queries begin with {prefixes.default.query!r}, documents with {prefixes.default.document!r}"
+    return f"'{name}' from {params.name}, {weights}{before if prefixes.texts() else ''}"
+
+
+def _own_prefixes(name: str, source: Path) -> Prefixes:
+    """The prefixes that a model was trained with here, or its prompts for queries and documents."""
+    if (source / INFO).exists():
+        return ModelInfo.read(source).prefixes
+    configuration = _configuration(str(source), source)
+    with loading(f"model '{source}': {_CONFIGURATION}"):
+        prompts = {prompt: text for prompt, text in (configuration.get("prompts") or {}).items() if text}
+        found = {side: next((prompts[each] for each in _PROMPTS[side] if each in prompts), "") for side in SIDES}
+        prefix = Prefix.model_validate(found)
+    if prompts and not any(found.values()):
+        print(
+            f"warning: start_models.{name}: the model's prompts {', '.join(map(repr, prompts))} are for neither "
+            "queries nor documents, so none is used; if texts need one, write it into prefixes",
+            file=sys.stderr,
+        )
+    return Prefixes(default=prefix)
 
 
 def _copy(source: Path, folder: Path) -> None:
@@ -89,8 +134,35 @@ def write_static_model(source: Path, width: int, max_length: int, seed: int, fol
     model.save(str(folder), create_model_card=False)
 
 
-def _check(name: str, folder: Path, info: ModelInfo) -> None:
-    """Load the model, so that a damaged one is refused now, and not when it is trained."""
-    from batchwright.retrievers.common.model_folder import load_model  # needs torch
+def _configuration(name: str, folder: Path) -> dict[str, Any]:
+    """What sentence-transformers keeps of a model, beside its modules."""
+    file = folder / _CONFIGURATION
+    with loading(f"model '{name}': {_CONFIGURATION}"):
+        return dict(json.loads(file.read_bytes())) if file.exists() else {}
 
-    check_whole(f"model '{name}'", folder, load_model(folder, info.max_length))
+
+def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
+    """Load the model, so that one that is damaged or not used like this is refused now, and not when it is trained.
+
+    Raises:
+        InputError: it is.
+    """
+    from sentence_transformers.base.modules import Normalize  # these need torch
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    from batchwright.retrievers.common.model_folder import load_model
+
+    what = f"model '{params.name}'"
+    model = load_model(folder, info.max_length)
+    check_whole(what, folder, model)
+    own = _configuration(params.name, folder).get("similarity_fn_name") or "cosine"
+    if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):
+        raise InputError(
+            f"{what}: was made for the similarity '{own}' (similarity_fn_name in {_CONFIGURATION}), but training and "
+            "search compare by cosine; take another, or set its similarity to cosine to train it for that"
+        )
+    if info.prefixes.texts() and any(isinstance(each, Pooling) and not each.include_prompt for each in model):
+        raise InputError(
+            f"{what}: leaves prompts out of its pooling, which training and search do not; set include_prompt to true "
+            "in its 1_Pooling/config.json, or its prefixes to {}"
+        )

@@ -7,14 +7,14 @@ from pathlib import Path
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.params import Base, load_params
+from batchwright.core.params import Base, Params, load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SHARDS
 from batchwright.formats.runs import Run, of_seed, seed_folders
 from batchwright.formats.shards import Manifest
 from stages.scoring.collection import Collection, HeldOutParams, average, held_out, score_queries
 from stages.scoring.retrieval import model_system
 from trainers.common.job import TrainJob, plan_job
-from trainers.common.params import Common, overridden
+from trainers.common.params import Common, overridden, run_model
 from trainers.launch.seeds import train_seeds
 from trainers.variants import load_variant
 
@@ -28,7 +28,9 @@ def main(run: str) -> str:
 
     The curves are those of the first seed; only that is scored on dev queries meanwhile.
     """
-    settings = load_params(f"runs.{run}", Run)
+    variant = load_params(f"runs.{run}", Run).variant
+    groups: dict[str, type[Params]] = {"common": Common, variant: load_variant(variant).Params}
+    settings = load_params(f"runs.{run}", run_model(groups))
     jobs = _plan(run, settings)
     train_seeds(jobs)
     first = jobs[0]

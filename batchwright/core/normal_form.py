@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from batchwright.core.arguments import check_texts
+
 _SIGNS = "#%&*/@\\"  # punctuation in Unicode, but C# is not C, and 5 % is not 5
 _LAST = 0x1FFFF  # the planes after it hold ideographs and code points for private use, but no punctuation
 _MARKS = re.escape(
@@ -32,7 +34,12 @@ def normal_form(text: str) -> str:
 
 
 def normal_forms(texts: Sequence[str]) -> list[str]:
-    """Return the normal forms of texts: of those in ASCII together, several times as fast."""
+    """Return the normal forms of texts: of those in ASCII together, several times as fast.
+
+    Raises:
+        InputError: ``texts`` is no list of texts.
+    """
+    check_texts("texts", texts)
     in_ascii = iter(_ascii_forms([text for text in texts if text.isascii()]))
     return [next(in_ascii) if text.isascii() else normal_form(text) for text in texts]
 

@@ -1,6 +1,6 @@
 """Reads ``params.yaml`` into typed groups; an unknown key is an error that suggests the closest known one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,7 +56,10 @@ def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
     except RecursionError:
         raise InputError(f"{file}: '{group}' contains itself; write it out without & and *") from None
     except ValidationError as error:
-        lines = [_explain(detail, group, model) for detail in error.errors()]
+        found = [(_place(detail, model), detail) for detail in error.errors()]
+        whole = {tuple(keys[:end]) for (keys, _), _ in found for end in range(len(keys))}
+        # Where something else was meant than a group, such as a number, what is wrong in the group tells more.
+        lines = [_explain(detail, group, *place) for place, detail in found if tuple(place[0]) not in whole]
         raise InputError(f"{file}: " + f"\n{file}: ".join(lines)) from None
 
 
@@ -107,8 +110,7 @@ def _group(values: dict[str, Any], group: str, file: Path) -> Any:
     return {} if found is None else found
 
 
-def _explain(detail: ErrorDetails, group: str, model: type[BaseModel]) -> str:
-    place, known = _place(detail["loc"], model)
+def _explain(detail: ErrorDetails, group: str, place: Sequence[str], known: Sequence[str]) -> str:
     key = ".".join([group, *place])
     if detail["type"] == "extra_forbidden":
         return f"unknown parameter '{key}'{hint(place[-1], known)}"
@@ -128,19 +130,24 @@ def _tag_name(detail: ErrorDetails) -> str:
     return str(detail["ctx"]["discriminator"]).strip("'")
 
 
-def _place(location: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[str], list[str]]:
+def _place(detail: ErrorDetails, model: type[BaseModel]) -> tuple[list[str], list[str]]:
     """The keys that lead to a parameter, and the names that are valid for the last key.
 
-    Pydantic's ``location`` also contains the tags of unions, which are not keys in the file.
+    Pydantic's location also contains what a union may hold, which are no keys in the file.
     """
+    location = detail["loc"]
     schema = model.model_json_schema()
     definitions = schema.get("$defs", {})
     keys: list[str] = []
     names: list[str] = []
-    for part in location:
+    for at, part in enumerate(location, start=1):
         tagged = schema.get("discriminator", {}).get("mapping", {}).get(part)
         if tagged:
             schema = definitions[tagged.rpartition("/")[2]]
+            continue
+        unknown = detail["type"] == "extra_forbidden" and at == len(location)
+        named = part in schema.get("properties", {}) or schema.get("additionalProperties") or part == "[key]"
+        if isinstance(part, str) and not (named or unknown):
             continue
         keys.append(str(part))
         names = sorted(schema.get("properties", {}))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from batchwright.core.arguments import check_texts
 from batchwright.core.atomic import check, sha256
 from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
@@ -18,11 +19,11 @@ from batchwright.core.paths import RAW, check_watched
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
-    from torch.nn import Module
 
 
 Side = Literal["query", "document"]
 SIDES: tuple[Side, Side] = ("query", "document")
+_PLURALS: dict[Side, str] = {"query": "queries", "document": "documents"}
 
 
 class Prefix(Params):
@@ -32,6 +33,10 @@ class Prefix(Params):
     """Put before each query, such as ``search_query: ``."""
     document: str = ""
     """Put before each document, such as ``search_document: ``."""
+
+    def of(self, side: Side) -> str:
+        """The prefix for one side."""
+        return self.query if side == "query" else self.document
 
 
 class Prefixes(Params):
@@ -44,11 +49,24 @@ class Prefixes(Params):
 
     def of(self, domain: str | None, side: Side) -> str:
         """The prefix for one side of a domain; None means the default."""
-        prefix = self.default if domain is None else self.domains.get(domain, self.default)
-        return prefix.query if side == "query" else prefix.document
+        return (self.default if domain is None else self.domains.get(domain, self.default)).of(side)
+
+    def texts(self) -> list[str]:
+        """All prefixes that are not empty."""
+        every = [self.default, *self.domains.values()]
+        return sorted({text for prefix in every for side in SIDES if (text := prefix.of(side))})
 
     def put_before(self, texts: Sequence[str], side: Side, domains: Sequence[str] | None = None) -> list[str]:
-        """Prepend the prefix to each text; ``domains`` gives the domain of each text."""
+        """Prepend the prefix to each text; ``domains`` gives the domain of each text.
+
+        Raises:
+            InputError: ``texts`` or ``domains`` are no lists of texts, or not equally long.
+        """
+        check_texts(_PLURALS[side], texts)
+        if domains is not None:
+            check_texts("domains", domains)
+            if len(domains) != len(texts):
+                raise InputError(f"{len(texts)} {_PLURALS[side]}, but {len(domains)} domains; pass one for each")
         owners = domains if domains is not None else [None] * len(texts)
         return [self.of(domain, side) + text for domain, text in zip(owners, texts, strict=True)]
 
@@ -198,22 +216,6 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
-
-
-def check_length(what: str, model: "BaseModel", max_length: int) -> None:
-    """Raise InputError if the sentence-transformers ``model`` reads fewer than ``max_length`` tokens."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions is None:
-        return
-    most = positions - first_position(model)
-    if max_length > most:
-        raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
-
-
-def first_position(model: "Module") -> int:
-    """Return the position of an encoder's first token: RoBERTa counts from its padding index."""
-    kept = [m.padding_idx for name, m in model.named_modules() if name.endswith("position_embeddings")]
-    return next((index + 1 for index in kept if index is not None), 0)
 
 
 def _of_shapes(message: str) -> bool:

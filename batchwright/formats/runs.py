@@ -14,8 +14,12 @@ MiniBatchSize = Literal["auto"] | Annotated[int, Field(ge=1)]
 StandFor = Literal["batch", "domain"]
 
 
-class Run(Params):
-    """One training run; its key in ``runs`` is the NAME of ``models/NAME`` and of its results."""
+class Run(Params, extra="allow"):
+    """One training run; its key in ``runs`` is the NAME of ``models/NAME`` and of its results.
+
+    What it has besides are parameters of ``train.common`` and ``train.VARIANT``, which it overrides; whoever knows the
+    variant checks them.
+    """
 
     variant: Name
     """A folder in ``trainers/``: biencoder, cde, seed_encoder or xtr."""
@@ -27,30 +31,6 @@ class Run(Params):
     """How often to train, each time with the next seed from ``base.seed`` on: on other batches, of which ``pack.seeds``
     must make as many, and from other weights if ``start`` has random ones. Scores are means over seeds, and their
     errors count queries and seeds; ``models/NAME`` is the first seed's model."""
-    epochs: int | None = Field(default=None, ge=1)
-    """Overrides ``train.common.epochs``."""
-    skip_epochs: int | None = Field(default=None, ge=0)
-    """Overrides ``train.common.skip_epochs``."""
-    steps: int | None = Field(default=None, ge=1)
-    """Overrides ``train.common.steps``."""
-    evaluate_every: int | None = Field(default=None, ge=1)
-    """Overrides ``train.common.evaluate_every``."""
-    learning_rate: float | None = Field(default=None, gt=0)
-    """Overrides ``train.common.learning_rate``."""
-    new_learning_rate: float | None = Field(default=None, gt=0)
-    """Overrides ``train.common.new_learning_rate``."""
-    precision: Precision | None = None
-    """Overrides ``train.common.precision``."""
-    mini_batch_size: MiniBatchSize | None = None
-    """Overrides ``train.common.mini_batch_size``."""
-    domains: list[str] | None = Field(default=None, min_length=1)
-    """Overrides ``train.common.domains``."""
-    hard_negatives: int | None = Field(default=None, ge=0)
-    """Overrides ``train.common.hard_negatives``."""
-    negatives_stand_for: StandFor | None = None
-    """Overrides ``train.common.negatives_stand_for``."""
-    temperature: float | None = Field(default=None, gt=0)
-    """Overrides ``temperature`` in the variant's own group, ``train.VARIANT``."""
 
 
 class Runs(RootModel[dict[Name, Run]]):

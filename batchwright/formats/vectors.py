@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.arguments import check_texts
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_array, read_json, write_json
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
@@ -93,8 +94,9 @@ class DomainVectors:
         """Unit vectors ``(len(texts), d)`` of texts from one side of the pairs, given without their prefix.
 
         Raises:
-            InputError: a text has no vector.
+            InputError: ``texts`` is no list of texts, or one has no vector.
         """
+        check_texts("texts", texts)
         found: NDArray[np.float32] = self.vectors[self._rows(side, texts)].astype(np.float32)
         return found
 

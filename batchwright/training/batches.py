@@ -44,13 +44,15 @@ class TrainBatch:
 class BatchReader:
     """Reads training batches from memory-mapped shards, with at most ``hard_negatives`` hard negatives per row.
 
-    With ``whole_domain``, a batch's documents stand for all of their domain, otherwise for themselves.
+    With ``whole_domain``, a batch's documents stand for all of their domain, otherwise for themselves. Without
+    ``in_batch``, all of them are masked: a query is compared with its own hard negatives alone.
     """
 
     shards: ShardSet
     prefixes: Prefixes
     hard_negatives: int
     whole_domain: bool = False
+    in_batch: bool = True
 
     def read(self, index: int, rows: slice) -> TrainBatch:
         """Read training batch ``index`` for the rank that holds ``rows``.
@@ -81,7 +83,7 @@ class BatchReader:
             documents=self._prefixed(domains, own["document"].to_pylist(), "document"),
             negatives=self._prefixed(owners, [text for texts in negatives for text in texts], "document"),
             negative_counts=np.minimum(batch["negatives"].value_lengths().to_numpy(), self.hard_negatives),
-            masked=unpack_mask(batch["mask"].to_pylist(), size),
+            masked=unpack_mask(batch["mask"].to_pylist(), size) | (not self.in_batch),
             stands_for=self.shards.stands_for(index, batch) if self.whole_domain else None,
         )
 
@@ -93,8 +95,8 @@ class ShardBatches(Dataset[TrainBatch]):
     """The training batches of some packed epochs in their order; one item is one whole batch.
 
     ``epochs`` count from 0; without them, all. Load it with ``DataLoader(dataset, batch_size=None)``, and leave
-    ``shuffle`` off: the order of the batches is part of what was packed. ``hard_negatives``, ``prefixes`` and
-    ``whole_domain`` as in ``BatchReader``.
+    ``shuffle`` off: the order of the batches is part of what was packed. ``hard_negatives``, ``prefixes``,
+    ``whole_domain`` and ``in_batch`` as in ``BatchReader``.
 
     Raises:
         InputError: there is no such epoch.
@@ -107,10 +109,11 @@ class ShardBatches(Dataset[TrainBatch]):
         hard_negatives: int = 0,
         prefixes: Prefixes | None = None,
         whole_domain: bool = False,
+        in_batch: bool = True,
     ) -> None:
         chosen = range(len(shards.manifest.epochs)) if epochs is None else epochs
         self._numbers = [number for epoch in chosen for number in shards.manifest.batches_of(epoch)]
-        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain)
+        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain, in_batch)
 
     def __len__(self) -> int:
         """Return the number of batches."""

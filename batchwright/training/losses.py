@@ -40,16 +40,23 @@ def info_nce(scores: Tensor, masked: Tensor, negative_scores: Tensor, stands_for
     return Outcome(loss, _accuracy(compared))
 
 
-def hinge(scores: Tensor, masked: Tensor, negative_scores: Tensor, stands_for: Tensor | None = None) -> Outcome:  # noqa: ARG001
-    """Hinge loss: max(0, 1 - (s+ - s-)), averaged over each query's negatives, then over queries.
+def hinge(
+    scores: Tensor,
+    masked: Tensor,
+    negative_scores: Tensor,
+    stands_for: Tensor | None = None,  # noqa: ARG001
+    *,
+    margin: float,
+) -> Outcome:
+    """Hinge loss: max(0, margin - (s+ - s-)), averaged over each query's negatives, then over queries.
 
-    *Less is More* (arXiv 2102.09206), section 3. A query whose negatives are all masked counts as 0. Every negative
-    counts once, whatever it stands for.
+    *Less is More* (arXiv 2102.09206), section 3. ``margin`` is in units of the scores: of cosines, if their temperature
+    is 1. A query whose negatives are all masked counts as 0. Every negative counts once, whatever it stands for.
     """
     scores = _compared(scores, masked, negative_scores)
     positive = scores.diagonal()
     negative = torch.isfinite(scores) & ~torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
-    losses = (1 - positive[:, None] + scores).clamp(min=0).where(negative, 0.0)
+    losses = (margin - positive[:, None] + scores).clamp(min=0).where(negative, 0.0)
     return Outcome((losses.sum(dim=1) / negative.sum(dim=1).clamp(min=1)).mean(), _accuracy(scores))
 
 

@@ -147,7 +147,7 @@ def ask(model: Path, collection: Collection) -> dict[str, NDArray[np.float64]]:
         replaced: dict[str, Contexts] = {"another domain's": _others(index.contexts), NONE: {None: Context([])}}
         indexes = {OWN: index}
         for name, contexts in replaced.items():
-            indexes[name] = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts))
+            indexes[name] = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts, "document"))
     return {name: _score(each, collection) for name, each in indexes.items()}
 
 

@@ -22,7 +22,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
-from batchwright.formats.models import check_length, check_whole, locate_model, model_hash
+from batchwright.formats.lengths import check_length
+from batchwright.formats.models import check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam.pipeline import pipeline, progress

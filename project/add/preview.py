@@ -125,7 +125,8 @@ def _cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float
             tokenizer = Tokenizer.from_file(str(file))
             tokenizer.no_truncation()
             lengths = np.array([len(encoding.ids) for encoding in tokenizer.encode_batch(list(texts[:MEASURED]))])
-            limit = int(model["max_length"])
+            given = model["max_length"]
+            limit = max(map(int, given.values() if isinstance(given, dict) else [given]))
             shares[f"{group}.{name}.max_length ({limit} tokens)"] = float(np.mean(lengths > limit))
     return shares
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import check_length, check_model_watched, check_whole, loading, locate_model, model_hash
+from batchwright.formats.lengths import check_length
+from batchwright.formats.models import check_model_watched, check_whole, loading, locate_model, model_hash
 from batchwright.formats.negatives import Negatives
 from stages.pack.params import JudgeParams
 

@@ -1,14 +1,16 @@
 """Start models: copied, or made static with another model's tokenizer."""
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Normalize
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import model_hash
+from batchwright.formats.models import Prefix, Prefixes, model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from stages.fetch import main
 from tests.helpers import tree, write_params
@@ -99,3 +101,104 @@ def test_a_model_that_cannot_be_loaded_is_refused_when_it_comes_in(workspace: Pa
     modules.write_text(modules.read_text().replace("sentence_transformers.", "os.", 1))
     with pytest.raises(InputError, match=r"cannot be loaded \(The model .* references the module class 'os\."):
         fetch(workspace, source)
+
+
+def configured(model: Path, folder: Path, **changes: object) -> Path:
+    """A copy of a model whose configuration of sentence-transformers says so."""
+    source = Path(shutil.copytree(model, folder / "elsewhere/configured"))
+    file = source / "config_sentence_transformers.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    return source
+
+
+@pytest.mark.parametrize(
+    ("prompts", "changes", "expected"),
+    [
+        ({"query": "ask: ", "document": ""}, {}, ("ask: ", "")),
+        ({"query": "ask: ", "document": "", "passage": "read: "}, {}, ("ask: ", "read: ")),
+        ({"query": "ask: ", "corpus": "all: "}, {}, ("ask: ", "all: ")),
+        ({"query": "ask: "}, {"prefixes": {}}, ("", "")),
+        ({"query": "ask: "}, {"prefixes": {"default": {"document": "own: "}}}, ("", "own: ")),
+        ({"query": "ask: "}, {"static_width": 6}, ("", "")),
+    ],
+)
+def test_a_models_prompts_are_its_prefixes_unless_parameters_say_otherwise(
+    workspace: Path,
+    tiny_bert: Path,
+    prompts: dict[str, str],
+    changes: dict[str, object],
+    expected: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = configured(tiny_bert, workspace, prompts=prompts, default_prompt_name="query")
+    found = ModelInfo.read(fetch(workspace, source, **changes)).prefixes.default
+    assert (found.query, found.document) == expected
+    assert not capsys.readouterr().err
+
+
+def test_prefixes_are_told_and_prompts_for_neither_side_too(
+    workspace: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = configured(tiny_bert, workspace, prompts={"STS": "same: "}, default_prompt_name="STS")
+    assert ModelInfo.read(fetch(workspace, source)).prefixes.texts() == []
+    assert "start_models.made: the model's prompts 'STS' are for neither queries" in capsys.readouterr().err
+    write_params(workspace, {"start_models": {"made": {**_entry(source), "prefixes": {"default": {"query": "q: "}}}}})
+    assert main("made").endswith("; queries begin with 'q: ', documents with ''")
+
+
+def test_a_model_that_was_trained_here_keeps_its_prefixes(workspace: Path, tiny_bert: Path) -> None:
+    source = configured(tiny_bert, workspace, prompts={"query": "old: "})
+    prefixes = Prefixes(default=Prefix(query="q: "), domains={"d": Prefix(query="d: ")})
+    ModelInfo(variant="biencoder", max_length=8, prefixes=prefixes).write(source)
+    assert ModelInfo.read(fetch(workspace, source)).prefixes == prefixes
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean"])
+def test_a_model_for_another_similarity_is_refused_unless_cosine_is_wanted(
+    workspace: Path, tiny_bert: Path, similarity: str
+) -> None:
+    source = configured(tiny_bert, workspace, similarity_fn_name=similarity)
+    with pytest.raises(InputError, match=rf"was made for the similarity '{similarity}' .*set its similarity to cosine"):
+        fetch(workspace, source)
+    assert not START.exists()
+    model = load_model(fetch(workspace, source, similarity="cosine"), 8, "cpu")
+    assert model.similarity_fn_name == "cosine"
+
+
+def test_inner_products_of_vectors_of_unit_length_are_cosines(workspace: Path, tiny_bert: Path) -> None:
+    model = SentenceTransformer(str(tiny_bert), device="cpu")
+    normalised = SentenceTransformer(modules=[*model, Normalize()], device="cpu", similarity_fn_name="dot")
+    normalised.save(str(workspace / "elsewhere"), create_model_card=False)
+    assert fetch(workspace, workspace / "elsewhere").exists()
+
+
+def test_a_pooling_that_leaves_prompts_out_is_refused_with_prefixes(workspace: Path, tiny_bert: Path) -> None:
+    model = SentenceTransformer(str(tiny_bert), device="cpu", prompts={"query": "q: "})
+    model.set_pooling_include_prompt(False)
+    model.save(str(workspace / "elsewhere"), create_model_card=False)
+    with pytest.raises(InputError, match="leaves prompts out of its pooling, which training and search do not"):
+        fetch(workspace, workspace / "elsewhere")
+    assert fetch(workspace, workspace / "elsewhere", prefixes={}).exists()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ({"query": 4}, "'start_models.made.max_length.document' is missing"),
+        ({"query": 4, "document": 1}, "max_length.document': Input should be greater than or equal to 2"),
+        (1, "max_length': Input should be greater than or equal to 2"),
+        ({"query": 4, "document": 8, "length": 1}, "unknown parameter 'start_models.made.max_length.length'"),
+    ],
+)
+def test_lengths_that_cannot_be_are_refused(workspace: Path, tiny_bert: Path, lengths: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fetch(workspace, tiny_bert, max_length=lengths)
+
+
+def test_models_that_cannot_cut_sides_differently_are_refused(workspace: Path, tiny_bert: Path) -> None:
+    lengths = {"query": 4, "document": 8}
+    with pytest.raises(InputError, match="a static model cuts queries and documents alike; give max_length as one"):
+        fetch(workspace, tiny_bert, static_width=6, max_length=lengths)
+    static = Path(shutil.copytree(fetch(workspace, tiny_bert, static_width=6), workspace / "elsewhere"))
+    with pytest.raises(InputError, match="begins with StaticEmbedding, which cuts queries and documents alike"):
+        fetch(workspace, static, max_length=lengths)

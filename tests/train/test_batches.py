@@ -1,5 +1,6 @@
 """Reading training batches, and planning the number of steps."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,13 @@ def test_texts_get_the_prefix_of_their_domain(tmp_path: Path) -> None:
 
 
 ROW_PLACES = [(2, 0), (2, 1), (3, 0), (3, 1), (5, 0), (6, 0), (6, 1), (7, 0), (7, 1)]
+
+
+def test_documents_of_the_batch_are_no_negatives_unless_they_should_be(tmp_path: Path) -> None:
+    read = reader(tmp_path)
+    alone = replace(read, in_batch=False).read(0, slice(None))
+    assert alone.masked.all() and not read.read(0, slice(None)).masked.all()
+    assert np.array_equal(alone.negative_counts, read.read(0, slice(None)).negative_counts)
 
 
 def test_no_more_hard_negatives_than_requested_are_read(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Masked InfoNCE and hinge loss against plain double loops."""
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -132,15 +133,15 @@ def test_hinge_equals_a_double_loop(seed: int, size: int, negatives: int) -> Non
     for i in range(size):
         others = [q[i] @ d[j] for j in range(size) if j != i and not masked[i, j]]
         others += [q[i] @ n[i, k] for k in range(negatives) if not absent[i, k]]
-        losses = [max(0.0, 1 - float(q[i] @ d[i] - other) / 0.3) for other in others]
+        losses = [max(0.0, 0.2 - float(q[i] @ d[i] - other)) for other in others]
         expected += sum(losses) / max(1, len(losses)) / size
-    found = compare(q, d, masked, n, absent, 0.3, hinge).loss.item()
+    found = compare(q, d, masked, n, absent, 1, partial(hinge, margin=0.2)).loss.item()
     assert math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def test_hinge_gives_no_gradient_to_triplets_beyond_the_margin() -> None:
     scores = torch.tensor([[3.0, 1.5], [0.5, 1.0]], requires_grad=True)
     nothing = torch.zeros(2, 2, dtype=torch.bool)
-    hinge(scores, nothing, torch.zeros(2, 0)).loss.backward()
+    hinge(scores, nothing, torch.zeros(2, 0), margin=1).loss.backward()
     assert scores.grad is not None
     assert scores.grad.tolist() == [[0.0, 0.0], [0.5, -0.5]]

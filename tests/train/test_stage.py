@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+import stages.train
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
 from stages.train import main, summarise
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
+from trainers.common.job import TrainJob
 
 STEPS = 4
 
@@ -53,6 +55,53 @@ def test_a_run_may_differ_from_the_common_parameters(project: Path) -> None:
     assert max(float(row["learning_rate"]) for row in curve) == pytest.approx(1e-4)
 
 
+def test_a_run_may_differ_from_the_parameters_of_its_variant(project: Path) -> None:
+    values = yaml.safe_load((project / "params.yaml").read_text())
+    values["train"] |= {"xtr": {"k": 7, "width": 8}, "common": COMMON | {"steps": 3, "warmup_ratio": 0.5}}
+    other = {"k": 3, "width": None, "steps": None, "warmup_ratio": 0, "temperature": 0.5}
+    run = {"variant": "xtr", "batches": "random", "start": "start"}
+    write_params(project, values | {"runs": {"as it is": run, "other": run | other}})
+    found = [
+        (plan.common.steps, plan.common.warmup_ratio, plan.params.model_dump(include={"k", "width", "temperature"}))
+        for plan in map(planned, ("as it is", "other"))
+    ]
+    assert found == [
+        (3, 0.5, {"k": 7, "width": 8, "temperature": 0.05}),
+        (None, 0, {"k": 3, "width": None, "temperature": 0.5}),
+    ]
+
+
+def planned(run: str) -> TrainJob:
+    """The job that the stage would train."""
+    plans: list[TrainJob] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages.train, "train_seeds", plans.extend)
+        patch.setattr(stages.train, "summarise", lambda *_: pytest.fail("nothing was trained"))
+        with pytest.raises(InputError, match="run the stage 'train' first"):
+            main(run)
+    return plans[0]
+
+
+def test_without_negatives_in_the_batch_pairs_need_some_of_their_own(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = yaml.safe_load((project / "params.yaml").read_text())
+    values["runs"] = {
+        f"{name} {count}": values["runs"]["biencoder"] | {"batches": name, "in_batch": False, "hard_negatives": count}
+        for name, count in (("contextual", 2), ("own", 0), ("own", 2))
+    }
+    write_params(project, values)
+    rows = [row | {"negatives": row["negatives"][: number % 2]} for number, row in enumerate(toy_rows(6, 0, 1))]
+    write_toy_shards(project / "data/shards/own", [toy_batch(rows)])
+    remedy = "so there are no negatives; set in_batch to true, or use pairs with hard negatives"
+    with pytest.raises(InputError, match=f"in_batch is false and the pairs have no hard negatives, {remedy}"):
+        main("contextual 2")
+    with pytest.raises(InputError, match=f"in_batch is false and hard_negatives is 0, {remedy}"):
+        main("own 0")
+    main("own 2")
+    assert "warning: train own 2: 3 of 6 pairs have no hard negatives and teach nothing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -78,6 +127,8 @@ def test_the_message_names_bad_parameters(
         ({"start": "nowhere"}, "model 'nowhere': no such folder"),
         ({"variant": "biencodr"}, "unknown variant 'biencodr'; did you mean 'biencoder'"),
         ({"batches": "contextul"}, "contextul/manifest.json: no such file; run the stage 'pack' first"),
+        ({"k": 3}, "unknown parameter 'runs.biencoder.k'"),
+        ({"steps": 0}, "parameter 'runs.biencoder.steps': Input should be greater than or equal to 1"),
         ({"step": 3}, "unknown parameter 'runs.biencoder.step'; did you mean 'steps'?"),
     ],
 )

@@ -11,16 +11,18 @@ import torch
 from sentence_transformers import MultiVectorEncoder
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import Prefix
+from batchwright.formats.models import Prefix, Prefixes
 from batchwright.formats.shards import ShardSet
-from batchwright.retrievers import ModelInfo
+from batchwright.retrievers import ModelInfo, load_retriever
 from batchwright.retrievers.common.model_folder import load_model
-from batchwright.retrievers.xtr.model import Task, encode_tokens, save_token_model
+from batchwright.retrievers.xtr.model import Task, encode_tokens, load_token_model, save_token_model
+from batchwright.retrievers.xtr.prefixes import begin_with
+from batchwright.retrievers.xtr.retriever import TokenRetriever
 from batchwright.training.batches import BatchReader
 from tests.tiny_models import WIDTH, save_bert, save_t5
-from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.variants import train
-from trainers.xtr.learner import TokenLearner
+from trainers.xtr.learner import TokenLearner, embed_tokens
 from trainers.xtr.start import start_from
 
 PLAIN = ModelInfo(variant="biencoder", max_length=16)
@@ -88,3 +90,49 @@ def test_texts_without_tokens_train_and_are_found_last(tmp_path: Path, score: st
     found, scores = retrieve(job.model, ["w1 w2", ""], ["", "w1 w2", "[CLS] [SEP]"], 3)
     assert found[0, 0] == 1 and sorted(found[1].tolist()) == [0, 1, 2]
     assert np.isfinite(scores).all() and (scores[1] == 0).all()
+
+
+@pytest.mark.parametrize("save", [save_bert, save_t5])
+def test_tokens_of_prefixes_are_read_but_count_as_little_as_those_that_the_tokenizer_adds(
+    tmp_path: Path, save: Callable[[Path], Path]
+) -> None:
+    prefixes = Prefixes(
+        default=Prefix(query="one: ", document="two "), domains={"d": Prefix(query="one: four ", document="")}
+    )
+    info = PLAIN.model_copy(update={"prefixes": prefixes, "max_length": 64})
+    save_token_model(start_from(save(tmp_path / "made"), info, "cpu"), tmp_path / "model", prefixes.default)
+    describe(tmp_path / "model", prefixes=prefixes.model_dump(), max_length=64)
+    retriever = load_retriever(tmp_path / "model")
+    assert isinstance(retriever, TokenRetriever)
+    tokenizer = retriever.model.tokenizer
+
+    def ids(*texts: str) -> list[int]:
+        return [each for text in texts for each in tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    texts, domains = ["two three", "one", "", "four one: five"], ["", "", "", "d"]
+    for found in (retriever.encode_queries(texts, domains), retriever.encode_documents(texts, domains)):
+        assert found.ids.tolist() == ids(*texts)
+    assert retriever.encode_documents(["one: five", "two"], ["d", ""]).ids.tolist() == ids("five", "two")
+    bare = load_token_model(tmp_path / "model", 64)
+    assert len(encode_tokens(bare, ["one: two three"], "query").ids) == len(ids("one: two three"))
+    alone = encode_tokens(bare, ["two three"], "query").vectors
+    assert np.abs(retriever.encode_queries(["two three"]).vectors - alone).max() > 1e-3, "the prefix is read"
+
+
+def test_prefixes_are_recognised_behind_padding() -> None:
+    ids = torch.tensor([[0, 0, 2, 5, 6, 7], [2, 5, 6, 7, 8, 0], [2, 6, 5, 5, 6, 0], [2, 5, 9, 0, 0, 0], [0] * 6])
+    found = begin_with(ids, [[2, 5, 6], [2, 5]], 0).int().tolist()
+    assert found == [[0, 0, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0], [0] * 6, [1, 1, 0, 0, 0, 0], [0] * 6]
+
+
+def test_training_leaves_out_what_search_leaves_out(tmp_path: Path) -> None:
+    shards = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(8))])
+    start, prefix = write_toy_model(tmp_path / "start"), {"query": "query: ", "document": "document: "}
+    job = toy_job(tmp_path / "job", start, shards, "xtr", prefixes={"default": prefix})
+    learner = TokenLearner(job)
+    batch = BatchReader(ShardSet.open(shards), job.info.prefixes, 0).read(0, slice(0, 8))
+    assert all(text.startswith("query: ") for text in batch.queries)
+    features = learner.model.preprocess(batch.queries, task="query")
+    vectors = embed_tokens(learner.model, features, "query", features["input_ids"].shape[1])
+    counts = (vectors.detach() != 0).any(dim=2).sum(dim=1)
+    assert counts.tolist() == [len(text.split()) - 1 for text in batch.queries]

@@ -11,6 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
+from batchwright.formats.models import SIDES
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.retriever import save_contextual
 from batchwright.training.batches import TrainBatch
@@ -100,13 +101,13 @@ class ContextualLearner:
 
     def prepare(self, batch: TrainBatch) -> tuple[BatchTexts, ContextTexts | None]:
         """See ``Learner``; a share of the batches is read without context."""
-        read = partial(preprocess, self.model)
-        texts = self._passes.prepare(batch, read, read)
+        texts = self._passes.prepare(batch, *(partial(preprocess, self.model, side=side) for side in SIDES))
         rng = np.random.default_rng([self._job.seed, batch.index])
         if rng.random() < self._params.context_dropout or not self.encoder.documents:
             return texts, None
-        first, count = self.encoder.first, self.encoder.documents
-        return texts, ContextTexts.choose(batch, count, first.preprocess, self._passes.most, rng)
+        return texts, ContextTexts.choose(
+            batch, self.encoder.documents, self.encoder.read_context, self._passes.most, rng
+        )
 
     def backward(self, prepared: tuple[BatchTexts, ContextTexts | None]) -> Outcome:
         """See ``Learner``; uses the paper's two-stage gradient cache.

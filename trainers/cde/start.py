@@ -7,9 +7,8 @@ from pydantic import Field
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
-from batchwright.formats.models import Prefixes, check_length
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
-from batchwright.retrievers.cde.retriever import load_contextual
+from batchwright.retrievers.cde.retriever import limit_stages, load_contextual
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from trainers.common.params import VariantParams
 
@@ -45,8 +44,8 @@ def start_from(start: Path, params: Params, info: ModelInfo) -> ContextualEncode
     if encoder.shared != shared:
         found, needed = ("one encoder", "shared") if encoder.shared else ("two encoders", "separate")
         raise InputError(f"model '{start}': has {found}; set parameter 'train.cde.first_stage' to {needed}")
-    encoder.documents, encoder.max_seq_length = params.context_documents, info.max_length
-    encoder.unpooled_prefixes = [] if params.pool_prefix else _texts(info.prefixes)
+    encoder.documents = params.context_documents
+    encoder.unpooled_prefixes = [] if params.pool_prefix else info.prefixes.texts()
     means = [module for module in encoder.second if isinstance(module, Pooling) and module.pooling_mode == "mean"]
     if not params.pool_prefix and not means:
         raise InputError(
@@ -67,12 +66,7 @@ def _enter(start: Path, info: ModelInfo, shared: bool) -> ContextualEncoder:
 
 def _continue_from(start: Path, info: ModelInfo) -> ContextualEncoder:
     model = load_contextual(start, "cpu").float()
-    check_length(f"model '{start}'", model, info.max_length)
     trained = cast(ContextualEncoder, model[0])
+    limit_stages(f"model '{start}'", trained, info.max_length)
     trained.clear_context()
     return trained
-
-
-def _texts(prefixes: Prefixes) -> list[str]:
-    every = [prefixes.default, *prefixes.domains.values()]
-    return sorted({text for prefix in every for text in (prefix.query, prefix.document) if text})

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from batchwright.formats.lengths import length_of
 from batchwright.training.batches import TrainBatch
 from trainers.common.job import TrainJob
 from trainers.common.passes import Chunk, sent, training_pass
@@ -113,7 +114,8 @@ class Passes:
     """
 
     def __init__(self, job: TrainJob) -> None:
-        self._job, self._chunk = job, Chunk.of(job.common.mini_batch_size, job.info.max_length, job.device)
+        longest = length_of(job.info.max_length)
+        self._job, self._chunk = job, Chunk.of(job.common.mini_batch_size, longest, job.device)
         self.most = self._chunk.size
 
     def prepare(

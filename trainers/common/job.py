@@ -1,5 +1,6 @@
 """Training jobs: everything that a training process needs to know, wherever it runs."""
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,13 +117,15 @@ def plan_job(
     """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
 
     Raises:
-        InputError: the start model is missing, the shards are missing, damaged or hold too few batches, or there is
-            not enough disk.
+        InputError: the start model is missing, the shards are missing, damaged or hold too few batches or no
+            negatives, or there is not enough disk.
     """
     info, weights = ModelInfo.read(start), weights_size(start)
     shard_set = ShardSet.open(shards)
-    planned_batches(shard_set, common)
+    batches = planned_batches(shard_set, common)
     shard_set.verify()
+    if not common.in_batch:
+        _check_negatives(name, shard_set, batches, common)
     redraw &= info.random
     settings = [common.model_dump(), params.model_dump(), info.model_dump(), redraw]
     watched = dev.fingerprint if dev else None
@@ -180,6 +183,26 @@ def planned_batches(shards: ShardSet, common: Common) -> Sequence[int]:
             "the shards hold no batches; add pairs or lower pack.batch_size, and run the stage 'pack' again"
         )
     return batches[: common.steps]
+
+
+def _check_negatives(name: str, shards: ShardSet, batches: Sequence[int], common: Common) -> None:
+    """Check that pairs have hard negatives, the only ones without those in the batch, and tell of pairs without."""
+    if common.negatives_stand_for == "domain":
+        raise InputError(f"train {name}: in_batch is false, so that nothing stands for the domain; set one of the two")
+    counts = [shards.batch(number)["negatives"].value_lengths().to_numpy() for number in batches]
+    pairs, without = sum(map(len, counts)), sum(int((each == 0).sum()) for each in counts)
+    if without == pairs or not common.hard_negatives:
+        lacking = "the pairs have no hard negatives" if without == pairs else "hard_negatives is 0"
+        raise InputError(
+            f"train {name}: in_batch is false and {lacking}, so there are no negatives; set in_batch to true, or use "
+            "pairs with hard negatives, which sources or the stage 'mine' give, and raise hard_negatives"
+        )
+    if without:
+        print(
+            f"warning: train {name}: {without:,} of {pairs:,} pairs have no hard negatives and teach nothing, since "
+            "in_batch is false",
+            file=sys.stderr,
+        )
 
 
 def _of_domains(shards: ShardSet, batches: range, domains: Sequence[str] | None) -> Sequence[int]:

@@ -1,8 +1,9 @@
 """Parameters that all variants share."""
 
-from typing import Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from batchwright.core.params import Params
 from batchwright.formats.runs import MiniBatchSize, Precision, Run, StandFor
@@ -45,6 +46,9 @@ class Common(Optimisation):
     """Trains on the batches of these domains only; null: on all."""
     hard_negatives: int = Field(default=0, ge=0)
     """How many of a pair's own hard negatives to use, at most."""
+    in_batch: bool = True
+    """Whether the other documents of the batch are negatives, too. If not, a pair without hard negatives teaches
+    nothing."""
     negatives_stand_for: StandFor = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
@@ -63,13 +67,23 @@ class VariantParams(Params):
     """Parameters that every variant has."""
 
     temperature: float = Field(default=0.05, gt=0)
-    """Divides the scores before the loss is computed."""
+    """Divides the scores before the cross-entropy is computed."""
 
 
 P = TypeVar("P", bound=Params)
 
 
+def run_model(groups: Mapping[str, type[Params]], extra: Literal["allow", "forbid"] = "forbid") -> type[Run]:
+    """Return the model of a run that may override the parameters of ``groups``, by the groups' names in ``train``."""
+    fields: dict[str, Any] = {}
+    for group, model in groups.items():
+        for name, field in model.model_fields.items():
+            about = Field(description=f"Overrides ``train.{group}.{name}``.")
+            fields.setdefault(name, (Annotated[field.annotation, about, *field.metadata], None))
+    return create_model("Run", __base__=Run, __cls_kwargs__={"extra": extra}, **fields)
+
+
 def overridden(params: P, run: Run) -> P:
-    """Return ``params`` with what the run itself says."""
-    fields = set(type(params).model_fields)
-    return params.model_copy(update=run.model_dump(include=fields, exclude_none=True))
+    """Return ``params`` with what the run itself says, null included; a ``run_model`` has checked it."""
+    given = run.model_fields_set & set(type(params).model_fields)
+    return params.model_copy(update={name: getattr(run, name) for name in given})

@@ -10,6 +10,7 @@ from torch import nn
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.fingerprint import fingerprint
+from batchwright.formats.lengths import length_of
 from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.retrievers.common.model_folder import settle_tokenizer
 from batchwright.training.batches import BatchReader, TrainBatch
@@ -52,7 +53,9 @@ def run_training(job: TrainJob, learner: Learner) -> None:
     batches = planned_batches(shards, job.common)
     steps = len(batches)
     whole_domain = job.common.negatives_stand_for == "domain"
-    reader = BatchReader(shards, job.info.prefixes, job.common.hard_negatives, whole_domain)
+    reader = BatchReader(
+        shards, job.info.prefixes, job.common.hard_negatives, whole_domain, in_batch=job.common.in_batch
+    )
 
     rows = own_rows()
 
@@ -93,7 +96,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
     learner.save(folder)
     _write_card(job, manifest, steps, folder)
-    settle_tokenizer(folder, job.info.max_length)
+    settle_tokenizer(folder, length_of(job.info.max_length))
     job.info.model_copy(update={"variant": job.variant, "random": False}).write(folder)
 
 

@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from batchwright.formats.models import SIDES, Side
 from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
@@ -26,29 +27,30 @@ class SentenceLearner:
 
     fresh: Sequence[nn.Parameter] = ()
 
-    def __init__(self, job: TrainJob, objective: Objective = info_nce) -> None:
+    def __init__(self, job: TrainJob, objective: Objective = info_nce, temperature: float | None = None) -> None:
+        """Load the start model; ``temperature`` divides the cosines, by default that of the job's parameters."""
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
         self._job, self._objective, self._passes = job, objective, Passes(job)
+        self._temperature = temperature or job.params.temperature
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
-        read = partial(preprocess, self.model)
-        return self._passes.prepare(batch, read, read)
+        return self._passes.prepare(batch, *(partial(preprocess, self.model, side=side) for side in SIDES))
 
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
         batch, *sides = prepared
         queries, documents = (self._passes.forward(batch, partial(embed, self.model), side) for side in sides)
-        return contrast_batch(queries, documents, batch, self._job.params.temperature, self._objective)
+        return contrast_batch(queries, documents, batch, self._temperature, self._objective)
 
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder."""
         save_model(self.model, folder, self._job.info.prefixes.default)
 
 
-def preprocess(model: SentenceTransformer, texts: list[str]) -> dict[str, Any]:
-    """Turn texts, which must have their prefix already, into model inputs."""
-    return cast(dict[str, Any], model.preprocess(texts))
+def preprocess(model: SentenceTransformer, texts: list[str], side: Side | None = None) -> dict[str, Any]:
+    """Turn texts, which must have their prefix already, into model inputs; ``side`` decides their length."""
+    return cast(dict[str, Any], model.preprocess(texts, task=side))
 
 
 def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from batchwright.formats.models import first_position
+from batchwright.formats.lengths import first_position
 
 
 @dataclass(frozen=True, kw_only=True)

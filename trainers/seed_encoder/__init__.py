@@ -1,24 +1,26 @@
 """SEED-Encoder: an encoder pre-trained with a weak decoder, then fine-tuned (*Less is More*, arXiv 2102.09206)."""
 
+from functools import partial
 from typing import Literal, cast
 
+from pydantic import Field
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from batchwright.core.errors import InputError
-from batchwright.training.losses import hinge, info_nce
+from batchwright.training.losses import hinge
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
 from trainers.common.sentence_learner import SentenceLearner
-
-OBJECTIVES = {"infonce": info_nce, "hinge": hinge}
 
 
 class Params(VariantParams):
     """Group ``train.seed_encoder``."""
 
     loss: Literal["infonce", "hinge"] = "infonce"
-    """The loss: masked InfoNCE, or the paper's hinge loss with margin 1."""
+    """The loss: masked InfoNCE, or the paper's hinge loss, which has a ``margin`` and no ``temperature``."""
+    margin: float = Field(default=0.2, gt=0, le=2)
+    """By how much cosine a positive must outscore each negative to cost nothing in the hinge loss."""
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:
@@ -27,7 +29,12 @@ def build_learner(job: TrainJob) -> SentenceLearner:
     Raises:
         InputError: there is no such model, or it is not a transformer with a CLS token and a pooling module.
     """
-    learner = SentenceLearner(job, OBJECTIVES[cast(Params, job.params).loss])
+    params = cast(Params, job.params)
+    learner = (
+        SentenceLearner(job, partial(hinge, margin=params.margin), temperature=1)
+        if params.loss == "hinge"
+        else SentenceLearner(job)
+    )
     match list(learner.model):
         case [Transformer() as encoder, Pooling(), *_] if encoder.tokenizer.cls_token_id is not None:
             learner.model[1] = Pooling(encoder.get_embedding_dimension(), pooling_mode="cls")

@@ -11,21 +11,22 @@ from torch import nn
 from batchwright.core.errors import InputError
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.xtr.model import load_token_model
+from batchwright.retrievers.xtr.prefixes import leave_out
 
 
 def start_from(start: Path, info: ModelInfo, device: str, width: int | None = None) -> MultiVectorEncoder:
     """Load the XTR model ``start``, or make one of the encoder of any other model.
 
-    The tokens that the tokenizer adds to every text, such as [CLS] and [SEP], are masked: they are neither retrieved
-    nor retrieve. ``width`` projects the vectors; the projection is new and has orthonormal rows, so that inner products
-    are nearly preserved. An XTR model keeps its own mask and width.
+    The tokens that the tokenizer adds to every text, such as [CLS] and [SEP], and those of prefixes are masked: they
+    are neither retrieved nor retrieve. ``width`` projects the vectors; the projection is new and has orthonormal rows,
+    so that inner products are nearly preserved. An XTR model keeps its own mask and width.
 
     Raises:
         InputError: there is no such model, it has no transformer encoder, it reads fewer tokens than
             ``info.max_length``, or ``width`` does not fit.
     """
     if info.variant == "xtr":
-        model = load_token_model(start, info.max_length, device)
+        model = load_token_model(start, info.max_length, device, info.prefixes)
         if width not in (None, model.get_embedding_dimension()):
             raise InputError(
                 f"model '{start}': its token vectors have {model.get_embedding_dimension()} dimensions; remove "
@@ -38,7 +39,9 @@ def start_from(start: Path, info: ModelInfo, device: str, width: int | None = No
     projection = [] if width is None else [_projection(start, encoder.get_embedding_dimension(), width)]
     unit = Normalize(module_input_name="token_embeddings")
     modules = [encoder, *projection, _mask(encoder), unit]
-    return MultiVectorEncoder(modules=modules, device=device, similarity_fn_name="meanmaxsim")
+    model = MultiVectorEncoder(modules=modules, device=device, similarity_fn_name="meanmaxsim")
+    leave_out(model, info.prefixes)
+    return model
 
 
 def _projection(start: Path, known: int, width: int) -> Dense:

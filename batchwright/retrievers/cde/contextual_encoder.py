@@ -37,8 +37,10 @@ def draw(corpus: Sequence[str], count: int, seed: int, prompt: str) -> Context:
     Without replacement, or with replacement if the corpus is smaller.
 
     Raises:
-        ValueError: the corpus is empty.
+        ValueError: the corpus is empty, or one text.
     """
+    if isinstance(corpus, str):
+        raise ValueError("fit_context: the corpus is one text; pass a list of documents")
     if not len(corpus):
         raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
     chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)
@@ -131,13 +133,14 @@ class ContextualEncoder(InputModule):
         features: dict[str, Any] = self.second.preprocess(list(inputs), prompt=prompt, **options)
         if self.unpooled_prefixes:
             texts = [(prompt or "") + text for text in inputs]
-            features["pooled"] = self._pooled(texts, features["attention_mask"])
+            length = getattr(self.second[0], f"{options.get('task')}_length", None) or self.max_seq_length
+            features["pooled"] = self._pooled(texts, features["attention_mask"], length)
         return features
 
-    def _pooled(self, texts: list[str], present: Tensor) -> Tensor:
+    def _pooled(self, texts: list[str], present: Tensor, length: int) -> Tensor:
         """Which tokens ``(n, l)`` are pooled: all after a text's prefix; all of a text that is only a prefix."""
         offsets = cast(PreTrainedTokenizerBase, self.tokenizer)(
-            texts, padding=True, truncation=True, max_length=self.max_seq_length, return_tensors="pt",
+            texts, padding=True, truncation=True, max_length=length, return_tensors="pt",
             return_offsets_mapping=True,
         )["offset_mapping"]  # fmt: skip
         lengths = torch.tensor([self._prefix_length(text) for text in texts])
@@ -166,6 +169,11 @@ class ContextualEncoder(InputModule):
             features["attention_mask"] = pooled
         for module in rest:
             features = module(features)
+        return features
+
+    def read_context(self, texts: list[str]) -> dict[str, Any]:
+        """Turn context documents into inputs of ``first``."""
+        features: dict[str, Any] = self.first.preprocess(texts, task="document")
         return features
 
     def embed_context(self, features: dict[str, Any]) -> Tensor:
@@ -219,8 +227,8 @@ class ContextualEncoder(InputModule):
         return self.context.prepared
 
     def _read_context(self, texts: list[str]) -> Tensor:
-        chunks = [self.first.preprocess(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-        return self.prepare(torch.cat([self.embed_context(chunk) for chunk in chunks]))
+        chunks = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+        return self.prepare(torch.cat([self.embed_context(self.read_context(chunk)) for chunk in chunks]))
 
     def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
         """Write both stages, once if they are one, the gates and the fitted context's documents, if any."""

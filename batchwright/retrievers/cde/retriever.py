@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from batchwright.formats.models import Prefix, loading
+from batchwright.core.arguments import check_texts
+from batchwright.formats.lengths import MaxLength, limit_length
+from batchwright.formats.models import Prefix, Side, loading
 from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
 from batchwright.retrievers.common.dense import encode, search
 from batchwright.retrievers.common.model_folder import ModelInfo, save_model
@@ -30,6 +32,16 @@ def load_contextual(folder: Path, device: str | None = None) -> SentenceTransfor
         encoder = ContextualEncoder.load(str(folder), local_files_only=True)
         config = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
         return SentenceTransformer(modules=[encoder], prompts=config["prompts"], device=device)
+
+
+def limit_stages(what: str, encoder: ContextualEncoder, max_length: MaxLength) -> None:
+    """Let both stages cut texts.
+
+    Raises:
+        InputError: one reads fewer tokens, or cannot cut queries and documents differently.
+    """
+    for stage in (encoder.first, encoder.second):
+        limit_length(what, stage, max_length)
 
 
 def save_contextual(model: SentenceTransformer, folder: Path, prefix: Prefix) -> None:
@@ -56,7 +68,7 @@ class ContextualRetriever:
     def __init__(self, folder: Path, info: ModelInfo) -> None:
         self.model = load_contextual(folder)
         self.encoder = cast(ContextualEncoder, self.model[0])
-        self.encoder.max_seq_length = info.max_length
+        limit_stages(f"model '{folder}'", self.encoder, info.max_length)
         self.info = info
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "ContextualIndex":
@@ -66,14 +78,23 @@ class ContextualRetriever:
         contexts = {
             name: self.encoder.draw_context([texts[row] for row in rows], prompt="") for name, rows in groups.items()
         }
-        return ContextualIndex(self, contexts, self.encode(texts, domains, contexts))
+        return ContextualIndex(self, contexts, self.encode(texts, domains, contexts, "document"))
 
-    def encode(self, texts: Sequence[str], domains: Sequence[str] | None, contexts: Contexts) -> NDArray[np.float32]:
-        """Encode texts as unit vectors ``(N, d)``; one whose domain has no context takes that of all documents."""
+    def encode(
+        self, texts: Sequence[str], domains: Sequence[str] | None, contexts: Contexts, side: Side
+    ) -> NDArray[np.float32]:
+        """Encode texts, which must include their prefix, as unit vectors ``(N, d)``.
+
+        A text whose domain has no context takes that of all documents.
+
+        Raises:
+            InputError: ``texts`` is no list of texts.
+        """
+        check_texts("texts", texts)
         vectors = np.empty((len(texts), self.encoder.get_embedding_dimension()), np.float32)
         for name, rows in _rows(domains, len(texts)).items():
             self.encoder.context = contexts.get(name, contexts[None])
-            vectors[rows] = encode(self.model, [texts[row] for row in rows])
+            vectors[rows] = encode(self.model, [texts[row] for row in rows], side)
         return vectors
 
 
@@ -88,7 +109,7 @@ class ContextualIndex:
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""
         texts = self.retriever.info.prefixes.put_before(queries, "query", domains)
-        return search(self.retriever.encode(texts, domains, self.contexts), self.vectors, k)
+        return search(self.retriever.encode(texts, domains, self.contexts, "query"), self.vectors, k)
 
 
 def _rows(domains: Sequence[str] | None, count: int) -> dict[str | None, NDArray[np.int64]]:

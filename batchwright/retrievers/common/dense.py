@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
+from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.terminal import bar, counter
+from batchwright.formats.models import Side
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.common.retriever import Ranking
 
@@ -23,7 +25,11 @@ def search(
 
     Returns indices and inner products ``(Q, min(k, N))``, best first; equal scores are ordered by index. Scores are
     computed in float64 and rounded, so that their order does not depend on the processor.
+
+    Raises:
+        InputError: ``k`` is below 1.
     """
+    check_count("k", k)
     k = min(k, len(documents))
     indices = np.empty((len(queries), k), np.int64)
     scores = np.empty((len(queries), k), np.float32)
@@ -69,13 +75,18 @@ _BATCH = 64
 _BLOCK = 1024  # texts per step of the progress bar; they are sorted by length within a block
 
 
-def encode(model: SentenceTransformer, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Encode texts as unit vectors ``(N, d)`` float32."""
+def encode(model: SentenceTransformer, texts: Sequence[str], side: Side | None = None) -> NDArray[np.float32]:
+    """Encode texts, which must include their prefix, as unit vectors ``(N, d)`` float32; ``side`` decides their length.
+
+    Raises:
+        InputError: ``texts`` is no list of texts.
+    """
+    check_texts("texts", texts)
     blocks = []
     with counter(len(texts), desc="encode", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):
             block = list(texts[start : start + _BLOCK])
-            vectors = model.encode(block, batch_size=_BATCH, show_progress_bar=False).astype(np.float64)
+            vectors = model.encode(block, batch_size=_BATCH, show_progress_bar=False, task=side).astype(np.float64)
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
             blocks.append((vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32))
             progress.update(len(block))
@@ -92,11 +103,12 @@ class DenseRetriever:
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> "VectorIndex":
         """See ``batchwright.retrievers.Retriever``."""
-        return VectorIndex(self, encode(self.model, self.info.prefixes.put_before(documents, "document", domains)))
+        texts = self.info.prefixes.put_before(documents, "document", domains)
+        return VectorIndex(self, encode(self.model, texts, "document"))
 
     def encode_queries(self, queries: Sequence[str], domains: Sequence[str] | None = None) -> NDArray[np.float32]:
         """Encode queries as unit vectors ``(Q, d)``."""
-        return encode(self.model, self.info.prefixes.put_before(queries, "query", domains))
+        return encode(self.model, self.info.prefixes.put_before(queries, "query", domains), "query")
 
 
 @dataclass(frozen=True)

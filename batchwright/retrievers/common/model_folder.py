@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from tokenizers import Tokenizer
 from torch import nn
 from transformers.utils import logging
@@ -14,10 +14,12 @@ from transformers.utils import logging
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import Params
-from batchwright.formats.models import Prefix, Prefixes, check_length, loading
+from batchwright.formats.lengths import MaxLength, limit_length
+from batchwright.formats.models import SIDES, Prefix, Prefixes, loading
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.model import BaseModel
 
 FILE = "batchwright.json"
 
@@ -54,8 +56,8 @@ class ModelInfo(Params):
 
     variant: Variant
     """The retriever that loads it: a folder in ``batchwright/retrievers``."""
-    max_length: int = Field(ge=2)
-    """Maximum number of tokens per text; longer texts are cut."""
+    max_length: MaxLength
+    """Maximum number of tokens per text, or of each side's texts; longer ones are cut."""
     prefixes: Prefixes = Prefixes()
     """The prefixes put before texts."""
     origin: str | None = None
@@ -90,23 +92,29 @@ class ModelInfo(Params):
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def load_model(folder: Path, max_length: int, device: str | None = None) -> "SentenceTransformer":
-    """Load a folder in float32, without network access.
+def load_model(folder: Path, max_length: MaxLength, device: str | None = None) -> "SentenceTransformer":
+    """Load a folder in float32, without network access and without prompts: texts come with their prefixes.
 
     Raises:
         InputError: the folder does not contain a model, or the model reads fewer than ``max_length`` tokens.
     """
     from sentence_transformers import SentenceTransformer  # takes seconds, and a launcher needs none of it
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     with loading(f"model '{folder}'"):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
-    check_length(f"model '{folder}'", model, max_length)
-    if isinstance(model[0], StaticEmbedding):
-        model[0].tokenizer.enable_truncation(max_length)  # these read whole texts, unless their tokenizer cuts them
-    else:
-        model.max_seq_length = max_length
+    limit_length(f"model '{folder}'", model, max_length)
+    set_prompts(model, Prefix())
+    model.similarity_fn_name = "cosine"  # as here
     return model
+
+
+def set_prompts(model: "BaseModel", prefix: Prefix) -> None:
+    """Let ``encode_query`` and ``encode_document`` of sentence-transformers put the prefixes before texts.
+
+    ``encode``, which does not know the side, puts none.
+    """
+    model.prompts = {side: prefix.of(side) for side in SIDES}
+    model.default_prompt_name = None
 
 
 def draw_weights(model: nn.Module, seed: int) -> None:
@@ -122,7 +130,7 @@ def draw_weights(model: nn.Module, seed: int) -> None:
 
 def save_model(model: "SentenceTransformer", folder: Path, prefix: Prefix) -> None:
     """Write ``folder``, with the prefixes as the prompts of ``encode_query`` and ``encode_document``."""
-    model.prompts = {"query": prefix.query, "document": prefix.document}
+    set_prompts(model, prefix)
     model.save(str(folder), create_model_card=False)
 
 

@@ -19,7 +19,11 @@ class Index(Protocol):
     """Documents that can be searched."""
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
-        """Find the best ``min(k, N)`` documents for each query; ``domains`` gives the domain of each query."""
+        """Find the best ``min(k, N)`` documents for each query; ``domains`` gives the domain of each query.
+
+        Raises:
+            InputError: ``queries`` or ``domains`` is no list of texts, or ``k`` is below 1.
+        """
 
 
 class Retriever(Protocol):
@@ -28,7 +32,11 @@ class Retriever(Protocol):
     info: ModelInfo
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> Index:
-        """Encode documents and number them from 0; ``domains`` gives the domain of each document."""
+        """Encode documents and number them from 0; ``domains`` gives the domain of each document.
+
+        Raises:
+            InputError: ``documents`` or ``domains`` is no list of texts.
+        """
 
 
 def load_retriever(folder: Path | str, info: ModelInfo | None = None) -> Retriever:

@@ -10,30 +10,37 @@ from numpy.typing import NDArray
 from sentence_transformers import MultiVectorEncoder
 from torch import Tensor
 
+from batchwright.core.arguments import check_texts
 from batchwright.core.terminal import counter
-from batchwright.formats.models import Prefix, check_length, loading
+from batchwright.formats.lengths import MaxLength, limit_length
+from batchwright.formats.models import Prefix, Prefixes, loading
+from batchwright.retrievers.common.model_folder import set_prompts
+from batchwright.retrievers.xtr.prefixes import leave_out
 
 Task = Literal["query", "document"]
 
 
-def load_token_model(folder: Path, max_length: int, device: str | None = None) -> MultiVectorEncoder:
+def load_token_model(
+    folder: Path, max_length: MaxLength, device: str | None = None, prefixes: Prefixes | None = None
+) -> MultiVectorEncoder:
     """Load a MultiVectorEncoder in float32, without network access, that cuts texts to ``max_length`` tokens.
+
+    Texts come with their ``prefixes``, whose tokens are left out; see ``leave_out``.
 
     Raises:
         InputError: the folder is damaged, or the model reads fewer tokens.
     """
     with loading(f"model '{folder}'"):
         model = MultiVectorEncoder(str(folder), device=device, local_files_only=True).float()
-    check_length(f"model '{folder}'", model, max_length)
-    model.max_seq_length = max_length
-    for own in ("query_length", "document_length"):  # these would override max_seq_length
-        setattr(model[0], own, None)
+    limit_length(f"model '{folder}'", model, max_length)
+    set_prompts(model, Prefix())
+    leave_out(model, prefixes or Prefixes())
     return model
 
 
 def save_token_model(model: MultiVectorEncoder, folder: Path, prefix: Prefix) -> None:
     """Write ``folder``, with the prefixes as the prompts of ``encode_query`` and ``encode_document``."""
-    model.prompts = {"query": prefix.query, "document": prefix.document}
+    set_prompts(model, prefix)
     model.save(str(folder), create_model_card=False)
 
 
@@ -62,7 +69,12 @@ def encode_tokens(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -
 
 
 def encode_blocks(model: MultiVectorEncoder, texts: Sequence[str], task: Task) -> Iterator[TokenVectors]:
-    """Encode texts, which must include their prefix, in blocks of ``_BLOCK`` texts, each batched by length."""
+    """Encode texts, which must include their prefix, in blocks of ``_BLOCK`` texts, each batched by length.
+
+    Raises:
+        InputError: ``texts`` is no list of texts.
+    """
+    check_texts("texts", texts)
     model.eval()
     with counter(len(texts), desc=f"encode {task} tokens", unit="text") as progress:
         for start in range(0, len(texts), _BLOCK):

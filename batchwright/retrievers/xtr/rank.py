@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.arguments import check_count
 from batchwright.retrievers.xtr.model import TokenVectors
 
 if TYPE_CHECKING:
@@ -108,7 +109,12 @@ def search_tokens(
 
     Each query token retrieves ``tokens`` tokens, or all if the index has fewer. Equal scores are ordered by document
     number; documents of which no token was retrieved come last.
+
+    Raises:
+        InputError: ``k`` or ``tokens`` is below 1.
     """
+    check_count("k", k)
+    check_count("tokens", tokens)
     present = index.present
     k = min(k, len(present))
     found = [

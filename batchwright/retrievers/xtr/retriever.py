@@ -15,7 +15,7 @@ class TokenRetriever:
     """A ``batchwright.retrievers.Retriever`` that scores documents by the retrieved tokens alone, as XTR does."""
 
     def __init__(self, folder: Path, info: ModelInfo) -> None:
-        self.model = load_token_model(folder, info.max_length)
+        self.model = load_token_model(folder, info.max_length, prefixes=info.prefixes)
         self.model_hash = model_hash(folder)
         self.info = info
 

@@ -1,0 +1,74 @@
+"""How many tokens models read: of any text, or of queries and documents each."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from batchwright.core.errors import InputError
+from batchwright.core.params import Params
+from batchwright.formats.models import SIDES, Side
+
+if TYPE_CHECKING:
+    from sentence_transformers.base.model import BaseModel
+    from torch.nn import Module
+
+
+class Lengths(Params):
+    """The maximum number of tokens of each side's texts."""
+
+    query: int = Field(ge=2)
+    """Of queries."""
+    document: int = Field(ge=2)
+    """Of documents."""
+
+
+MaxLength = Annotated[int, Field(ge=2)] | Lengths
+
+
+def length_of(max_length: MaxLength, side: Side | None = None) -> int:
+    """The maximum number of tokens of one side's texts; None means of any text."""
+    if isinstance(max_length, int):
+        return max_length
+    of = {"query": max_length.query, "document": max_length.document}
+    return of[side] if side else max(of.values())
+
+
+def limit_length(what: str, model: "BaseModel", max_length: MaxLength) -> None:
+    """Let the sentence-transformers ``model`` cut texts; lengths of sides go by the ``task`` that it is called with.
+
+    Raises:
+        InputError: it reads fewer tokens, or cannot cut queries and documents differently.
+    """
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    longest, first = length_of(max_length), model[0]
+    check_length(what, model, longest)
+    if isinstance(first, StaticEmbedding):
+        first.tokenizer.enable_truncation(longest)  # these read whole texts, unless their tokenizer cuts them
+    else:
+        model.max_seq_length = longest
+    differ = isinstance(max_length, Lengths)
+    if hasattr(first, "query_length"):
+        for side in SIDES:
+            setattr(first, f"{side}_length", length_of(max_length, side) if differ else None)
+    elif differ:
+        raise InputError(
+            f"{what}: begins with {type(first).__name__}, which cuts queries and documents alike; give max_length as "
+            "one number"
+        )
+
+
+def check_length(what: str, model: "BaseModel", max_length: int) -> None:
+    """Raise InputError if the sentence-transformers ``model`` reads fewer than ``max_length`` tokens."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is None:
+        return
+    most = positions - first_position(model)
+    if max_length > most:
+        raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
+
+
+def first_position(model: "Module") -> int:
+    """Return the position of an encoder's first token: RoBERTa counts from its padding index."""
+    kept = [m.padding_idx for name, m in model.named_modules() if name.endswith("position_embeddings")]
+    return next((index + 1 for index in kept if index is not None), 0)
