@@ -1,7 +1,7 @@
 """Test collections (queries, documents and what is relevant), those made of pairs, and how well a ranking finds it."""
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
+from batchwright.core.normal_form import normal_forms
 from batchwright.core.params import Params
 from batchwright.formats.models import SIDES
 from batchwright.formats.pairs import Split, domains, scan_pairs
@@ -70,7 +71,8 @@ class Collection:
 
     ``missing`` counts what was judged but is not there, by kind. Relevant documents that are missing stay in
     ``relevant``: nobody finds them. ``candidates`` are the numbers of the documents to rank for each query, in the
-    order of the queries; None means all documents.
+    order of the queries; None means all documents. ``own`` are the numbers of the documents that are the queries
+    themselves, which nobody may find, or -1; if it is empty, there are none.
     """
 
     name: str
@@ -79,41 +81,67 @@ class Collection:
     relevant: dict[str, dict[str, int]]
     missing: dict[str, int] = field(default_factory=dict)
     candidates: list[list[int]] | None = None
+    own: list[int] = field(default_factory=list)
 
 
 def held_out(pairs: Path, params: HeldOutParams, split: Literal["dev", "test"] = "test") -> Collection:
     """Build a collection of held-out queries against documents, both from all domains.
 
-    Queries come only from ``split``, documents from all splits. Documents with the same text are one document.
+    Queries come only from ``split``, documents from all splits. Documents with the same text are one document. What
+    answers a query anywhere, in another domain or in other case, is relevant. A document with the query's own text is
+    not.
 
     Raises:
         InputError: there are no pairs in this split.
     """
-    queries, relevant = _queries(pairs, split, params.queries)
+    queries = _queries(pairs, split, params.queries)
     if not queries:
         share = "ingest.held_out" if split == "test" else "ingest.dev"
         raise InputError(f"{pairs}: no held-out pairs to evaluate on; raise {share}")
+    relevant = _relevant(pairs, split, queries)
+    documents = _documents(pairs, {document for judged in relevant.values() for document in judged}, params.documents)
     return Collection(
         name="held_out" if split == "test" else split,
         queries=queries,
-        documents=_documents(
-            pairs, {document for judged in relevant.values() for document in judged}, params.documents
-        ),
+        documents=documents,
         relevant=relevant,
+        own=own_documents([content_id(query.text) for query in queries], documents),
     )
 
 
-def _queries(pairs: Path, split: Split, count: int) -> tuple[list[Text], dict[str, dict[str, int]]]:
-    """The queries with the smallest ids, which are hashes, and their documents."""
-    smallest: dict[str, tuple[Text, dict[str, int]]] = {}
+def own_documents(ids: Sequence[str], documents: Sequence[Text]) -> list[int]:
+    """Return the numbers of the documents with these ids, one a query, or -1; nothing if there are none at all."""
+    numbers = {document.id: number for number, document in enumerate(documents)}
+    own = [numbers.get(key, -1) for key in ids]
+    return own if max(own, default=-1) >= 0 else []
+
+
+def _queries(pairs: Path, split: Split, count: int) -> list[Text]:
+    """The queries of each domain with the smallest ids, which are hashes."""
+    smallest: dict[str, Text] = {}
+    for domain in domains(pairs):
+        for batch in scan_pairs(pairs, domain, split, ["query"]):
+            for query in batch["query"].to_pylist():
+                key = content_id(domain, query)
+                smallest.setdefault(key, Text(id=key, text=query, domain=domain))
+            smallest = _smallest(smallest, count)
+    return list(smallest.values())
+
+
+def _relevant(pairs: Path, split: Split, queries: Sequence[Text]) -> dict[str, dict[str, int]]:
+    """The documents that answer each query, or one of the same normal form, in any domain."""
+    forms = normal_forms([query.text for query in queries])
+    found: dict[str, dict[str, int]] = {form: {} for form in forms}
     for domain in domains(pairs):
         for batch in scan_pairs(pairs, domain, split, SIDES):
-            for query, document in zip(*batch.to_pydict().values(), strict=True):
-                key = content_id(domain, query)
-                _, relevant = smallest.setdefault(key, (Text(id=key, text=query, domain=domain), {}))
-                relevant[content_id(document)] = 1
-            smallest = _smallest(smallest, count)
-    return [query for query, _ in smallest.values()], {key: relevant for key, (_, relevant) in smallest.items()}
+            asked, documents = (batch[side].to_pylist() for side in SIDES)
+            for form, document in zip(normal_forms(asked), documents, strict=True):
+                if form in found:
+                    found[form][content_id(document)] = 1
+    return {
+        query.id: {document: 1 for document in found[form] if document != content_id(query.text)}
+        for query, form in zip(queries, forms, strict=True)
+    }
 
 
 def _documents(pairs: Path, wanted: set[str], count: int) -> list[Text]:

@@ -10,7 +10,7 @@ import numpy as np
 from batchwright.core.errors import InputError
 from batchwright.core.paths import RAW, check_watched
 from batchwright.formats.beir import BeirFolder
-from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out
+from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out, own_documents
 from stages.scoring.retrieval import BM25, System, model_system, word_system
 
 HELD_OUT = "held_out"
@@ -47,6 +47,7 @@ def names(folders: Sequence[str]) -> list[str]:
 def beir(folder: Path, name: str | None = None) -> Collection:
     """Read the test split of a BEIR folder: queries with a relevant document, against the whole corpus.
 
+    A query that has the id of a document does not find that document, as in BEIR and MTEB.
     Grades with decimals are multiplied by the power of ten that makes them whole numbers; nDCG stays as it is.
 
     Raises:
@@ -72,6 +73,7 @@ def beir(folder: Path, name: str | None = None) -> Collection:
         queries=queries,
         documents=documents,
         relevant=relevant,
+        own=own_documents([query.id for query in queries], documents),
         missing={kind: count for kind, count in missing.items() if count},
     )
 
@@ -110,4 +112,5 @@ def truncate(collection: Collection, first: System) -> Collection:
         collection,
         documents=[collection.documents[number] for number in kept],
         candidates=[[numbers[number] for number in row if number >= 0] for row in ranked.tolist()],
+        own=[],  # it is not among the candidates
     )

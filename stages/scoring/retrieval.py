@@ -61,9 +61,9 @@ def model_system(folder: Path, depth: int = DEPTH) -> System:
 
 
 def _rank(collection: Collection, depth: int, search: Search) -> NDArray[np.int64]:
-    """Rank the candidates of each query if it has some, else all documents."""
+    """Rank the candidates of each query if it has some, else all documents but its own."""
     if collection.candidates is None:
-        return search(collection.queries, depth)
+        return _without(search(collection.queries, depth + bool(collection.own)), collection.own, depth)
     ranked = np.full((len(collection.queries), depth), -1)
     for start in range(0, len(collection.queries), BLOCK):
         found = search(collection.queries[start : start + BLOCK], len(collection.documents))
@@ -71,6 +71,15 @@ def _rank(collection: Collection, depth: int, search: Search) -> NDArray[np.int6
             kept = row[np.isin(row, collection.candidates[place])][:depth]
             ranked[place, : len(kept)] = kept
     return ranked
+
+
+def _without(ranked: NDArray[np.int64], own: Sequence[int], depth: int) -> NDArray[np.int64]:
+    """Return rankings ``(Q, k)`` without each query's ``own`` document, if there are any, cut to ``depth``."""
+    left = ranked.copy()
+    for row, number in zip(left, own, strict=False):
+        kept = row[row != number]
+        row[: len(kept)], row[len(kept) :] = kept, -1
+    return left[:, :depth]
 
 
 def rank_by_words(

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring.collection import EvaluateParams, score_queries
+from stages.scoring.collection import EvaluateParams, RerankParams, score_queries
 from stages.scoring.read import beir, names, read_collections
+from stages.scoring.retrieval import word_system
 from tests.helpers import topic_pairs, write_pairs
 
 PAIRS = Path("data/pairs")
@@ -82,6 +83,22 @@ def test_what_is_judged_but_missing_is_counted_and_stays_unfound(folder: Path) -
     assert collection.missing == {"missing_documents": 1, "missing_queries": 1}
     scored = score_queries(collection, np.array([[0, 1], [0, 1]]))
     assert [scored[query]["recall@100"] for query in ("q1", "q2")] == [0.5, 0.0]
+
+
+@pytest.mark.parametrize("rerank", [None, {"documents": 2}])
+def test_a_query_does_not_find_the_document_with_its_own_id(folder: Path, rerank: dict[str, int] | None) -> None:
+    write_pairs("birds", topic_pairs(5))
+    texts = {"q1": "a red fox", "d1": "red foxes hunt", "d2": "a fox"}
+    (folder / "corpus.jsonl").write_text("".join(f'{{"_id": "{key}", "text": "{of}"}}\n' for key, of in texts.items()))
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "a red fox"}\n{"_id": "q2", "text": "a red fox"}\n')
+    judge(folder, "q1 d1 1", "q2 q1 1")
+    [collection] = read_collections(
+        PAIRS, params(folder).model_copy(update={"rerank": rerank and RerankParams(**rerank)})
+    )
+    ranked = word_system(2)(collection)
+    assert [[collection.documents[each].id for each in row] for row in ranked.tolist()] == [["d1", "d2"], ["q1", "d1"]]
+    scored = score_queries(collection, ranked)
+    assert [scored[query]["ndcg@10"] for query in ("q1", "q2")] == [1, 1]
 
 
 def params(*folders: Path) -> EvaluateParams:
