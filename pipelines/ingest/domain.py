@@ -42,7 +42,8 @@ def write_domain(
     """Write unique pairs with their split, sorted by id, and the rejects among the candidates, into ``folder``.
 
     Returns:
-        ``counts`` of pairs by split and of unique texts, and ``pairs_of``: how many pairs each of ``parts`` gave.
+        ``counts`` of pairs by split and of unique texts, queries by normal form, and ``pairs_of``: how many pairs each
+        of ``parts`` gave.
     """
     batches = [(place, batch) for place, part in enumerate(parts) for batch in part.candidates(domain)]
     has_negatives = any(pc.sum(pc.list_value_length(batch["negatives"])).as_py() for _, batch in batches)
@@ -58,7 +59,7 @@ def write_domain(
                 rejects.write_table(pa.Table.from_pylist(removed, _PLACED))
             unique, duplicates = deduplicate(candidates)
             rejects.write_table(duplicates.select(_PLACED.names))
-            unique = unique.append_column("split", _split(unique["split_hash"], test_share, dev_share))
+            unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share))
             pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     return _counts(pa.concat_tables(kept), len(parts))
@@ -173,24 +174,23 @@ def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
     return equal
 
 
-def _split(split_hashes: pa.ChunkedArray, test_share: float, dev_share: float) -> pa.Array:
-    hashes = split_hashes.to_numpy()
+def _split(query_hashes: pa.ChunkedArray, test_share: float, dev_share: float) -> pa.Array:
+    hashes = query_hashes.to_numpy()
     is_test, is_dev = held_out(hashes, test_share), dev(hashes, dev_share)
     return pc.case_when(pc.make_struct(pa.array(is_test), pa.array(is_dev)), "test", "dev", "train")
 
 
-def held_out(split_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+def held_out(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
     """Whether each pair is in the test split, ``(N,)``; a larger share holds out the same queries and more.
 
-    The normal form of the query alone decides, so that it is in the same split in all domains, and however it is
-    written.
+    The query's normal form alone decides: it is in the same split in all domains, and however it is written.
     """
-    return split_hashes < np.uint64(share * 2.0**64)
+    return query_hashes < np.uint64(share * 2.0**64)
 
 
-def dev(split_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
+def dev(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
     """Whether each pair is in the dev split, ``(N,)``: queries from the other end, so that either share may grow."""
-    return held_out(~split_hashes, share)
+    return held_out(~query_hashes, share)
 
 
 def _counts(pairs: pa.Table, parts: int) -> dict[str, Any]:

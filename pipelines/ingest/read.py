@@ -33,7 +33,6 @@ CANDIDATES = pa.schema(
         pa.field("domain", pa.string()),
         pa.field("negatives", pa.large_list(pa.large_string())),
         pa.field("query_hash", pa.uint64()),
-        pa.field("split_hash", pa.uint64()),
         pa.field("document_hash", pa.uint64()),
         *_ORIGIN,
     ]
@@ -145,8 +144,7 @@ def sift(rows: Iterable[Row]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         "document": [pair.document for pair, _ in pairs],
         "domain": [pair.domain for pair, _ in pairs],
         "negatives": [pair.negatives for pair, _ in pairs],
-        "query_hash": _hashes([pair.query for pair, _ in pairs]),
-        "split_hash": _hashes(normal_forms([pair.query for pair, _ in pairs])),
+        "query_hash": _hashes(normal_forms([pair.query for pair, _ in pairs])),
         "document_hash": _hashes([pair.document for pair, _ in pairs]),
         **_origin([row for _, row in pairs]),
     }

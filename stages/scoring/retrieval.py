@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import numpy as np
@@ -45,15 +46,20 @@ def word_system(depth: int = DEPTH) -> System:
     return rank
 
 
-def model_system(folder: Path, depth: int = DEPTH) -> System:
-    """Return a system that searches with the retriever in ``folder``, which it loads again for each collection."""
+def model_system(folder: Path, depth: int = DEPTH, tokens: int | None = None) -> System:
+    """Return a system that searches with the retriever in ``folder``, which it loads again for each collection.
+
+    ``tokens`` are those that a query token of an XTR model retrieves; by default as many as the model does.
+    """
 
     def rank(collection: Collection) -> NDArray[np.int64]:
         documents = collection.documents
-        index = load_retriever(folder).index([each.text for each in documents], [each.domain for each in documents])
+        retriever = load_retriever(folder)
+        index = retriever.index([each.text for each in documents], [each.domain for each in documents])
+        own: dict[str, Any] = {"tokens": tokens} if tokens and retriever.info.variant == "xtr" else {}
 
         def search(queries: Sequence[Text], k: int) -> NDArray[np.int64]:
-            return index.search([each.text for each in queries], k, [each.domain for each in queries])[0]
+            return index.search([each.text for each in queries], k, [each.domain for each in queries], **own)[0]
 
         return _rank(collection, depth, search)
 

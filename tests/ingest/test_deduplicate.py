@@ -82,7 +82,7 @@ def test_the_first_of_equal_pairs_gets_the_negatives_of_all_in_order_and_each_on
 def test_a_query_is_in_the_same_split_in_every_domain(queries: list[str]) -> None:
     rows = [Row("file", 1, query, f"document {domain}", domain) for query in queries for domain in ("x", "y")]
     pairs, _ = sift(rows)
-    is_test = held_out(pairs["split_hash"].to_numpy(), 0.5)
+    is_test = held_out(pairs["query_hash"].to_numpy(), 0.5)
     sides = dict(zip(pairs["query"].to_pylist(), is_test, strict=True))
     assert [sides[query] for query in pairs["query"].to_pylist()] == list(is_test)
 
@@ -92,7 +92,7 @@ def test_a_query_is_in_the_same_split_however_it_is_written(other: str) -> None:
     pairs, _ = sift(
         [Row("file", 1, query, "a document", "x") for query in ("how do I reset it", other, "how do I set it")]
     )
-    first, second, third = pairs["split_hash"].to_pylist()
+    first, second, third = pairs["query_hash"].to_pylist()
     assert first == second != third
 
 

@@ -101,6 +101,27 @@ def test_a_query_does_not_find_the_document_with_its_own_id(folder: Path, rerank
     assert [scored[query]["ndcg@10"] for query in ("q1", "q2")] == [1, 1]
 
 
+def test_answers_are_read_beside_the_queries(folder: Path) -> None:
+    write_pairs("birds", topic_pairs(5))
+    asked = params(folder).model_copy(update={"measures": ["answers@5"]})
+    with pytest.raises(
+        InputError, match=r"evaluate\.measures: answers@5 needs answers, which the queries\.jsonl of no"
+    ):
+        read_collections(PAIRS, asked)
+    (folder / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "a", "answers": ["x", "y"]}\n'
+        '{"_id": "q2", "text": "b", "metadata": {"answers": ["z"]}}\n{"_id": "q3", "text": "c"}\n'
+    )
+    judge(folder, "q1 d1 1", "q2 d2 1")
+    assert read_collections(PAIRS, asked)[0].answers == {"q1": ["x", "y"], "q2": ["z"]}
+    judge(folder, "q1 d1 1", "q3 d2 1")
+    with pytest.raises(InputError, match=r"queries\.jsonl: 1 judged queries have no 'answers', such as 'q3'; add them"):
+        read_collections(PAIRS, asked)
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "a", "answers": "x"}\n')
+    with pytest.raises(InputError, match=r"queries\.jsonl, line 1: 'answers' must be a list of texts"):
+        read_collections(PAIRS, asked)
+
+
 def params(*folders: Path) -> EvaluateParams:
     return EvaluateParams.model_validate(
         {"held_out": {"queries": 5, "documents": 20}, "beir": [str(folder) for folder in folders]}
