@@ -184,12 +184,13 @@ def score_queries(
 ) -> dict[str, dict[str, float]]:
     """Return ``MEASURES`` and others of each query, ``{query id: {measure: value}}``.
 
-    ``indices`` ``(Q, k)`` are the documents ranked for each query, best first; -1 is skipped. Answers are counted only
-    if the collection has some.
+    ``indices`` ``(Q, k)`` are the documents ranked for each query, best first; -1 and the query's own document are
+    skipped. Answers are counted only if the collection has some.
     """
+    own = collection.own or [-1] * len(collection.queries)
     ranking = {
-        query.id: [collection.documents[index] for index in row if index >= 0]
-        for query, row in zip(collection.queries, indices.tolist(), strict=True)
+        query.id: [collection.documents[index] for index in row if index not in (-1, itself)]
+        for query, row, itself in zip(collection.queries, indices.tolist(), own, strict=True)
     }
     asked = dict.fromkeys([*MEASURES, *measures])
     names = {measure_of(name): name for name in asked if not counts_answers(name)}
