@@ -113,7 +113,7 @@ def _judge_domain(
         likeness=limit.likeness,
         query_class=query_class,
         document_class=document_class,
-        dropped=np.where(weak & params.drop_doubtful, DOUBTFUL, KEPT).astype(np.uint8),
+        dropped=np.where(weak & ~blank & params.drop_doubtful, DOUBTFUL, KEPT).astype(np.uint8),
         mined=np.empty((len(scores), 0), dtype=np.int32),
         judged=judged,
         relevant=relevant,

@@ -116,13 +116,14 @@ def at_random(texts: list[str]) -> NDArray[np.float16]:
 def test_vectors_that_know_nothing_mask_nothing(
     workspace: Path, vectors_of: Callable[[list[str]], NDArray[np.float16]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_params(workspace, {"filter.likeness": "auto", "filter.margin": None})
+    write_params(workspace, {"filter.likeness": "auto", "filter.margin": None, "filter.drop_doubtful": True})
     write_pairs("birds", topic_pairs(200))
     plant_vectors(vectors_of=vectors_of)
     main()
     negatives = Negatives.read(DATA, "birds", pairs=200)
     everything = np.ones((200, 200), np.float32)
     assert not negatives.false(slice(None), everything, everything).any()
+    assert negatives.kept.all() == (vectors_of is zeros)
     said = "likeness: auto sets no limit in 'birds', and nothing is masked by score: by 'planted', the own documents of"
     assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
 
