@@ -97,13 +97,15 @@ def planted_vectors(texts: list[str]) -> NDArray[np.float16]:
     return rounded
 
 
-def plant_vectors(name: str = "planted") -> None:
+def plant_vectors(
+    name: str = "planted", vectors_of: Callable[[list[str]], NDArray[np.float16]] = planted_vectors
+) -> None:
     """Write ``data/vectors/NAME`` for all of ``data/pairs``."""
     folder = Path("data/vectors") / name
     for domain in domains(Path("data/pairs")):
         table = read_pairs(Path("data/pairs"), domain)
         texts = sorted({*table["query"].to_pylist(), *table["document"].to_pylist()})
-        write_domain_vectors(folder / file_stem(domain), text_keys(texts), planted_vectors(texts))
+        write_domain_vectors(folder / file_stem(domain), text_keys(texts), vectors_of(texts))
     write_encoder(folder, {"weights": f"weights of {name}", "prefixes": Prefixes().model_dump()})
 
 

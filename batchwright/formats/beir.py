@@ -27,6 +27,20 @@ class BeirFolder:
         """Query ids and texts."""
         return self._records("queries.jsonl", ["text"])
 
+    def answers(self) -> Iterator[tuple[str, list[str]]]:
+        """Query ids and the strings that answer the query: ``answers`` of a record or of its ``metadata``, if any."""
+        file = self.folder / "queries.jsonl"
+        with self._open(file) as handle:
+            for number, line in enumerate(handle, start=1):
+                if not line.strip():
+                    continue
+                record = parse_json(line.removeprefix("\ufeff"))  # which ``queries`` has checked
+                metadata = record.get("metadata")
+                found = record.get("answers", metadata.get("answers") if isinstance(metadata, dict) else None) or []
+                if not isinstance(found, list) or not all(isinstance(each, str) and each.strip() for each in found):
+                    raise InputError(f"{file}, line {number}: 'answers' must be a list of texts; correct it")
+                yield _id(record["_id"]), found
+
     def judgments(self, split: str = "test") -> Iterator[tuple[str, str, float]]:
         """Query id, document id and relevance of each judgment; 0 or less means not relevant.
 

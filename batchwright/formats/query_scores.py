@@ -29,10 +29,13 @@ BySeed = list[ByQuery]
 """The same of each seed that a system was trained with: the first, the second, ...; others have one."""
 
 
-def write_query_scores(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows that have the schema's columns, atomically."""
+def write_query_scores(file: Path, rows: Sequence[Mapping[str, Any]], measures: Sequence[str] = ()) -> None:
+    """Write rows that have the schema's columns, atomically; they may lack other ``measures``, which follow."""
+    schema = QUERY_SCORES_SCHEMA
+    for measure in measures:
+        schema = schema.append(pa.field(measure, pa.float64()))
     with atomic_file(file) as temporary:
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=QUERY_SCORES_SCHEMA), temporary, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary, compression="zstd")
 
 
 def read_query_scores(file: Path, made_by: str) -> dict[tuple[str, str], BySeed]:

@@ -47,7 +47,7 @@ class View:
 
     def limit(self) -> np.float32:
         """What ``likeness: auto`` finds."""
-        return likeness_limit(self.vectors, self.query_class, self.document_class, np.random.default_rng(0))
+        return likeness_limit(self.vectors, self.query_class, self.document_class, np.random.default_rng(0)).likeness
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Lexical vectors: weighted words, reduced by a truncated SVD, separately for each domain.
+"""Lexical vectors: weighted words (``batchwright.core.words``), reduced by a truncated SVD, separately for each domain.
 
 Vocabulary, weights and SVD are fitted on a random sample of both sides. The vocabulary is that of the sampled
 documents; other words cannot match any of them. Rows are scaled to unit length twice: before the fit, so that long
@@ -41,7 +41,7 @@ from sklearn.preprocessing import normalize
 
 from batchwright.by_domain.domains import Metrics, copy_files, do_domains
 from batchwright.by_domain.spread import Map
-from batchwright.core import grid
+from batchwright.core import grid, words
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.core.spill import texts_in
@@ -54,8 +54,12 @@ from pipelines.embed.chunks import in_key_order
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.subspace import BITS, ROW_BITS, integers, principal_subspace
 
-WORD = r"[^\W_]+"  # letters and digits, so the parts of an identifier are separate words
-_CODE = [Path(grid.__file__), *map(Path(__file__).with_name, ("lexical.py", "subspace.py", "chunks.py"))]
+WORD = re.compile(r"[^\W_]+")  # letters and digits, so the parts of an identifier are separate words
+_CODE = [
+    Path(grid.__file__),
+    Path(words.__file__),
+    *map(Path(__file__).with_name, ("lexical.py", "subspace.py", "chunks.py")),
+]
 _MOST_WORDS = 2**17
 _NEGLIGIBLE = 1e-3  # length after the reduction below which a vector's direction is only rounding
 
@@ -92,7 +96,7 @@ def _embed_domain(pairs: Path, domain: str, params: TfidfParams | Bm25Params, fo
     sampled = {
         side: texts[: params.sample].to_pylist() for side, texts in zip(SIDES, (queries, documents), strict=True)
     }
-    if not any(re.search(WORD, text) for text in sampled["document"]):
+    if not any(WORD.search(text) for text in sampled["document"]):
         raise InputError(
             f"domain '{domain}': no document contains a letter or a digit; "
             f"vectors of kind '{params.kind}' are computed from words, so use another kind"
@@ -126,7 +130,7 @@ class LexicalModel:
 
 def fit(queries: list[str], documents: list[str], params: TfidfParams | Bm25Params) -> LexicalModel:
     """Fit vocabulary, weights and basis; dimensions beyond the number of texts or words are zero."""
-    counter = CountVectorizer(token_pattern=WORD, max_features=_MOST_WORDS, dtype=np.float64)
+    counter = CountVectorizer(analyzer=_words, max_features=_MOST_WORDS, dtype=np.float64)
     counts = csr_array(counter.fit_transform(documents))
     query_counts = csr_array(counter.transform(queries))
     weigh = fit_weights(params, query_counts, counts)
@@ -135,6 +139,10 @@ def fit(queries: list[str], documents: list[str], params: TfidfParams | Bm25Para
     basis = np.zeros((rows.shape[1], params.dimensions))
     basis[:, :rank] = principal_subspace(rows, rank)
     return LexicalModel(counter=counter, weigh=weigh, basis=basis)
+
+
+def _words(text: str) -> list[str]:
+    return words.words(text.lower(), WORD)
 
 
 def fit_weights(params: TfidfParams | Bm25Params, queries: csr_array, documents: csr_array) -> Weighting:

@@ -24,7 +24,7 @@ class EncoderParams(ModelVersion):
 
 
 class LexicalParams(Params):
-    """Vectors computed from words."""
+    """Vectors computed from words, or letters and pairs of letters where scripts have no spaces."""
 
     dimensions: int = Field(default=256, gt=0)
     """Width of the vectors after the truncated SVD."""

@@ -44,7 +44,8 @@ def write_domain(
     The queries with the hashes ``heavy`` stay in train.
 
     Returns:
-        ``counts`` of pairs by split and of unique texts, and ``pairs_of``: how many pairs each of ``parts`` gave.
+        ``counts`` of pairs by split and of unique texts, queries by normal form, and ``pairs_of``: how many pairs each
+        of ``parts`` gave.
     """
     batches = [(place, batch) for place, part in enumerate(parts) for batch in part.candidates(domain)]
     has_negatives = any(pc.sum(pc.list_value_length(batch["negatives"])).as_py() for _, batch in batches)
@@ -185,7 +186,7 @@ def _split(query_hashes: pa.ChunkedArray, test_share: float, dev_share: float, h
 def held_out(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
     """Whether each pair is in the test split, ``(N,)``; a larger share holds out the same queries and more.
 
-    The query alone decides, so that it is in the same split in all domains.
+    The query's normal form alone decides: it is in the same split in all domains, and however it is written.
     """
     return query_hashes < np.uint64(share * 2.0**64)
 

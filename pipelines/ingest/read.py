@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from batchwright.by_domain.kept import keep, kept
 from batchwright.core.atomic import atomic_file
 from batchwright.core.fingerprint import content_id, text_keys
+from batchwright.core.normal_form import normal_forms
 from pipelines.ingest.normalise import Pair, RowError, excerpt, normalise
 from pipelines.ingest.sources.base import Part, Row, Source
 
@@ -143,7 +144,7 @@ def sift(rows: Iterable[Row]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         "document": [pair.document for pair, _ in pairs],
         "domain": [pair.domain for pair, _ in pairs],
         "negatives": [pair.negatives for pair, _ in pairs],
-        "query_hash": _hashes([pair.query for pair, _ in pairs]),
+        "query_hash": _hashes(normal_forms([pair.query for pair, _ in pairs])),
         "document_hash": _hashes([pair.document for pair, _ in pairs]),
         **_origin([row for _, row in pairs]),
     }

@@ -40,10 +40,16 @@ def score(models: list[str], deployed: str | None) -> list[Scored]:
         new = read_query_scores(SCORES / "runs" / f"{model}.parquet", made_by="evaluate")
         old = _fetch(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
         for collection in collections:
-            scores = _scores(old, collection) if old else None
+            scores = _scores(old, collection, params) if old else None
             scored.append(Scored(model, collection.name, _domains(collection), new[collection.name, model], scores))
         if old and before:
-            again = Scored(model, before.name, _domains(before), _scores(MODELS / model, before), _scores(old, before))
+            again = Scored(
+                model,
+                before.name,
+                _domains(before),
+                _scores(MODELS / model, before, params),
+                _scores(old, before, params),
+            )
             scored.append(again._replace(today=False))
     return scored
 
@@ -85,7 +91,8 @@ def _fetch(artifact: Path, commit: str) -> Path:
     return copy
 
 
-def _scores(folder: Path, collection: Collection) -> BySeed:
+def _scores(folder: Path, collection: Collection, params: EvaluateParams) -> BySeed:
     """Score the models of all seeds in ``folder``."""
-    scored = [score_queries(collection, model_system(each)(collection)) for each in seed_folders(folder)]
+    systems = [model_system(each, tokens=params.tokens) for each in seed_folders(folder)]
+    scored = [score_queries(collection, rank(collection)) for rank in systems]
     return [{query: measures[MEASURES[0]] for query, measures in of_seed.items()} for of_seed in scored]

@@ -38,7 +38,8 @@ class FilterParams(Params):
     likeness: float | Literal["auto"] | None = None
     """In the batch of a pair (q, d), the document d' of another pair (q', d') counts as a false negative if the pairs
     are alike: the cosine of q + d and q' + d' is at least this. ``auto`` finds the limit of each domain: from there on,
-    exchanging the documents of two pairs changes nothing. Most domains have no such pairs."""
+    exchanging the documents of two pairs changes nothing. Most domains have no such pairs. Where two in five pairs are
+    doubtful, or one in ten random pairs reach the limit, vectors know too little, and there is no limit."""
     margin: float | None = None
     """A false negative must score nearly as high as the query's own document: ``f(q, d') >= f(q, d) - margin``. A
     negative margin asks for more than its score. Without ``likeness`` this alone decides, with it both must hold."""
@@ -59,7 +60,7 @@ class FilterParams(Params):
     pairs."""
     drop_doubtful: bool = False
     """Drop doubtful pairs: those whose own document scores no higher than one in five documents of the domain. They are
-    counted in any case."""
+    counted in any case. Pairs with a vector of zeros stay."""
     mine: MineParams | None = None
     """Mine hard negatives for each query from the documents that score highest; null mines none."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from batchwright.core.fingerprint import TEXT_KEY_BYTES, text_keys
 from batchwright.core.normal_form import normal_forms
 from batchwright.core.spill import blocks_of, text_bounds
+from batchwright.core.words import letters_apart
 
 BANDS, HASHES = 8, 8
 """The size of a text's MinHash sketch. A band's key combines as many of the band's hashes as ``MISSED`` allows."""
@@ -82,7 +83,7 @@ def _numbers(texts: Sequence[str]) -> NDArray[np.uint64]:
 def numbers_in(text: str) -> str:
     """Return the numbers that stand alone in a text, sorted as strings."""
     if not text.isascii():
-        return " ".join(sorted(_NUMBER.findall(text)))
+        return " ".join(sorted(_NUMBER.findall(letters_apart(text))))
     letters = text.encode("ascii")
     numbers = (letters[slice(*number.span())] for number in _ASCII_NUMBER.finditer(letters.translate(_TO_ZERO)))
     return b" ".join(sorted(numbers)).decode("ascii")

@@ -1,5 +1,7 @@
 """Compute each domain's scores, thresholds, duplicate classes, judged cells and hard negatives."""
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched, watching
+from batchwright.core.terminal import safe
 from batchwright.formats.models import SIDES
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file
@@ -21,7 +24,7 @@ from stages.filter.duplicates import duplicate_classes
 from stages.filter.judgements import NOTHING, Matched, match_all, read_judgements, verdicts
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
-from stages.filter.rules import doubtful, likeness_limit, thresholds
+from stages.filter.rules import FEW, MOSTLY, Limit, doubtful, likeness_limit, thresholds, unread
 
 OUTPUT = RESULTS / "filter.json"
 JUDGEMENTS = RESULTS / "judgements.json"
@@ -66,6 +69,7 @@ def main() -> str:
     source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
+    _warn(params.vectors, metrics)
     write_json(OUTPUT, metrics)
     write_json(JUDGEMENTS, {"read": len(judgements), "unmatched": unmatched})
     pairs = sum(domain["pairs"] for domain in metrics.values())
@@ -75,6 +79,19 @@ def main() -> str:
     if not files:
         return said
     return f"{said}; {unmatched:,} of {len(judgements):,} judgements are about no domain's training pairs"
+
+
+def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
+    """Warn of domains for which ``auto`` distrusts its evidence; ``domains`` are their summaries."""
+    for domain, metrics in domains.items():
+        if because := metrics.get("no_limit_because"):
+            what = (
+                f"likeness: auto sets no limit in '{domain}', and nothing is masked by score: by '{vectors}', {because}"
+            )
+            print(
+                f"filter: warning: {safe(what)}; if other vectors know more, name them in filter.vectors",
+                file=sys.stderr,
+            )
 
 
 def _judge_domain(
@@ -88,20 +105,23 @@ def _judge_domain(
     )
     judged, relevant, overruled = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng, do_lightly)
+    blank = unread(vectors, scores)
+    limit = _likeness(vectors, query_class, document_class, params, rng, blank, weak)
     negatives = Negatives(
         scores=scores,
-        thresholds=thresholds(scores, params),
-        likeness=_likeness(vectors, query_class, document_class, params, rng),
+        thresholds=thresholds(scores, params, blank),
+        likeness=limit.likeness,
         query_class=query_class,
         document_class=document_class,
-        dropped=np.where(weak & params.drop_doubtful, DOUBTFUL, KEPT).astype(np.uint8),
+        dropped=np.where(weak & ~blank & params.drop_doubtful, DOUBTFUL, KEPT).astype(np.uint8),
         mined=np.empty((len(scores), 0), dtype=np.int32),
         judged=judged,
         relevant=relevant,
     )
     negatives = judge_by_rank(vectors, negatives, params, rng, do_parts)
     counts = {"doubtful": int(np.count_nonzero(weak)), "judgements_overruled": overruled}
-    return negatives, {**_describe(negatives), **counts}
+    distrust = {"no_limit_because": limit.distrust} if limit.distrust else {}
+    return negatives, {**_describe(negatives), **counts, **distrust}
 
 
 def _likeness(
@@ -110,10 +130,15 @@ def _likeness(
     document_class: NDArray[np.int32],
     params: FilterParams,
     rng: np.random.Generator,
-) -> np.float32:
-    if params.likeness == "auto":
-        return likeness_limit(vectors, query_class, document_class, rng)
-    return EVERY_PAIR if params.likeness is None else np.float32(params.likeness)
+    blank: NDArray[np.bool_],
+    weak: NDArray[np.bool_],
+) -> Limit:
+    if params.likeness != "auto":
+        return Limit(EVERY_PAIR if params.likeness is None else np.float32(params.likeness))
+    limit = likeness_limit(vectors, query_class, document_class, rng, blank)
+    if (count := np.count_nonzero(weak)) < MOSTLY * len(weak) or len(weak) < FEW:
+        return limit
+    return Limit(NO_PAIR, f"the own documents of {count:,} of {len(weak):,} pairs score no higher than others")
 
 
 def _describe(negatives: Negatives) -> Metrics:

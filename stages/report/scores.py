@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from batchwright.core.errors import InputError
 from batchwright.core.paths import RESULTS
@@ -18,10 +19,18 @@ BASELINES = RESULTS / "baselines.json"
 class Scores(Record):
     """The measures of one system on one collection."""
 
+    model_config = ConfigDict(frozen=True, extra="allow")
+
     ndcg: float = Field(alias="ndcg@10")
     mrr: float = Field(alias="mrr@10")
     recall: float = Field(alias="recall@100")
     missing: int = Field(default=0, alias="missing_documents")
+
+    @property
+    def more(self) -> dict[str, float]:
+        """Other measures, by name."""
+        others: dict[str, Any] = self.model_extra or {}
+        return {name: value for name, value in others.items() if name.partition("@")[2].isdecimal()}
 
 
 class DomainScores(Scores):
@@ -63,6 +72,11 @@ class Evaluation:
             for system in self.systems
             if (collection, system) in self.scores
         }
+
+    def more(self, collection: str) -> list[str]:
+        """Return the names of other measures on a collection."""
+        of_collection = (scores for (name, _), scores in self.scores.items() if name == collection)
+        return list(dict.fromkeys(measure for scores in of_collection for measure in scores.more))
 
 
 def title(collection: str) -> str:

@@ -9,8 +9,10 @@ import numpy as np
 
 from batchwright.core.errors import InputError
 from batchwright.core.paths import RAW, check_watched
+from batchwright.core.terminal import shown
 from batchwright.formats.beir import BeirFolder
-from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out
+from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out, own_documents
+from stages.scoring.measures import counts_answers
 from stages.scoring.retrieval import BM25, System, model_system, word_system
 
 HELD_OUT = "held_out"
@@ -22,13 +24,24 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
     """Read the held-out pairs, if there are any, then the BEIR folders.
 
     Raises:
-        InputError: there is nothing to evaluate on, a folder is named twice, or it lies outside ``raw/beir``.
+        InputError: there is nothing to evaluate on, a folder is named twice, or it lies outside ``raw/beir``, or a
+            measure counts answers, and there are none.
     """
     check_watched(params.beir, RAW / "beir")
     collections = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
+    if counted := [name for name in params.measures if counts_answers(name)]:
+        folders = zip(collections, params.beir, strict=True)
+        collections = [
+            replace(collection, answers=_answers(Path(folder), collection)) for collection, folder in folders
+        ]
+        if not any(collection.answers for collection in collections):
+            raise InputError(
+                f"evaluate.measures: {counted[0]} needs answers, which the queries.jsonl of no folder in evaluate.beir "
+                "has; add a list 'answers' to each of its lines, or remove the measure"
+            )
     if params.rerank:
         first, depth = params.rerank.first, params.rerank.documents
-        system = word_system(depth) if first == BM25 else model_system(Path(first), depth)
+        system = word_system(depth) if first == BM25 else model_system(Path(first), depth, params.tokens)
         collections = [truncate(collection, system) for collection in collections]
     if not collections or has_split(pairs, "test"):
         collections.insert(0, held_out(pairs, params.held_out))
@@ -47,6 +60,7 @@ def names(folders: Sequence[str]) -> list[str]:
 def beir(folder: Path, name: str | None = None) -> Collection:
     """Read the test split of a BEIR folder: queries with a relevant document, against the whole corpus.
 
+    A query that has the id of a document does not find that document, as in BEIR and MTEB.
     Grades with decimals are multiplied by the power of ten that makes them whole numbers; nDCG stays as it is.
 
     Raises:
@@ -72,8 +86,21 @@ def beir(folder: Path, name: str | None = None) -> Collection:
         queries=queries,
         documents=documents,
         relevant=relevant,
+        own=own_documents([query.id for query in queries], documents),
         missing={kind: count for kind, count in missing.items() if count},
     )
+
+
+def _answers(folder: Path, collection: Collection) -> dict[str, list[str]]:
+    """Return the answers of all queries, or none if no query has any."""
+    found = dict(BeirFolder(folder).answers())
+    answers = {query.id: found[query.id] for query in collection.queries if found[query.id]}
+    if without := [query.id for query in collection.queries if query.id not in answers] if answers else []:
+        raise InputError(
+            f"{folder / 'queries.jsonl'}: {len(without):,} judged queries have no 'answers', such as "
+            f"{shown(without[0])}; add them, or remove the queries from qrels/test.tsv"
+        )
+    return answers
 
 
 def _whole(grades: dict[str, dict[str, float]]) -> dict[str, dict[str, int]]:
@@ -110,4 +137,5 @@ def truncate(collection: Collection, first: System) -> Collection:
         collection,
         documents=[collection.documents[number] for number in kept],
         candidates=[[numbers[number] for number in row if number >= 0] for row in ranked.tolist()],
+        own=[],  # it is not among the candidates
     )

@@ -1,7 +1,9 @@
 """Systems to score, which rank the documents of a collection: BM25, trained models and start models."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import bar
+from batchwright.core.words import words
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.common.dense import keep_best
 from stages.scoring.collection import DEPTH, Collection, Text
@@ -19,6 +22,8 @@ K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini and BEIR set them: nDCG@10 .676 on SciFact with stemming, .662 without."""
 PROGRESS_FROM = 100_000
 """From so many documents on BM25 takes long, and shows how far it is."""
+WORD = re.compile(r"\b\w\w+\b")
+"""What counts as a word of a text with spaces; that is the library's default."""
 BLOCK = 256
 """Queries whose whole ranking is in memory at once."""
 
@@ -41,15 +46,20 @@ def word_system(depth: int = DEPTH) -> System:
     return rank
 
 
-def model_system(folder: Path, depth: int = DEPTH) -> System:
-    """Return a system that searches with the retriever in ``folder``, which it loads again for each collection."""
+def model_system(folder: Path, depth: int = DEPTH, tokens: int | None = None) -> System:
+    """Return a system that searches with the retriever in ``folder``, which it loads again for each collection.
+
+    ``tokens`` are those that a query token of an XTR model retrieves; by default as many as the model does.
+    """
 
     def rank(collection: Collection) -> NDArray[np.int64]:
         documents = collection.documents
-        index = load_retriever(folder).index([each.text for each in documents], [each.domain for each in documents])
+        retriever = load_retriever(folder)
+        index = retriever.index([each.text for each in documents], [each.domain for each in documents])
+        own: dict[str, Any] = {"tokens": tokens} if tokens and retriever.info.variant == "xtr" else {}
 
         def search(queries: Sequence[Text], k: int) -> NDArray[np.int64]:
-            return index.search([each.text for each in queries], k, [each.domain for each in queries])[0]
+            return index.search([each.text for each in queries], k, [each.domain for each in queries], **own)[0]
 
         return _rank(collection, depth, search)
 
@@ -57,9 +67,9 @@ def model_system(folder: Path, depth: int = DEPTH) -> System:
 
 
 def _rank(collection: Collection, depth: int, search: Search) -> NDArray[np.int64]:
-    """Rank the candidates of each query if it has some, else all documents."""
+    """Rank the candidates of each query if it has some, else all documents but its own."""
     if collection.candidates is None:
-        return search(collection.queries, depth)
+        return _without(search(collection.queries, depth + bool(collection.own)), collection.own, depth)
     ranked = np.full((len(collection.queries), depth), -1)
     for start in range(0, len(collection.queries), BLOCK):
         found = search(collection.queries[start : start + BLOCK], len(collection.documents))
@@ -69,10 +79,19 @@ def _rank(collection: Collection, depth: int, search: Search) -> NDArray[np.int6
     return ranked
 
 
+def _without(ranked: NDArray[np.int64], own: Sequence[int], depth: int) -> NDArray[np.int64]:
+    """Return rankings ``(Q, k)`` without each query's ``own`` document, if there are any, cut to ``depth``."""
+    left = ranked.copy()
+    for row, number in zip(left, own, strict=False):
+        kept = row[row != number]
+        row[: len(kept)], row[len(kept) :] = kept, -1
+    return left[:, :depth]
+
+
 def rank_by_words(
     queries: Sequence[str], documents: Sequence[str], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Rank documents by Lucene's BM25 over English stems.
+    """Rank documents by Lucene's BM25 over English stems; of scripts without spaces over letters and pairs of them.
 
     Returns:
         Indices and scores of each query's best documents, best first, ``(Q, min(k, N))`` each; equal scores are
@@ -87,11 +106,11 @@ def rank_by_words(
         raise InputError("BM25 cannot rank the documents: they contain no words, only punctuation and stop words")
     index = bm25s.BM25(k1=K1, b=B)
     index.index(tokens, **progress)
-    words = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, progress))
+    asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, progress))
     k = min(k, len(documents))
     indices = np.full((len(queries), k), -1, np.int64)
     scores = np.zeros((len(queries), k), np.float32)
-    for row, query in enumerate(bar(words, desc="BM25", unit="query")):
+    for row, query in enumerate(bar(asked, desc="BM25", unit="query")):
         of_documents = index.get_scores_from_ids(index.get_tokens_ids(query))
         best = _best(of_documents, k)
         indices[row, : len(best)], scores[row, : len(best)] = best, of_documents[best]
@@ -106,4 +125,7 @@ def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
 
 
 def _stems(texts: Sequence[str], progress: dict[str, bool]) -> bm25s.tokenization.Tokenized:
-    return bm25s.tokenize(list(texts), stopwords="en", stemmer=Stemmer.Stemmer("english"), **progress)
+    cut = [" ".join(words(text.lower(), WORD)) for text in texts]
+    return bm25s.tokenize(
+        cut, lower=False, token_pattern=r"\S+", stopwords="en", stemmer=Stemmer.Stemmer("english"), **progress
+    )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.files import write_json, write_tsv
 from batchwright.core.fingerprint import content_id
-from batchwright.formats.query_scores import write_query_scores
+from batchwright.formats.query_scores import MEASURES, write_query_scores
 from stages.scoring.collection import Collection, average, score_queries
 from stages.scoring.paired import estimate
 from stages.scoring.retrieval import System
@@ -22,14 +22,21 @@ Scored = dict[str, dict[str, float]]
 
 
 def write_scores(
-    file: Path, queries: Path, systems: Mapping[str, Sequence[System]], collections: Sequence[Collection]
+    file: Path,
+    queries: Path,
+    systems: Mapping[str, Sequence[System]],
+    collections: Sequence[Collection],
+    measures: Sequence[str] = (),
 ) -> str:
     """Score every system, as trained with each of its seeds, on every collection; return a line with what was found.
+
+    ``measures`` come beside those that are always there.
 
     Writes averages to ``file`` (JSON), those by domain to its TSV file, and the scores of each query to ``queries``
     (Parquet), and what the systems of the first seed retrieve for some queries of the first collection to
     ``NAME-examples.tsv``.
     """
+    more = [name for name in dict.fromkeys(measures) if name not in MEASURES]
     overall: dict[str, dict[str, dict[str, float]]] = {}
     by_domain: list[dict[str, Any]] = []
     by_query: list[dict[str, Any]] = []
@@ -37,11 +44,11 @@ def write_scores(
     for collection in collections:
         for system, seeds in systems.items():
             rankings = [rank(collection) for rank in seeds]
-            scored = [score_queries(collection, ranked) for ranked in rankings]
+            scored = [score_queries(collection, ranked, measures) for ranked in rankings]
             shown += examples(collection, system, rankings[0]) if collection is collections[0] else []
             overall.setdefault(collection.name, {})[system] = _overall(collection, scored)
             own = {"collection": collection.name, "system": system}
-            by_domain += [own | row for row in _by_domain(collection, _means(scored))]
+            by_domain += [own | row for row in _by_domain(collection, _means(scored), more)]
             by_query += [
                 own | {"seed": place, "domain": query.domain, "query": query.id, **of_seed[query.id]}
                 for place, of_seed in enumerate(scored, start=1)
@@ -50,7 +57,7 @@ def write_scores(
     write_json(file, overall)
     write_tsv(file.with_suffix(".tsv"), by_domain)
     write_tsv(file.with_name(f"{file.stem}-examples.tsv"), shown)
-    write_query_scores(queries, by_query)
+    write_query_scores(queries, by_query, more)
     return _summary(collections, overall)
 
 
@@ -75,12 +82,13 @@ def _means(scored: Sequence[Scored]) -> Scored:
     }
 
 
-def _by_domain(collection: Collection, scored: Scored) -> list[dict[str, Any]]:
+def _by_domain(collection: Collection, scored: Scored, more: Sequence[str]) -> list[dict[str, Any]]:
     by_domain: dict[str, list[str]] = {}
     for query in collection.queries:
         by_domain.setdefault(query.domain, []).append(query.id)
     return [
-        {"domain": domain, "queries": len(ids), **average(scored, ids)} for domain, ids in sorted(by_domain.items())
+        {"domain": domain, "queries": len(ids), **dict.fromkeys([*MEASURES, *more], ""), **average(scored, ids)}
+        for domain, ids in sorted(by_domain.items())
     ]
 
 

@@ -67,6 +67,21 @@ def test_the_stage_computes_every_kind(workspace: Path, run_embed: RunEmbed) -> 
     assert widths == {"words": 256, "plain": 4, "mine": 2}
 
 
+@pytest.mark.parametrize("kind", ["words", "given"])
+def test_texts_with_vectors_of_zeros_are_told(
+    workspace: Path, run_embed: RunEmbed, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    write_rows("birds", [("red fish", "blue fish", "train"), ("\u0444", "old fish", "train")])
+    texts, vectors = ["red fish", "blue fish", "\u0444", "old fish"], [[1.0], [1.0], [0.0], [1.0]]
+    Path("raw/vectors").mkdir(parents=True)
+    pq.write_table(pa.table({"text": texts, "vector": vectors}), "raw/vectors/given.parquet")
+    entries = {"words": {"kind": "tfidf"}, "given": {"path": "raw/vectors/given.parquet"}}
+    write_params(workspace, {"embed.models": {kind: entries[kind]}})
+    run_embed()
+    told = f"'{kind}' reads nothing in 1 of 4 texts of 'birds' (25%), such as '\u0444': their vectors are 0"
+    assert capsys.readouterr().err.startswith(f"embed: warning: {told}")
+
+
 def test_a_static_model_reads_at_most_max_length_tokens(workspace: Path, run_embed: RunEmbed) -> None:
     folder = "raw/models/static"
     static = StaticEmbedding(word_pieces(), embedding_dim=8)

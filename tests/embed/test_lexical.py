@@ -89,6 +89,15 @@ def test_parts_of_identifiers_are_words(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("params", KINDS, ids=lambda params: params.kind)
+def test_texts_without_spaces_are_read(params: TfidfParams | Bm25Params) -> None:
+    queries = ["如何更换电池呢", "如何清洁屏幕呢", "如何查询发票呢"]
+    documents = ["要更换电池,请按下1", "要清洁屏幕,请打开面板", "要查询发票,请等待指示灯"]
+    model = fit(queries, documents, params)
+    scores = model.encode(queries).astype(np.float32) @ model.encode(documents).astype(np.float32).T
+    np.testing.assert_array_equal(scores.argmax(axis=1), [0, 1, 2])
+
+
+@pytest.mark.parametrize("params", KINDS, ids=lambda params: params.kind)
 def test_vectors_have_unit_length_and_texts_of_a_topic_are_close(
     workspace: Path, params: TfidfParams | Bm25Params
 ) -> None:

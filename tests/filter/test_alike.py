@@ -12,7 +12,7 @@ from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
 from stages.filter import rules
 from stages.filter.params import FilterParams
-from stages.filter.rules import likeness_limit
+from stages.filter.rules import likeness_limit, unread
 
 WIDTH = 64
 
@@ -43,7 +43,7 @@ def domain(same_answer: bool, pairs: int = 600, topics: int = 30) -> tuple[PairV
 
 def limit(vectors: PairVectors, classes: NDArray[np.int32] | None = None) -> np.float32:
     own = np.arange(len(vectors), dtype=np.int32) if classes is None else classes
-    return likeness_limit(vectors, own, np.arange(len(vectors), dtype=np.int32), np.random.default_rng(0))
+    return likeness_limit(vectors, own, np.arange(len(vectors), dtype=np.int32), np.random.default_rng(0)).likeness
 
 
 def test_pairs_that_share_an_answer_are_told_from_others() -> None:
@@ -123,3 +123,22 @@ def test_a_query_and_a_document_that_cancel_out_are_like_nothing() -> None:
 def test_likeness_is_auto_or_a_number(value: object) -> None:
     with pytest.raises(ValidationError, match="likeness"):
         FilterParams.model_validate({"vectors": "v", "likeness": value})
+
+
+def test_a_limit_that_many_random_pairs_reach_is_none() -> None:
+    """Two topics, in which any document answers any query: half of the pairs are as alike."""
+    vectors, _ = domain(same_answer=True, topics=2)
+    own = np.arange(len(vectors), dtype=np.int32)
+    found = likeness_limit(vectors, own, own, np.random.default_rng(0))
+    assert found.likeness == NO_PAIR
+    assert "of random pairs are as alike" in found.distrust
+
+
+def test_pairs_whose_vectors_are_zero_are_no_evidence() -> None:
+    vectors, _ = domain(same_answer=False)
+    blank = np.arange(len(vectors)) < 540
+    vectors.vectors[: np.count_nonzero(blank)] = 0
+    own = np.arange(len(vectors), dtype=np.int32)
+    np.testing.assert_array_equal(unread(vectors, vectors.scores()), blank)
+    assert likeness_limit(vectors, own, own, np.random.default_rng(0)).distrust  # they can always be exchanged
+    assert likeness_limit(vectors, own, own, np.random.default_rng(0), blank) == (NO_PAIR, "")

@@ -103,6 +103,10 @@ def test_numbers_stand_alone(any_text: str) -> None:
     assert numbers_in(any_text) == " ".join(sorted(re.findall(r"\b\d+\b", any_text)))
 
 
+def test_numbers_between_letters_of_scripts_without_spaces_stand_alone() -> None:
+    assert numbers_in("第0号机型, 12 v3") == "0 12"
+
+
 @given(st.text(max_size=40))
 def test_normalising_ignores_the_case_of_a_normal_form_and_empties_only_blank_texts(any_text: str) -> None:
     form = normal_form(any_text)

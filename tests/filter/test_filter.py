@@ -1,9 +1,13 @@
 """``python -m stages filter``: scores, thresholds, duplicate classes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from batchwright.core import grid
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.negatives import INCONSISTENT, KEPT, Negatives
@@ -98,6 +102,30 @@ def test_a_domain_may_have_one_pair(workspace: Path) -> None:
     negatives = Negatives.read(DATA, "birds", pairs=1)
     assert negatives.kept.tolist() == [True]
     assert negatives.mined.tolist() == [[-1, -1]]
+
+
+def zeros(texts: list[str]) -> NDArray[np.float16]:
+    return np.zeros((len(texts), 8), np.float16)
+
+
+def at_random(texts: list[str]) -> NDArray[np.float16]:
+    return grid.unit(np.random.default_rng(0).normal(size=(len(texts), 8))).astype(np.float16)
+
+
+@pytest.mark.parametrize("vectors_of", [zeros, at_random])
+def test_vectors_that_know_nothing_mask_nothing(
+    workspace: Path, vectors_of: Callable[[list[str]], NDArray[np.float16]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_params(workspace, {"filter.likeness": "auto", "filter.margin": None, "filter.drop_doubtful": True})
+    write_pairs("birds", topic_pairs(200))
+    plant_vectors(vectors_of=vectors_of)
+    main()
+    negatives = Negatives.read(DATA, "birds", pairs=200)
+    everything = np.ones((200, 200), np.float32)
+    assert not negatives.false(slice(None), everything, everything).any()
+    assert negatives.kept.all() == (vectors_of is zeros)
+    said = "likeness: auto sets no limit in 'birds', and nothing is masked by score: by 'planted', the own documents of"
+    assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
 
 
 def test_pairs_newer_than_the_vectors_are_refused(corpus: Path) -> None:

@@ -52,3 +52,10 @@ def test_exactly_one_rule_must_be_given(rules: dict[str, float]) -> None:
 def test_more_negatives_than_ranks_are_refused() -> None:
     with pytest.raises(ValidationError, match="5 negatives cannot come from ranks 7 to 10"):
         MineParams(count=5, depth=10, skip=6)
+
+
+@pytest.mark.parametrize("rule", [{"margin": 0.1}, {"factor": 0.5}, {"threshold": -1}, {"likeness": 0.1}])
+def test_no_score_is_high_enough_for_a_pair_that_could_not_be_read(rule: dict[str, float]) -> None:
+    own, unread = np.array([0.0, 0.5], np.float32), np.array([True, False])
+    found = thresholds(own, FilterParams(vectors="v", **rule), unread)
+    assert found[0] == np.inf and found[1] <= 0.5

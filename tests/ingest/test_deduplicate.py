@@ -87,6 +87,15 @@ def test_a_query_is_in_the_same_split_in_every_domain(queries: list[str]) -> Non
     assert [sides[query] for query in pairs["query"].to_pylist()] == list(is_test)
 
 
+@pytest.mark.parametrize("other", ["HOW do I reset it", "how  do I reset it?", "How do I reset it!"])
+def test_a_query_is_in_the_same_split_however_it_is_written(other: str) -> None:
+    pairs, _ = sift(
+        [Row("file", 1, query, "a document", "x") for query in ("how do I reset it", other, "how do I set it")]
+    )
+    first, second, third = pairs["query_hash"].to_pylist()
+    assert first == second != third
+
+
 def test_the_held_out_share_is_as_requested_and_larger_shares_include_smaller_ones() -> None:
     hashes = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
     shares = [0.0, 0.05, 0.3, 0.999]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring.collection import EvaluateParams, score_queries
+from stages.scoring.collection import EvaluateParams, RerankParams, score_queries
 from stages.scoring.read import beir, names, read_collections
+from stages.scoring.retrieval import word_system
 from tests.helpers import topic_pairs, write_pairs
 
 PAIRS = Path("data/pairs")
@@ -82,6 +83,43 @@ def test_what_is_judged_but_missing_is_counted_and_stays_unfound(folder: Path) -
     assert collection.missing == {"missing_documents": 1, "missing_queries": 1}
     scored = score_queries(collection, np.array([[0, 1], [0, 1]]))
     assert [scored[query]["recall@100"] for query in ("q1", "q2")] == [0.5, 0.0]
+
+
+@pytest.mark.parametrize("rerank", [None, {"documents": 2}])
+def test_a_query_does_not_find_the_document_with_its_own_id(folder: Path, rerank: dict[str, int] | None) -> None:
+    write_pairs("birds", topic_pairs(5))
+    texts = {"q1": "a red fox", "d1": "red foxes hunt", "d2": "a fox"}
+    (folder / "corpus.jsonl").write_text("".join(f'{{"_id": "{key}", "text": "{of}"}}\n' for key, of in texts.items()))
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "a red fox"}\n{"_id": "q2", "text": "a red fox"}\n')
+    judge(folder, "q1 d1 1", "q2 q1 1")
+    [collection] = read_collections(
+        PAIRS, params(folder).model_copy(update={"rerank": rerank and RerankParams(**rerank)})
+    )
+    ranked = word_system(2)(collection)
+    assert [[collection.documents[each].id for each in row] for row in ranked.tolist()] == [["d1", "d2"], ["q1", "d1"]]
+    scored = score_queries(collection, ranked)
+    assert [scored[query]["ndcg@10"] for query in ("q1", "q2")] == [1, 1]
+
+
+def test_answers_are_read_beside_the_queries(folder: Path) -> None:
+    write_pairs("birds", topic_pairs(5))
+    asked = params(folder).model_copy(update={"measures": ["answers@5"]})
+    with pytest.raises(
+        InputError, match=r"evaluate\.measures: answers@5 needs answers, which the queries\.jsonl of no"
+    ):
+        read_collections(PAIRS, asked)
+    (folder / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "a", "answers": ["x", "y"]}\n'
+        '{"_id": "q2", "text": "b", "metadata": {"answers": ["z"]}}\n{"_id": "q3", "text": "c"}\n'
+    )
+    judge(folder, "q1 d1 1", "q2 d2 1")
+    assert read_collections(PAIRS, asked)[0].answers == {"q1": ["x", "y"], "q2": ["z"]}
+    judge(folder, "q1 d1 1", "q3 d2 1")
+    with pytest.raises(InputError, match=r"queries\.jsonl: 1 judged queries have no 'answers', such as 'q3'; add them"):
+        read_collections(PAIRS, asked)
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "a", "answers": "x"}\n')
+    with pytest.raises(InputError, match=r"queries\.jsonl, line 1: 'answers' must be a list of texts"):
+        read_collections(PAIRS, asked)
 
 
 def params(*folders: Path) -> EvaluateParams:

@@ -63,6 +63,13 @@ def test_documents_without_words_are_an_input_error():
         rank_by_words(["how to copy"], ["the", "of and", "?"], 10)
 
 
+@pytest.mark.parametrize("query", ["电池怎么换", "バッテリーの交換", "แบตเตอรี่"])
+def test_texts_without_spaces_are_found(query: str) -> None:
+    documents = ["要更换电池,请按下开关", "バッテリーを交換する", "เปลี่ยนแบตเตอรี่ใหม่", "red fox"]
+    indices, _ = rank_by_words([query], documents, k=1)
+    assert indices[0, 0] == ["电池怎么换", "バッテリーの交換", "แบตเตอรี่"].index(query)
+
+
 def test_words_match_by_their_stems() -> None:
     indices, scores = rank_by_words(["mining batches"], ["one batch was mined", "the weather today"], k=2)
     assert indices.tolist() == [[0, -1]] and scores[0, 0] > 0

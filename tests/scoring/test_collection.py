@@ -6,6 +6,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from stages.scoring.collection import Collection, HeldOutParams, held_out
+from stages.scoring.retrieval import word_system
 from tests.helpers import topic_pairs, write_pairs, write_rows
 
 PAIRS = Path("data/pairs")
@@ -57,12 +58,26 @@ def test_a_query_keeps_the_domain_that_decides_its_prefix(corpus: Path) -> None:
     assert domains["topic1 asks too"] == "birds"
 
 
-def test_the_same_query_text_in_two_domains_is_two_queries(workspace: Path) -> None:
-    write_rows("birds", [("who?", "a bird", "test")])
-    write_rows("fish", [("who?", "a fish", "test")])
+def test_a_query_in_two_domains_is_two_queries_with_the_answers_of_both(workspace: Path) -> None:
+    write_rows("birds", [("who?", "a bird", "test"), ("why", "so", "test")])
+    write_rows("fish", [("Who", "a fish", "test")])
     collection = collect()
-    assert sorted(query.domain for query in collection.queries) == ["birds", "fish"]
-    assert all(len(grades) == 1 for grades in collection.relevant.values())
+    assert sorted((query.text, query.domain) for query in collection.queries) == [
+        ("Who", "fish"),
+        ("who?", "birds"),
+        ("why", "birds"),
+    ]
+    assert texts(collection) == {"who?": {"a bird", "a fish"}, "Who": {"a bird", "a fish"}, "why": {"so"}}
+
+
+def test_a_query_does_not_find_its_own_text(workspace: Path) -> None:
+    write_rows("questions", [("who is it", "who are you", "test"), ("what is it", "who is it", "train")])
+    write_rows("more", [("Who is it?", "who is it", "test"), ("so", "it is so", "train")])
+    collection = collect()
+    ranked = dict(zip([query.text for query in collection.queries], word_system()(collection).tolist(), strict=True))
+    found = {query: {collection.documents[each].text for each in row if each >= 0} for query, row in ranked.items()}
+    assert "who is it" in found["Who is it?"] and "who is it" not in found["who is it"]
+    assert texts(collection) == {"who is it": {"who are you"}, "Who is it?": {"who is it", "who are you"}}
 
 
 @pytest.mark.parametrize("documents", [1, 15, 30])

@@ -1,8 +1,10 @@
 """What is written about the systems scored."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -52,6 +54,19 @@ def test_scores_are_written_by_query_by_domain_and_overall(tmp_path: Path) -> No
         f"nDCG@10 on held-out queries: run {np.mean(expected):.3f}; "
         "held_out: 2 relevant documents are not in its corpus and count as not found"
     )
+
+
+def test_measures_that_are_asked_for_come_beside_the_others(tmp_path: Path) -> None:
+    file, queries = tmp_path / "run.json", tmp_path / "run.parquet"
+    answering = replace(COLLECTION, name="facts", answers={query.id: ["none"] for query in COLLECTION.queries})
+    write_scores(file, queries, {"run": [in_order]}, [COLLECTION, answering], ["hit_rate@1", "answers@5", "ndcg@10"])
+    held_out, facts = (read_json(file, made_by="evaluate")[name]["run"] for name in ("held_out", "facts"))
+    assert (held_out["hit_rate@1"], held_out.get("answers@5"), facts["answers@5"]) == (0.25, None, 0)
+    rows = read_tsv(file.with_suffix(".tsv"), made_by="evaluate")
+    assert [(row["hit_rate@1"], row["answers@5"]) for row in rows if row["domain"] == "fish"] == [("0", ""), ("0", "0")]
+    table = pq.read_table(queries)
+    assert table.column_names[-2:] == ["hit_rate@1", "answers@5"]
+    assert table["answers@5"].to_pylist() == [None] * 4 + [0.0] * 4
 
 
 def reversed_order(collection: Collection) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Results: how well every system retrieves, and what every run gains."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from markupsafe import Markup
 
@@ -86,18 +87,20 @@ def _gain(row: Difference, seeds: int) -> str:
 
 
 def results_table(evaluation: Evaluation) -> Table:
-    """Return one row per system, with three measures per collection."""
+    """Return one row per system, with three measures per collection and those that were asked for."""
+    more = {name: evaluation.more(name) for name in evaluation.collections}
     rows = []
     for system in evaluation.systems:
         cells = [system]
-        for name in evaluation.collections:
+        for name, others in more.items():
             scores = evaluation.scores.get((name, system))
-            cells += [share(scores.ndcg), share(scores.mrr), share(scores.recall)] if scores else [NONE] * 3
+            values = [scores.ndcg, scores.mrr, scores.recall, *map(scores.more.get, others)] if scores else []
+            cells += [NONE if value is None else share(value) for value in values] or [NONE] * (3 + len(others))
         rows.append(cells)
     queries = {name: f" ({count:,})" for name, count in evaluation.queries.items()}
     return Table(
-        header=["System", *MEASURES * len(evaluation.collections)],
-        groups=[("", 1), *((title(name) + queries.get(name, ""), 3) for name in evaluation.collections)],
+        header=["System", *chain.from_iterable([*MEASURES, *others] for others in more.values())],
+        groups=[("", 1), *((title(name) + queries.get(name, ""), 3 + len(others)) for name, others in more.items())],
         rows=rows,
         best=best_of_columns(rows),
     )
