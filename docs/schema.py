@@ -17,6 +17,7 @@ from stages.mine import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
+from stages.tune.stage import Tuning
 from trainers.biencoder import Params as BiencoderParams
 from trainers.cde.start import Params as CdeParams
 from trainers.common.params import Common, VariantParams, run_model
@@ -72,6 +73,8 @@ class AllParams(Params):
     """How models are trained, by variant."""
     runs: dict[Name, Run]  # type: ignore[valid-type]
     """What to train: each run produces ``models/NAME`` and its results."""
+    tune: dict[Name, Tuning]
+    """Settings and batches for a run, found by short trials. A run takes them with ``batches: NAME``."""
     mine: dict[Name, Mining]
     """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
     tokens: list[Name]

@@ -51,6 +51,12 @@ STAGES = {
         "stages.mine:main",
         {"name": {"help": "an entry of mine in params.yaml"}},
     ),
+    "tune": Command(
+        "Finds temperature, learning rate, loss and batches for a run by short trials: data/shards/NAME, results/tune.",
+        ("python -m stages tune best",),
+        "stages.tune.stage:main",
+        {"name": {"help": "an entry of tune in params.yaml"}},
+    ),
     "train": Command(
         "Trains one run: models/RUN, and its training curve in results/train.",
         ("python -m stages train biencoder",),

@@ -5,16 +5,13 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
-from pydantic import RootModel
-
+from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
-from batchwright.core.names import Name
-from batchwright.core.params import Params, load_params
+from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS, SCORES, START_MODELS
 from batchwright.formats.query_scores import BySeed, read_query_scores
-from batchwright.formats.runs import Run
+from batchwright.formats.runs import Runs
 from stages.scoring.paired import by_seed, difference
-from trainers.common.params import Common, VariantParams, run_model
 
 OUTPUT = RESULTS / "compare.tsv"
 HEADLINE = RESULTS / "metrics.json"
@@ -43,9 +40,8 @@ def main() -> str:
 
     What ``dvc metrics show`` and ``dvc plots show`` show is in ``results/metrics.json`` and ``results/plots``.
     """
-    runs = load_params("runs", _Runs).root
-    train = load_params("train", Train)
-    settings = {name: settings_of(run, train) for name, run in runs.items()}
+    runs = load_params("runs", Runs).root
+    settings = {name: _trained_with(name) for name in runs}
     scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
     for name in runs:
         scores |= read_query_scores(SCORES / "runs" / f"{name}.parquet", made_by="evaluate")
@@ -63,6 +59,14 @@ def main() -> str:
     return "nDCG@10 over the start model: " + ", ".join(
         f"{row['system']} {row['difference']:+.3f} ± {row['error']:.3f}" for row in gains
     )
+
+
+def _trained_with(run: str) -> dict[str, Any]:
+    file = RESULTS / "train" / f"{run}.json"
+    trained: dict[str, Any] | None = read_json(file, made_by="train").get("trained_with")
+    if trained is None:
+        raise InputError(f"{file}: does not say what the run was trained with; run the stage 'train' again")
+    return trained
 
 
 def compare(runs: Settings, scores: BySystem) -> list[Row]:
@@ -83,27 +87,6 @@ def compare(runs: Settings, scores: BySystem) -> list[Row]:
                         | _difference(ours, theirs if over == RANDOM else theirs[:1] * len(ours))
                     )
     return rows
-
-
-class _OfAnyVariant(VariantParams, extra="allow"):
-    """What the groups of all variants have, and what else the group of a variant says."""
-
-
-_Run = run_model({"common": Common, "VARIANT": VariantParams}, extra="allow")
-_Runs = RootModel[dict[Name, _Run]]  # type: ignore[valid-type]
-
-
-class Train(Params, extra="allow"):
-    """Group ``train``: ``common``, and a group for each variant."""
-
-    __pydantic_extra__: dict[str, _OfAnyVariant]
-    common: Common
-
-
-def settings_of(run: Run, train: Train) -> dict[str, Any]:
-    """Return what a run trains with, whether the run or ``train`` says so."""
-    variant = train.__pydantic_extra__.get(run.variant, _OfAnyVariant())
-    return train.common.model_dump() | variant.model_dump() | run.model_dump(exclude_unset=True)
 
 
 def references(name: str, runs: Settings) -> dict[str, str]:

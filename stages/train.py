@@ -3,20 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
-from batchwright.core.params import Base, Params, load_params
+from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SHARDS
-from batchwright.formats.runs import Run, of_seed, seed_folders
+from batchwright.formats.runs import Run, of_seed, seed_folders, settled
 from batchwright.formats.shards import Manifest
 from stages.scoring.collection import Collection, HeldOutParams, average, held_out, score_queries
 from stages.scoring.retrieval import model_system
 from trainers.common.job import TrainJob, plan_job
-from trainers.common.params import Common, overridden, run_model
+from trainers.common.params import Common, overridden
 from trainers.launch.seeds import train_seeds
-from trainers.variants import load_variant
+from trainers.variants import load_run, load_variant
 
 OUTPUT = RESULTS / "train"
 WINDOW = 10
@@ -28,16 +29,14 @@ def main(run: str) -> str:
 
     The curves are those of the first seed; only that is scored on dev queries meanwhile.
     """
-    variant = load_params(f"runs.{run}", Run).variant
-    groups: dict[str, type[Params]] = {"common": Common, variant: load_variant(variant).Params}
-    settings = load_params(f"runs.{run}", run_model(groups))
-    jobs = _plan(run, settings)
+    settings, reason = settled(load_run(run), SHARDS)
+    jobs = _plan(run, settings, reason)
     train_seeds(jobs)
     first = jobs[0]
     summary = summarise(read_tsv(first.curve, made_by="train"), first.batch_size)
     if first.dev:
         summary |= summarise_dev(read_tsv(first.dev_curve, made_by="train"))
-    write_json(OUTPUT / f"{run}.json", summary)
+    write_json(OUTPUT / f"{run}.json", {**summary, "trained_with": trained_with(settings, first)})
     return (
         f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, "
         f"loss {summary['first_loss']:.4f} -> {summary['last_loss']:.4f}"
@@ -45,7 +44,13 @@ def main(run: str) -> str:
     )
 
 
-def _plan(run: str, settings: Run) -> list[TrainJob]:
+def trained_with(settings: Run, job: TrainJob) -> dict[str, Any]:
+    """Return all settings that decide what a run learns, whether the run, ``train`` or ``tune`` says so."""
+    run = settings.model_dump(include={"variant", "batches", "start"})
+    return {**job.common.model_dump(), **job.params.model_dump(), **run}
+
+
+def _plan(run: str, settings: Run, reason: str) -> list[TrainJob]:
     """Plan a job for each seed."""
     common = overridden(load_params("train.common", Common), settings)
     params = overridden(load_params(f"train.{settings.variant}", load_variant(settings.variant).Params), settings)
@@ -68,6 +73,7 @@ def _plan(run: str, settings: Run) -> list[TrainJob]:
             curve=OUTPUT / f"{run}.tsv",
             redraw=place > 1,
             dev=dev if place == 1 else None,
+            note=f"Tuned: {reason}." if reason else "",
         )
         for place in range(1, settings.seeds + 1)
     ]

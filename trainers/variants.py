@@ -9,10 +9,12 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from batchwright.core.errors import InputError
+from batchwright.core.params import Params, load_params
 from batchwright.core.terminal import hint
+from batchwright.formats.runs import Run
 from batchwright.retrievers.common.model_folder import draw_weights, is_static
 from trainers.common.job import TrainJob
-from trainers.common.params import VariantParams
+from trainers.common.params import Common, VariantParams, run_model
 from trainers.common.passes import dropout_rates, keep_freed_memory, pin_kernels, seed_start, set_dropout
 from trainers.common.run import Learner, run_training
 
@@ -38,6 +40,17 @@ def load_variant(name: str) -> Variant:
     if name not in VARIANTS:
         raise InputError(f"unknown variant '{name}'{hint(name, VARIANTS)}")
     return cast(Variant, importlib.import_module(f"trainers.{name}"))
+
+
+def load_run(run: str) -> Run:
+    """Read ``runs.RUN``, which may have all parameters of its variant.
+
+    Raises:
+        InputError: there is none, or it is not valid.
+    """
+    variant = load_params(f"runs.{run}", Run).variant
+    groups: dict[str, type[Params]] = {"common": Common, variant: load_variant(variant).Params}
+    return load_params(f"runs.{run}", run_model(groups))
 
 
 def build_learner(job: TrainJob) -> Learner:

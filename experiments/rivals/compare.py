@@ -52,14 +52,14 @@ def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds
     """Choose an arm's settings on dev queries, train it once for each seed, and add the runs that are not there yet."""
 
     def score(settings: Settings) -> float:
-        return _mean(_run(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
+        return _mean(result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
 
     best = choose(score, kind)
     for seed in range(1, seeds + 1):
-        _run(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
+        result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
 
 
-def _run(pairs: PairSet, runs: Runs, run: Run) -> Result:
+def result_of(pairs: PairSet, runs: Runs, run: Run) -> Result:
     """The result of a run, which is trained unless it is there."""
     if runs.has(run):
         return runs.read(run)
@@ -75,7 +75,7 @@ def _run(pairs: PairSet, runs: Runs, run: Run) -> Result:
         count,
         arm.loss(pairs.training),
         run.settings,
-        _scorer(texts, pairs, chooses),
+        scorer(pairs, run.kind, dev=chooses),
         tempering=arm.tempering,
         points=1 if chooses else None,
     )
@@ -125,8 +125,9 @@ def texts_of(pairs: PairSet, kind: Kind) -> Texts:
     return Texts(tokens=tokenise(kind, texts), pairs=(queries, documents), held_out=(asked, corpus))
 
 
-def _scorer(texts: Texts, pairs: PairSet, dev: bool) -> Callable[[nn.Module], NDArray[np.float32]]:
-    asked = pairs.held_out.places(dev)
+def scorer(pairs: PairSet, kind: Kind, *, dev: bool) -> Callable[[nn.Module], NDArray[np.float32]]:
+    """Return what scores a model on the queries that choose settings, or on those that test."""
+    texts, asked = texts_of(pairs, kind), pairs.held_out.places(dev)
     relevant = [pairs.held_out.relevant[place] for place in asked]
 
     def score(model: nn.Module) -> NDArray[np.float32]:

@@ -13,7 +13,6 @@ from batchwright.formats.query_scores import write_query_scores
 from stages.compare import hardness_lines, headline, main, references
 from stages.scoring.paired import estimate
 from tests.helpers import write_params
-from trainers.common.params import Common
 
 RUNS = {
     "ours": {"variant": "biencoder", "batches": "contextual", "start": "models/start/minilm"},
@@ -21,7 +20,6 @@ RUNS = {
     "cde": {"variant": "cde", "batches": "contextual", "start": "models/start/minilm"},
     "again": {"variant": "biencoder", "batches": "mined", "start": "models/ours"},
 }
-TRAIN = {"common": {}, "biencoder": {}, "cde": {"context_documents": 4}}
 QUERIES = 50
 SYSTEMS = ["BM25", "minilm, before training", *RUNS]
 TABLE = np.random.default_rng(0).random((len(SYSTEMS), QUERIES))
@@ -45,9 +43,16 @@ def of_seeds(collection: str, system: str, table: np.ndarray) -> list[dict[str, 
     ]
 
 
+def write_runs(runs: dict[str, dict[str, Any]]) -> None:
+    """Write runs into the parameters, and as what they were trained with."""
+    write_params(Path(), {"runs": runs})
+    for name, run in runs.items():
+        write_json(Path(f"results/train/{name}.json"), {"trained_with": run})
+
+
 @pytest.fixture
 def scored(workspace: Path) -> Path:
-    write_params(workspace, {"runs": RUNS, "train": TRAIN})
+    write_runs(RUNS)
     scores = workspace / "data/scores"
     for policy, hardness in (("contextual", 0.25), ("random", 0.125)):
         write_json(workspace / f"results/pack/{policy}.json", {"hardness": hardness, "masked_share": 0.01})
@@ -124,12 +129,16 @@ def test_random_batches_are_of_the_run_that_differs_in_the_fewest_settings_and_t
     assert references("ours", RUNS | others)["random batches"] == "control"
     runs = {name: run for name, run in RUNS.items() if name != "control"} | others
     assert references("ours", runs)["random batches"] == "alike"
-    as_by_default = {"learning_rate": Common().learning_rate, "temperature": 0.125}
-    runs = {"ours": RUNS["ours"], "control": others["loss"] | as_by_default}
-    write_params(scored, {"runs": runs, "train": TRAIN | {"biencoder": {"temperature": 0.125}}})
+    write_runs({"ours": RUNS["ours"], "control": others["loss"]})
     main()
     told = {row["over"]: row["differs_in"] for row in read_tsv(Path("results/compare.tsv"), made_by="compare")}
     assert told == {"start": "", "BM25": "", "random batches": "batches, negatives_stand_for"}
+
+
+def test_a_training_of_an_older_version_is_to_be_run_again(scored: Path) -> None:
+    write_json(Path("results/train/cde.json"), {"steps": 2})
+    with pytest.raises(InputError, match=r"results/train/cde.json: does not say .* run the stage 'train' again"):
+        main()
 
 
 def test_scores_of_other_queries_are_refused(scored: Path) -> None:

@@ -42,6 +42,7 @@ def test_common_names_are_fine(name: str) -> None:
         ({"runs": {"a.b": RUN}}, r"params.yaml: runs: 'a.b' has a dot"),
         ({"runs": {"start": RUN}}, r"runs: 'start' is taken"),
         ({"mine": {"random": {}}}, r"mine: 'random' is taken"),
+        ({"tune": {"mined": {}}, "mine": {"mined": {}}}, r"tune: 'mined' is taken"),
         ({"runs": {"a": RUN, "a-dev": RUN}}, r"runs: 'a-dev' is taken"),
         ({"start_models": {"x": {}}, "pretrain": {"x": {}}}, r"pretrain: 'x' is taken"),
     ],

@@ -51,7 +51,7 @@ def test_every_run_has_parameters_batches_and_a_start_model(profile: Path) -> No
     fetched = {f"models/start/{name}" for name in [*params.start_models, *params.pretrain]}
     for name, run in params.runs.items():
         assert getattr(params.train, run.variant) is not None, name
-        assert run.batches in {*POLICIES, *params.mine}, name
+        assert run.batches in {*POLICIES, *params.mine, *params.tune}, name
         assert run.start in fetched | {f"models/{other}" for other in params.runs if other != name}, name
 
 

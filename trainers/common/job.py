@@ -81,7 +81,8 @@ class TrainJob(Job):
     """A job that trains a ``variant`` on shards, from a start model that ``info`` describes.
 
     ``dev`` scores the model in training, into ``dev_curve``. With ``redraw``, random weights of the start model are
-    drawn anew, with the job's seed.
+    drawn anew, with the job's seed. ``every`` above 1 trains on every so-manyth batch only: a trial. ``note`` is a
+    sentence on the settings for the model card.
     """
 
     variant: str
@@ -93,6 +94,8 @@ class TrainJob(Job):
     curve: Path
     redraw: bool = False
     dev: DevMeasure | None = None
+    every: int = 1
+    note: str = ""
 
     @property
     def dev_curve(self) -> Path:
@@ -113,6 +116,7 @@ def plan_job(
     curve: Path,
     redraw: bool = False,
     dev: DevMeasure | None = None,
+    note: str = "",
 ) -> TrainJob:
     """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
 
@@ -149,6 +153,7 @@ def plan_job(
         curve=curve.resolve(),
         redraw=redraw,
         dev=dev,
+        note=note,
         scratch=unfinished,
         storage=storage,
         device=training_device(),

@@ -73,14 +73,14 @@ class VariantParams(Params):
 P = TypeVar("P", bound=Params)
 
 
-def run_model(groups: Mapping[str, type[Params]], extra: Literal["allow", "forbid"] = "forbid") -> type[Run]:
+def run_model(groups: Mapping[str, type[Params]]) -> type[Run]:
     """Return the model of a run that may override the parameters of ``groups``, by the groups' names in ``train``."""
     fields: dict[str, Any] = {}
     for group, model in groups.items():
         for name, field in model.model_fields.items():
             about = Field(description=f"Overrides ``train.{group}.{name}``.")
             fields.setdefault(name, (Annotated[field.annotation, about, *field.metadata], None))
-    return create_model("Run", __base__=Run, __cls_kwargs__={"extra": extra}, **fields)
+    return create_model("Run", __base__=Run, __cls_kwargs__={"extra": "forbid"}, **fields)
 
 
 def overridden(params: P, run: Run) -> P:

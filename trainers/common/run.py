@@ -50,7 +50,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
     """
     shards = ShardSet.open(job.shards)
-    batches = planned_batches(shards, job.common)
+    batches = planned_batches(shards, job.common)[job.every // 2 :: job.every]
     steps = len(batches)
     whole_domain = job.common.negatives_stand_for == "domain"
     reader = BatchReader(
@@ -112,6 +112,7 @@ def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> 
         "pairs": steps * manifest.batch_size,
         "manifest": fingerprint(manifest.model_dump()),
         "seed": job.seed,
+        "note": f"{job.note}\n\n" if job.note else "",
         "parameters": yaml.safe_dump(
             {"common": job.common.model_dump(), job.variant: job.params.model_dump()}, sort_keys=True
         ).rstrip(),

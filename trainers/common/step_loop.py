@@ -32,10 +32,15 @@ _STATE = "state.pt"
 Row = dict[str, float | int]
 """A step's columns of the curve."""
 Measures = Mapping[str, float | int | Tensor]
+
 Backward = Callable[[int], Measures]
 """Backpropagates a step's loss at this rank's rows; returns the step's columns of the curve, which include ``loss``.
 
 Numbers that a GPU computes stay tensors: reading one would wait for it."""
+
+
+class DivergedError(InputError):
+    """The loss or its gradient is not finite."""
 
 
 def run_steps(
@@ -57,7 +62,7 @@ def run_steps(
     curve, in a resumed run with those that it had, too.
 
     Raises:
-        InputError: the loss or its gradient is not finite; ``advice`` says what to change.
+        DivergedError: the loss or its gradient is not finite; ``advice`` says what to change.
     """
     optimiser, schedule = build_optimiser(model.train(), params, steps, fresh)
     curve = load_checkpoint(job.storage, model, optimiser, schedule)
@@ -76,7 +81,7 @@ def run_steps(
             row = _fetch({**measures, "norm": total})  # waits for the whole step, once
             norm = row.pop("norm")
             if not (math.isfinite(row["loss"]) and math.isfinite(norm)):
-                raise InputError(
+                raise DivergedError(
                     f"{task} {job.name}: at step {step + 1} the loss is {row['loss']:g} and its gradient norm is "
                     f"{norm:g}; {advice}"
                 )

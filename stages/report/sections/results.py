@@ -6,9 +6,11 @@ from itertools import chain
 from markupsafe import Markup
 
 from batchwright.core.params import load_params
-from batchwright.formats.runs import Runs
+from batchwright.core.paths import RESULTS
+from batchwright.formats.runs import Choice, Run, Runs
 from stages.report import charts
 from stages.report.page import Section, show_charts, show_long_table, show_table
+from stages.report.records import read_record
 from stages.report.scores import (
     ERRORS,
     Difference,
@@ -31,6 +33,7 @@ def section() -> Section:
     by_domain = results_by_domain(evaluation)
     batches = {name: run.batches for name, run in runs.items()}
     differences = read_differences()
+    tuned = choices_table(runs)
     bars = {title(name): _bars(evaluation.ndcg(name), title(name), batches) for name in evaluation.collections}
     return Section(
         id="results",
@@ -43,11 +46,24 @@ def section() -> Section:
                 differences_table(differences),
                 f"What each run gains in nDCG@10, with the number of queries in brackets; {ERRORS}",
             ),
+            *([show_table(tuned, "What the stage tune chose, by trials on dev queries")] if tuned.rows else []),
             show_table(results_table(evaluation), _caption(evaluation)),
             show_charts(bars),
             *([show_long_table(by_domain, "nDCG@10 on held-out queries by domain")] if len(by_domain.rows) > 1 else []),
         ],
     )
+
+
+def choices_table(runs: Mapping[str, Run]) -> Table:
+    """Return one row per run whose batches are a choice of the stage ``tune``: what was chosen, and why."""
+    rows = []
+    for name, run in runs.items():
+        if (file := RESULTS / "tune" / f"{run.batches}.json").exists():
+            choice = read_record(Choice, file, made_by="tune")
+            settings = [f"{choice.temperature:g}", f"{choice.learning_rate:g}", choice.negatives_stand_for]
+            rows.append([name, choice.batches, *settings, choice.reason])
+    header = ["Run", "batches", "temperature", "learning rate", "negatives stand for", "why"]
+    return Table(header=header, rows=rows, words=frozenset({0, 1, 4, 5}))
 
 
 def differences_table(differences: Sequence[Difference]) -> Table:

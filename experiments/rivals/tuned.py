@@ -1,0 +1,93 @@
+"""What the stage ``tune`` finds on each set, against the best arm of the whole grid.
+
+``python -m experiments.rivals.tuned PAIRS --runs RUNS --output FILE`` searches as the stage does: from temperature
+.05 and a quarter of the arms' first rate on, within half of one training's steps, on the queries that choose settings.
+Then it trains what was chosen with other seeds, and scores the other queries. ``difference`` is that to the best arm in
+RUNS, a folder that ``python -m experiments.rivals`` wrote, which was chosen on the very queries that are compared.
+"""
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from batchwright.core.command import run as run_command
+from batchwright.core.files import write_tsv
+from experiments.rivals.arms import ARMS
+from experiments.rivals.compare import result_of, scorer, texts_of
+from experiments.rivals.encoders import RATES, Kind, build
+from experiments.rivals.orders import steps
+from experiments.rivals.runs import Row, Run, Runs
+from experiments.rivals.sets import PairSet, pairs_parser, read_set
+from experiments.rivals.summary import Group, gain, outcomes
+from experiments.rivals.training import Settings, train
+from stages.tune.search import UNITS, Scores, Trial, search
+
+KIND: Kind = "static"
+EPOCHS, SEEDS = 4, 3
+TEMPERATURE, RATE = 0.05, RATES[KIND] / 4
+SHARE = 0.5
+"""Of one training's steps."""
+ARM_OF = {
+    ("random", "batch"): "random",
+    ("random", "domain"): "random, our loss",
+    ("contextual", "batch"): "ours, InfoNCE",
+    ("contextual", "domain"): "ours",
+}
+EXAMPLE = "python -m experiments.rivals.tuned pairs/medquad.parquet --runs static --output tuned.tsv"
+
+
+def main() -> str:
+    """Tune on all sets, and write one row for each."""
+    parser = pairs_parser("experiments.rivals.tuned", str(__doc__), EXAMPLE)
+    parser.add_argument("--runs", type=Path, required=True)
+    arguments = parser.parse_args()
+    torch.set_num_threads(os.cpu_count() or 1)
+    rows = []
+    for file in arguments.data:
+        rows.append(tune(read_set(file.stem, [file], arguments.vectors), Runs(arguments.runs)))
+        print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
+        write_tsv(arguments.output, rows)
+    return f"{arguments.output}: {len(rows)} sets"
+
+
+def tune(pairs: PairSet, runs: Runs) -> Row:
+    """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
+    count = steps(pairs.training, EPOCHS)
+    chosen = search(TEMPERATURE, RATE, round(UNITS / SHARE), partial(_try, pairs, count))
+    trial = chosen.settings
+    arm = ARM_OF[trial.batches, trial.negatives_stand_for]
+    settings = Settings(trial.temperature, trial.learning_rate)
+    kept = Runs(runs.folder / "tuned")  # not among the runs that a summary reads
+    tests = [Run(pairs.name, arm, KIND, EPOCHS, settings, seed) for seed in range(1, SEEDS + 1)]
+    scores = np.stack([result_of(pairs, kept, run).scores for run in tests])
+    arms = outcomes(runs)[Group(pairs.name, KIND, EPOCHS)]
+    best = max(arms, key=lambda name: arms[name].scores.mean(dtype=np.float64))
+    return {
+        **{"set": pairs.name, "steps": count, "trials": len(chosen.tried)},
+        **{"share": round(sum(1 / tried.every for tried in chosen.tried), 2)},
+        **{"chosen": arm, **settings._asdict(), "ndcg": round(float(scores.mean(dtype=np.float64)), 4)},
+        **{"best": best, "difference": gain(scores, arms[best].scores)},
+    }
+
+
+def _try(pairs: PairSet, count: int, trials: Sequence[Trial], every: int) -> list[Scores]:
+    """Train each trial on every ``every``-th batch of a whole training with seed 0."""
+    texts, score = texts_of(pairs, KIND), scorer(pairs, KIND, dev=True)
+    scored: list[Scores] = []
+    for trial in trials:
+        arm = ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
+        batches = list(islice(arm.batches(pairs.training, EPOCHS, 0), count))[every // 2 :: every]
+        settings = Settings(trial.temperature, trial.learning_rate)
+        model, loss = build(KIND, 0, texts.tokens), arm.loss(pairs.training)
+        curve = train(model, KIND, texts.pairs, batches, len(batches), loss, settings, score, points=1)
+        scored.append({str(query): float(value) for query, value in enumerate(curve.scores[-1])})
+    return scored
+
+
+if __name__ == "__main__":
+    run_command("tuned", main)
