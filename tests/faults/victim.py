@@ -13,7 +13,7 @@ import yaml
 from tests.helpers import REPO
 from tests.tiny_models import save_bert
 
-CODE = ("batchwright", "pipelines", "project", "stages", "trainers", "raw", "profiles", "results/tokens", ".dvc")
+CODE = ("batchwright", "pipelines", "project", "stages", "trainers", "raw", "profiles", ".dvc")
 CODE_FILES = (".gitignore", ".dvcignore", "dvc.yaml", "requirements.lock")
 PARAMS: dict[str, Any] = {
     "start_models": {"tiny": {"name": "raw/models/tiny", "max_length": 16}},
@@ -40,6 +40,7 @@ EVERY: dict[str, Any] = PARAMS | {
             **{"weight_decay": 0.01, "max_grad_norm": 1.0},
         }
     },
+    "tune": {"best": {"run": "biencoder", "share": 1.0}},
     "mine": {"mined": {"model": "models/biencoder", "count": 2, "depth": 20}},
     "runs": {
         **PARAMS["runs"],
@@ -55,6 +56,7 @@ STAGES = {
     **{"ingest": "data/pairs data/rejects.parquet", "embed": "data/vectors", "filter": "data/negatives"},
     **{"cluster": "data/clusters", "pack contextual": "data/shards/contextual", "pack random": "data/shards/random"},
     **{"fetch tiny": "models/start/tiny", "pretrain seed": "models/start/seed", "mine mined": "data/shards/mined"},
+    **{"tune best": "data/shards/best"},
     **{"train biencoder": "models/biencoder", "train cde": "models/cde", "train xtr": "models/xtr"},
     **{"train seed_encoder": "models/seed_encoder", "baselines": "data/scores/baselines.parquet"},
     **{"evaluate xtr": "data/scores/runs/xtr.parquet", "evaluate cde": "data/scores/runs/cde.parquet"},

@@ -218,6 +218,7 @@ def test_only_the_launcher_imports_ray_and_only_searches_faiss() -> None:
         ("trainers/launch/fit.py", "ray"),
         ("trainers/launch/cluster.py", "ray"),
         ("trainers/launch/patience.py", "ray"),
+        ("trainers/launch/trials.py", "ray"),
         ("batchwright/core/neighbours.py", "faiss"),  # which only stages import
         ("batchwright/retrievers/xtr/index.py", "faiss"),
     }

@@ -44,7 +44,7 @@ def test_the_stage_writes_model_curve_and_metrics(project: Path, monkeypatch: py
     assert (project / "models" / "biencoder" / "model.safetensors").exists()
     assert (project / "results" / "train" / "biencoder.tsv").exists()
     metrics = read_json(project / "results" / "train" / "biencoder.json", made_by="train")
-    assert list(metrics) == ["accuracy", "first_loss", "last_loss", "pairs", "steps"]
+    assert list(metrics) == ["accuracy", "first_loss", "last_loss", "pairs", "steps", "trained_with"]
     assert not list((project / ".scratch").rglob("*.pt"))
 
 
