@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from batchwright.core.errors import InputError
+from batchwright.core.files import write_json
+from batchwright.formats.runs import Run
 from stages.report import charts
 from stages.report.scores import Difference, read_evaluation
-from stages.report.sections.results import differences_table, results_table
+from stages.report.sections.results import choices_table, differences_table, results_table
 from tests.report.artifacts import BASELINES, CONTEXTUAL, MINED, RANDOM, scores, write_artifacts, write_evaluation
 from tests.report.reader import Reader, page_in, section_of
 
@@ -159,3 +161,11 @@ def test_fewer_seeds_are_told_and_what_differs_only_if_more_than_the_batches_do(
     table = differences_table([starts, random])
     assert table.header == ["Run", "seeds", "nDCG@10", "over start", "over random batches"]
     assert table.rows == [["a", "3", ".500", "+.100 ± .010", "+.100 ± .010, 1 seed"]]
+
+
+def test_what_tune_chose_for_a_run_is_shown_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"batches": "random", "temperature": 0.07, "learning_rate": 0.1, "negatives_stand_for": "domain"}
+    write_json(Path("results/tune/best.json"), {**settings, "run": "a", "reason": "no gain", "manifest": "m"})
+    runs = {name: Run(variant="xtr", batches=name, start="models/start/b") for name in ("best", "random")}
+    assert choices_table(runs).rows == [["best", "random", "0.07", "0.1", "domain", "no gain"]]
