@@ -12,7 +12,8 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, write_json
 from batchwright.core.fingerprint import file_sha256
-from project.pipeline import DIGESTS, PIPELINE, code_digests, project_pipeline, root_file
+from batchwright.core.params import PARAMS_FILE, read_params
+from project.pipeline import DIGESTS, PIPELINE, code_digests, looped_groups, project_pipeline, root_file
 
 TEMPLATE = Path(__file__).with_name("template")
 _COPIED_ONCE = (".gitignore", ".dvcignore", ".dvc/config")
@@ -76,11 +77,27 @@ def upgrade(folder: Path = Path()) -> str:
             f"and undo the change: git checkout {PIPELINE}"
         )
     _write_pipeline(folder)
+    added = _add_groups(folder / PARAMS_FILE)
     after = read_json(folder / DIGESTS, made_by="")
     changed = [name for name in after if name != PIPELINE and after[name] != before.get(name)]
+    told = f"; {PARAMS_FILE} has new, empty groups: {', '.join(added)}" if added else ""
     if not changed:
-        return "up to date; no stage has changed"
-    return f"these stages have changed, and run again with dvc repro: {', '.join(changed)}; commit the files first"
+        return f"up to date; no stage has changed{told}"
+    return (
+        f"these stages have changed, and run again with dvc repro: {', '.join(changed)}{told}; commit the files first"
+    )
+
+
+def _add_groups(params: Path) -> list[str]:
+    """Add the groups whose entries are stages, without which DVC cannot read the pipeline, and return their names."""
+    there = read_params(params)
+    missing = {name: empty for name, empty in looped_groups().items() if name not in there}
+    if missing:
+        lines = [f"{name}: {empty}\n" for name, empty in missing.items()]
+        text = params.read_text(encoding="utf-8").rstrip("\n")
+        with atomic_file(params) as temporary:
+            temporary.write_text("\n\n".join([text, *lines]), encoding="utf-8")
+    return list(missing)
 
 
 def _write_pipeline(folder: Path) -> None:

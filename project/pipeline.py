@@ -82,6 +82,14 @@ def code_digests() -> dict[str, Any]:
     return {name: _digest(deps) for name, deps in _stage_deps().items()}
 
 
+def looped_groups() -> dict[str, str]:
+    """Return the groups of parameters whose entries are stages, each with what it is if it has none."""
+    stages = yaml.safe_load(root_file(PIPELINE).read_text(encoding="utf-8"))["stages"].values()
+    mappings = [stage["foreach"] for stage in stages if "foreach" in stage]
+    lists = [values for stage in stages for values in stage.get("matrix", {}).values() if isinstance(values, str)]
+    return {name.strip("${}"): empty for names, empty in ((mappings, "{}"), (lists, "[]")) for name in names}
+
+
 def _check_digest(stage: str) -> None:
     """Refuse other code than the project was made for; outside of a project, there is nothing to check."""
     if DIGESTS.exists() and read_json(DIGESTS, made_by="").get(stage) != _digest(_stage_deps()[stage]):

@@ -1,5 +1,6 @@
 """Guess which columns of a table hold query, document and hard negatives."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -41,7 +42,7 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     if missing and len(others) != len(missing):
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{', '.join(table) or 'none'}"
+            f"{', '.join(table) or 'none'}{_unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
     negatives = named.get("negatives") or [
@@ -54,6 +55,19 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
 
 def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
     return next((column for name in known for column in columns if joined(column) == name), None)
+
+
+def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
+    """Say how to take pairs out of objects in columns, if there are some."""
+    objects = [column for column, values in table.items() if any(isinstance(value, dict) for value in values)]
+    if {"queries", "corpus", "relevant_docs"} <= {*objects}:
+        pairs = ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[]"
+        program = f"{pairs} | {{query: $d.queries[$q], document: $d.corpus[.]}}"
+    elif objects:
+        program = f".{json.dumps(objects[0])}"
+    else:
+        return ""
+    return f"; a column of objects holds no text, take them out of it: jq -c '{program}' {name} > pairs.jsonl"
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from batchwright.core.errors import InputError
 from project.add.columns import guess_columns
 from project.add.labels import guess_labels
 from tests.ingest.running import ingest
@@ -55,6 +56,23 @@ def write(**columns: Any) -> str:
 )
 def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any, expected: Any) -> None:
     assert guess_columns(table, given, "t") == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "program"),
+    [
+        ({"set": {"query": "a", "pos": ["b"]}}, """.\"set\""""),
+        (
+            {"queries": {"1": "a"}, "corpus": {"2": "b"}, "relevant_docs": {"1": ["2"]}},
+            ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[] | "
+            "{query: $d.queries[$q], document: $d.corpus[.]}",
+        ),
+    ],
+)
+def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
+    with pytest.raises(InputError) as refused:
+        guess_columns({name: [value] for name, value in row.items()}, {}, "t.jsonl")
+    assert str(refused.value).endswith(f"jq -c '{program}' t.jsonl > pairs.jsonl")
 
 
 TEXTS = ["a text", "another one"]

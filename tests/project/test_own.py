@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from project.own import init
+from project.own import init, upgrade
 from project.pipeline import project_pipeline
 from tests.end_to_end import docs
 from tests.helpers import REPO
@@ -93,6 +93,19 @@ def test_other_code_is_told_until_the_project_is_brought_up_to_date(project: Pat
     assert (
         run("batchwright", "upgrade", cwd=project, installed=installed).stdout == "up to date; no stage has changed\n"
     )
+
+
+def test_a_project_of_an_older_version_gets_the_groups_that_it_lacks(tmp_path: Path) -> None:
+    init(tmp_path / "mine")
+    file = tmp_path / "mine/params.yaml"
+    before = file.read_text()
+    file.write_text("\n".join(line for line in before.splitlines() if not line.startswith(("tune:", "tokens:"))))
+    assert upgrade(tmp_path / "mine") == (
+        "up to date; no stage has changed; params.yaml has new, empty groups: tune, tokens"
+    )
+    assert yaml.safe_load(file.read_text()) == yaml.safe_load(before)
+    assert "# a quarter of a batch" in file.read_text()
+    assert upgrade(tmp_path / "mine") == "up to date; no stage has changed"
 
 
 def test_a_pipeline_changed_by_hand_is_not_replaced(project: Path, installed: Path) -> None:
