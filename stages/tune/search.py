@@ -1,8 +1,8 @@
 """The search for the settings of a run by short trials.
 
-Short trials tell enough: after a thirtieth of a training, the best temperature is about 1.4 times that of the whole,
-and the best rate twice (docs/results.md). So temperature and rate are climbed in trials of one length, and then the
-two ways to make batches meet in trials of twice the length, each with its best loss.
+Short trials tell enough: after a fiftieth of a training, the best temperature is about 1.4 times that of the whole, and
+the best rate three times (docs/results.md). So temperature and rate are climbed in such trials, with random batches.
+Then contextual batches with both losses and random ones with the better of the two meet in trials of a twelfth.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +15,15 @@ CONTEXTUAL, RANDOM = "contextual", "random"
 Field = Literal["temperature", "learning_rate"]
 STEPS: dict[Field, float] = {"temperature": 2**0.5, "learning_rate": 2.0}
 """Factors between neighbours."""
-SHORT: dict[Field, float] = {"temperature": 2**0.5, "learning_rate": 2.0}
+SHORT: dict[Field, float] = {"temperature": 2**0.5, "learning_rate": 2**1.5}
 """How many times as high the best values of a short trial are."""
 RATES, TEMPERATURES = 5, 3
 """How many trials a climb of rate or temperature takes at most, beside the one that it starts from."""
-FINAL = 2
-"""How many times as long as the others are the two trials that decide about batches."""
-UNITS = (1 + RATES + TEMPERATURES) + (1 + TEMPERATURES) + 2 + 2 * FINAL
-"""What all trials cost at most, in short ones."""
+SHORT_TRIALS, FINALS = (1 + RATES + TEMPERATURES) + (1 + TEMPERATURES), 3
+"""How many short trials there are at most, and how many long ones, which decide about batches."""
+UNITS = 2 * SHORT_TRIALS
+"""What all trials cost at most, in short ones: the long ones cost as much as all others, since what hard batches bring
+shows late."""
 
 Scores = Mapping[str, float]
 """nDCG@10 of each dev query; nothing if training diverged."""
@@ -78,14 +79,20 @@ def search(temperature: float, learning_rate: float, every: int, train: Train) -
     whole = trials.climb(whole, "temperature", TEMPERATURES)
     peaks = {trial.negatives_stand_for: trials.peak(trial, "temperature") for trial in (plain, whole)}
     random = trials.best([plain, whole])
-    contextual = trials.best([trial._replace(batches=CONTEXTUAL) for trial in (plain, whole)])
-    longer = max(1, every // FINAL)
-    ours, theirs = train([contextual, random], longer)
-    finals = [Tried(contextual, longer, ours), Tried(random, longer, theirs)]
-    gain = difference(*by_query([ours, theirs])) if ours and theirs else Estimate(finals[0].ndcg, 0.0, 1.0)
-    winner = contextual if gain.mean > gain.error else random
+    finals = [random, *(trial._replace(batches=CONTEXTUAL) for trial in (plain, whole))]
+    longer = -(-FINALS * every // SHORT_TRIALS)
+    long = [Tried(trial, longer, scores) for trial, scores in zip(finals, train(finals, longer), strict=True)]
+    contextual = max(long[1:], key=lambda tried: tried.ndcg)
+    gain = _gain(contextual, long[0])
+    winner = contextual.trial if gain.mean > gain.error else random
     settings = winner._replace(temperature=peaks[winner.negatives_stand_for], learning_rate=rate)
-    return Chosen(settings, gain, longer, [*trials.tried.values(), *finals])
+    return Chosen(settings, gain, longer, [*trials.tried.values(), *long])
+
+
+def _gain(ours: Tried, theirs: Tried) -> Estimate:
+    if not (ours.scores and theirs.scores):  # one of them diverged, or both
+        return Estimate(ours.ndcg - theirs.ndcg, 0.0, 1.0)
+    return difference(*by_query([ours.scores, theirs.scores]))
 
 
 class _Trials:

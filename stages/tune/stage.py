@@ -27,7 +27,7 @@ from trainers.launch.trials import trial_runner
 from trainers.variants import load_run, load_variant
 
 OUTPUT = RESULTS / "tune"
-FEWEST_STEPS = 8
+FEWEST_STEPS = 5
 """A trial of fewer steps tells nothing."""
 MEASURE = "ndcg@10"
 

@@ -14,11 +14,12 @@ from batchwright.core.files import read_json, read_tsv
 from batchwright.retrievers.common.model_folder import ModelInfo
 from stages.fetch import write_static_model
 from stages.train import main as train
+from stages.tune.search import SHORT_TRIALS
 from stages.tune.stage import main
 from tests.helpers import tree, write_rows
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 
-STEPS = 24
+STEPS = 30
 RUN = {"variant": "biencoder", "batches": "best", "start": "models/start/static"}
 
 
@@ -66,7 +67,7 @@ def test_trials_stay_within_their_share_of_the_training_and_leave_nothing_behind
     main("best")
     rows = read_tsv(Path("results/tune/best.tsv"), made_by="tune")
     assert float(rows[-1]["cost"]) <= 1
-    assert [row["every"] for row in rows[-2:]] == [str(int(rows[0]["every"]) // 2)] * 2
+    assert [row["every"] for row in rows[-3:]] == [str(-(-3 * int(rows[0]["every"]) // SHORT_TRIALS))] * 3
     assert {row["batches"] for row in rows} == {"contextual", "random"}
     assert not any((project / ".scratch/tune").iterdir())
 
@@ -117,13 +118,13 @@ def test_a_cluster_chooses_as_this_process_does(project: Path, monkeypatch: pyte
     ("changes", "said"),
     [
         ({"start": "models/other"}, "tune.best: runs.static starts from models/other; .* models/start"),
-        ({"share": 0.1}, "0.1 of 1 trainings of 24 steps leaves 0 for each trial, fewer than 8; raise share"),
+        ({"share": 0.1}, "0.1 of 1 trainings of 30 steps leaves 0 for each trial, fewer than 5; raise share"),
     ],
 )
 def test_runs_that_cannot_be_tuned_are_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
 ) -> None:
-    monkeypatch.setattr("stages.tune.stage.FEWEST_STEPS", 8)
+    monkeypatch.setattr("stages.tune.stage.FEWEST_STEPS", 5)
     write_project(**changes)
     with pytest.raises(InputError, match=said):
         main("best")
