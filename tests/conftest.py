@@ -108,3 +108,15 @@ def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"bucket-{uuid.uuid4().hex}"
     S3FileSystem(endpoint_override=s3_server, allow_bucket_creation=True).create_dir(name)
     return f"s3://{name}"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """A Ray cluster on this machine, which trainings connect to."""
+    import ray
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
+        ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, logging_level="ERROR")
+        yield
+        ray.shutdown()

@@ -1,7 +1,7 @@
 """The search for the settings of a run by short trials.
 
-Short trials tell enough: after a fiftieth of a training, the best temperature is about 1.7 times that of the whole, and
-the best rate three times (docs/results.md). So temperature and rate are climbed in such trials, with random batches.
+Short trials tell enough: on three sets, after a fiftieth of a training, the best temperature was about 1.7 times that
+of the whole, and the best rate three times. So temperature and rate are climbed in such trials, with random batches.
 Then contextual batches with both losses and random ones with the better of the two meet in trials of a twelfth.
 """
 

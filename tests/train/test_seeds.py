@@ -1,11 +1,9 @@
 """Runs with several seeds: what each is trained on and from, kills between them, and what is refused."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
 import yaml
 from safetensors.numpy import load_file
 from torch import distributed as dist
@@ -15,26 +13,16 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from batchwright.formats.runs import of_seed, seed_folders
 from batchwright.retrievers.common.model_folder import ModelInfo
-from stages.fetch import write_static_model
 from stages.train import main
 from tests.helpers import tree
 from tests.train.ranks import WORLD, run_ranks
-from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards, write_toy_static
 from trainers.common.job import TrainJob
 from trainers.launch import seeds
 from trainers.variants import train
 
 SEEDS, STEPS, FIRST = 3, 3, 5
 MODEL = Path("models/static")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, logging_level="ERROR")
-        yield
-        ray.shutdown()
 
 
 @pytest.fixture
@@ -55,10 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def start(seed: int) -> None:
     """Write the static model that a seed starts from if it is the first."""
-    folder = Path("models/start/static")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_static_model(Path("toy"), 8, 8, seed, folder)
-    ModelInfo(variant="biencoder", max_length=8, random=True).write(folder)
+    write_toy_static(Path("toy"), Path("models/start/static"), seed)
 
 
 def write_run(seed: int = FIRST, **settings: object) -> None:

@@ -18,6 +18,7 @@ from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_re
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.model_folder import FILE, variant_of
 from benchmarks.planted import write_batches
+from stages.fetch import write_static_model
 from trainers.common.job import DevMeasure, TrainJob, plan_job
 from trainers.common.params import Common
 from trainers.variants import load_variant
@@ -57,6 +58,13 @@ def write_toy_model(folder: Path, dropout: float = 0.1, layers: int = 2) -> Path
     (folder / FILE).unlink(missing_ok=True)
     describe(folder)
     return folder
+
+
+def write_toy_static(tokenizer: Path, folder: Path, seed: int) -> None:
+    """A static model of random vectors, which reads 8 tokens by the tokenizer of a toy model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_static_model(tokenizer, 8, 8, seed, folder)
+    ModelInfo(variant="biencoder", max_length=8, random=True).write(folder)
 
 
 def describe(folder: Path, **changes: object) -> Path:

@@ -1,23 +1,19 @@
 """The stage ``tune`` on toys: its trials, what a run takes from it, and what it refuses."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
-from batchwright.retrievers.common.model_folder import ModelInfo
-from stages.fetch import write_static_model
 from stages.train import main as train
 from stages.tune.search import SHORT_TRIALS
 from stages.tune.stage import main
 from tests.helpers import tree, write_rows
-from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards, write_toy_static
 
 STEPS = 30
 RUN = {"variant": "biencoder", "batches": "best", "start": "models/start/static"}
@@ -35,10 +31,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number, policy in enumerate(("contextual", "random")):
         batches = [toy_batch(toy_rows(6, 100 * number + step)) for step in range(STEPS)]
         write_toy_shards(tmp_path / "data/shards" / policy, batches)
-    folder = tmp_path / "models/start/static"
-    folder.mkdir(parents=True)
-    write_static_model(tmp_path / "toy", 8, 8, 0, folder)
-    ModelInfo(variant="biencoder", max_length=8, random=True).write(folder)
+    write_toy_static(tmp_path / "toy", Path(RUN["start"]), seed=0)
     write_rows("toys", [(str(row["query"]), str(row["document"]), "dev") for row in toy_rows(30, 7)])
     write_project()
     return tmp_path
@@ -94,15 +87,6 @@ def test_a_killed_search_goes_on_with_the_trial_that_it_was_at(project: Path, mo
     main("best")
     assert tree(Path("results/tune")) == whole
     assert again and not set(again) & set(done)
-
-
-@pytest.fixture
-def cluster() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_TRAIN_ENABLE_PREEMPTION_WATCHER", "0")
-        ray.init(address="local", num_cpus=2, num_gpus=0, include_dashboard=False, logging_level="ERROR")
-        yield
-        ray.shutdown()
 
 
 @pytest.mark.slow
