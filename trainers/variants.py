@@ -4,9 +4,9 @@ import importlib
 from pathlib import Path
 from typing import Protocol, cast
 
-import torch
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params, load_params
@@ -14,6 +14,7 @@ from batchwright.core.terminal import hint
 from batchwright.formats.runs import Run
 from batchwright.retrievers.common.model_folder import draw_weights, is_static
 from trainers.common.job import TrainJob
+from trainers.common.packing import backbones
 from trainers.common.params import Common, VariantParams, run_model
 from trainers.common.passes import dropout_rates, keep_freed_memory, pin_kernels, seed_start, set_dropout
 from trainers.common.run import Learner, run_training
@@ -76,48 +77,27 @@ def train(job: TrainJob) -> None:
 
 
 def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
-    """Let all transformers in ``model`` run as the job's parameters ``dropout``, ``attention`` and ``compile`` say.
+    """Let all transformers in ``model`` run as the job's parameters ``dropout`` and ``compile`` say.
 
     Raises:
-        InputError: the machine or a transformer cannot do it.
+        InputError: a transformer cannot do it.
     """
     set_dropout(model, job.common.dropout)
-    if job.common.attention == "flash":
-        _use_flash(job, model)
     if job.common.compile:
         _compile(job, model)
-
-
-def _use_flash(job: TrainJob, model: nn.Module) -> None:
-    """Attend with FlashAttention-2, as the library transformers offers it; CDE's attention to a context does not."""
-    if job.device != "cuda":
-        raise InputError(f"train {job.name}: attention flash needs a GPU; train on one, or set attention to auto")
-    if job.common.precision != "bfloat16":
-        raise InputError(f"train {job.name}: attention flash needs precision bfloat16; set it, or attention to auto")
-    for backbone in _backbones(job, model, "attention to auto"):
-        _check_dropout(job, backbone, "flash attention")
-        try:
-            backbone.set_attn_implementation("flash_attention_2")
-        except (ImportError, ValueError) as error:
-            reason = str(error).split(". ")[0]
-            raise InputError(f"model '{job.start_model}': {reason}; set attention to auto") from error
 
 
 def _compile(job: TrainJob, model: nn.Module) -> None:
     if job.variant == "cde":
         raise InputError(f"train {job.name}: attention to a context cannot be compiled; set compile to false")
-    for backbone in _backbones(job, model, "compile to false"):
+    transformers = backbones(model)
+    if not transformers:
+        raise InputError(f"model '{job.start_model}': has no transformer; set compile to false")
+    for backbone in transformers:
         _check_dropout(job, backbone, "torch.compile")
-        # sentence-transformers calls the method, which nn.Module.compile leaves as it is
-        backbone.forward = torch.compile(backbone.forward, dynamic=True)
-
-
-def _backbones(job: TrainJob, model: nn.Module, remedy: str) -> list[PreTrainedModel]:
-    transformers = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
-    outer = [one for one in transformers if not any(one in other.children() for other in transformers)]
-    if not outer:
-        raise InputError(f"model '{job.start_model}': has no transformer; set {remedy}")
-    return outer
+        for layer in backbone.modules():
+            if isinstance(layer, GradientCheckpointingLayer):  # what the library calls the layers that repeat
+                layer.compile()  # they share the compiled code
 
 
 def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str) -> None:

@@ -77,7 +77,7 @@ def test_attention_is_two_softmaxes_by_definition(kind: str) -> None:
         context = (query @ keys.mT * scale).softmax(-1) @ values
         return (scores.softmax(-1) @ value + gate.tanh()[:, None, None] * context).transpose(1, 2), None
 
-    with _attention(model, slow):
+    with _attention(model, lambda _: slow):
         expected = model(**inputs).last_hidden_state
     with reading(model, memory, made.gate):
         found = model(**inputs).last_hidden_state

@@ -18,6 +18,7 @@ from trainers.common.distributed import own_rows, sum_gradients
 from trainers.common.gradient_cache import Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import set_dropout
+from trainers.common.texts import Cut
 
 DOCUMENTS = ["one two", "three", "four five six", "seven", "eight nine", "ten"]
 
@@ -42,7 +43,7 @@ def _work(rank: int, folder: Path) -> None:
 def _share(made: ContextualEncoder, readers: list[int]) -> tuple[Tensor, Tensor]:
     """The prepared context, and the parameters' gradient after ``readers`` have left theirs."""
     set_dropout(made.train(), 0)
-    common = SimpleNamespace(precision="float32", mini_batch_size=2, dropout=0)
+    common = SimpleNamespace(precision="float32", mini_batch_size=2, dropout=0, attention="auto")
     info = SimpleNamespace(max_length=16)
     job = cast(TrainJob, SimpleNamespace(seed=0, device="cpu", common=common, info=info))
     rows = own_rows()
@@ -56,8 +57,8 @@ def _share(made: ContextualEncoder, readers: list[int]) -> tuple[Tensor, Tensor]
         masked=np.zeros((6, 6), bool),
         stands_for=None,
     )
-    texts = ContextTexts.choose(batch, 4, made.first.preprocess, 2, np.random.default_rng(0))
-    shared = SharedContext(Passes(job), made, batch, texts)
+    texts = ContextTexts.choose(batch, 4, made.first.preprocess, Cut(tokens=32), np.random.default_rng(0))
+    shared = SharedContext(Passes(job, made), made, batch, texts)
     for reader in readers:
         wanted = torch.randn(shared.prepared.shape, generator=torch.Generator().manual_seed(reader))
         (shared.prepared * wanted).sum().backward()

@@ -19,7 +19,7 @@ from tests.pretraining.toys import DROPPING, ENCODER, pretrain_job
 from tests.train.ranks import WORLD, run_ranks
 from trainers.common import step_loop
 from trainers.common.distributed import sum_gradients
-from trainers.common.passes import Chunk
+from trainers.common.memory import GPU_TOKENS, Memory
 from trainers.common.step_loop import Row
 from trainers.pretraining.job import PretrainJob
 from trainers.pretraining.reader import Masked
@@ -78,7 +78,7 @@ def test_half_as_many_sequences_until_they_fit_give_the_same_gradient_and_losses
             if output.requires_grad:
                 output.register_hook(lambda gradient: too_small(len(gradient), 2))
 
-    monkeypatch.setattr(Chunk, "of", lambda *_: Chunk.whole())
+    monkeypatch.setattr(Memory, "of", lambda *_: Memory(GPU_TOKENS, adapts=True))
     with register_module_forward_hook(watch):
         found, again = first_gradient(job), validated(job)
     assert torch.cosine_similarity(expected, found, dim=0) > 0.99999

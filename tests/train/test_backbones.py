@@ -1,31 +1,35 @@
-"""Flash attention, with kernels that are pretended ones, and compiled transformers: the gradient, and refusals."""
+"""Packed texts and compiled layers: the gradient is that of padded texts, and what cannot be is left or refused."""
 
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from functorch.compile import make_boxed_func
+from hypothesis import given
+from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
-from torch.nn import functional
-from transformers import PreTrainedModel
-from transformers import modeling_flash_attention_utils as flash
+from transformers import ModernBertConfig, ModernBertModel, MPNetConfig, MPNetModel, PreTrainedModel
 
 from batchwright.core.errors import InputError
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.tiny_models import save_t5
 from tests.train.test_distributed import ragged_rows
-from tests.train.toys import describe, toy_batch, toy_job, write_toy_model, write_toy_shards
+from tests.train.toys import toy_batch, toy_job, write_toy_model, write_toy_shards
+from trainers.common import gradient_cache
+from trainers.common.gradient_cache import gains_by_packing
 from trainers.common.job import TrainJob
-from trainers.common.passes import seed_start
-from trainers.variants import load_variant, prepare_backbones, train
+from trainers.common.packing import Packing, pack_texts
+from trainers.variants import build_learner, prepare_backbones, train
 
 OPTIONS: dict[str, dict[str, object]] = {
     "biencoder": {},
+    "seed_encoder": {},
     "cde": {"context_documents": 4, "context_dropout": 0},
     "xtr": {"score": "colbert"},
 }
@@ -39,75 +43,73 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def job_in(folder: Path, start: Path, variant: str = "biencoder", **options: object) -> TrainJob:
     if not (folder / "shards").exists():
         write_toy_shards(folder / "shards", [toy_batch(ragged_rows(seed)) for seed in range(2)])
-    options = {"attention": "flash", "precision": "bfloat16", "mini_batch_size": 3, **options}
-    return toy_job(folder, start, folder / "shards", variant, **options)
+    return toy_job(folder, start, folder / "shards", variant, **{"mini_batch_size": 3, **options})
 
 
-def on_gpu(job: TrainJob) -> TrainJob:
-    return replace(job, device="cuda")
-
-
-def test_flash_attention_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    start = write_toy_model(tmp_path / "start", dropout=0)
-    job = job_in(tmp_path, start)
-    model = SentenceTransformer(str(start), device="cpu")
-    with pytest.raises(InputError, match="needs a GPU"):
-        train(job)
-    with pytest.raises(InputError, match="precision bfloat16"):
-        prepare_backbones(on_gpu(job_in(tmp_path, start, precision="float32")), model)
-    with pytest.raises(InputError, match=r"package.*installed.*set attention to auto"):
-        prepare_backbones(on_gpu(job), model)
-    with pytest.raises(InputError, match="no transformer"):
-        prepare_backbones(on_gpu(job), torch.nn.Linear(2, 2))
-    dropping = write_toy_model(tmp_path / "dropping")
-    with pytest.raises(InputError, match="set dropout to 0"):
-        prepare_backbones(
-            on_gpu(job_in(tmp_path, dropping, dropout=None)), SentenceTransformer(str(dropping), device="cpu")
-        )
-    t5 = describe(save_t5(tmp_path / "t5"))
-    with pytest.raises(InputError, match="does not support Flash Attention 2"):
-        prepare_backbones(on_gpu(job_in(tmp_path, t5)), SentenceTransformer(str(t5), device="cpu"))
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.booleans())
+def test_packing_puts_texts_one_after_the_other(lengths: list[int], left: bool) -> None:
+    longest = max(lengths)
+    present = np.arange(longest) < np.array(lengths)[:, None]
+    present = present[:, ::-1] if left else present
+    packing = Packing.of(present.astype(np.int64), longest)
+    assert packing.present == sum(lengths)
+    starts = packing.starts.tolist()
+    for text, length in enumerate(lengths):
+        own = slice(starts[text], starts[text + 1])
+        first = text * longest + (longest - length if left else 0)
+        assert packing.places[own].tolist() == list(range(first, first + length))
+        assert packing.positions[own].tolist() == list(range(length))
+    assert len(packing.places) == len(packing.positions) == starts[-1]
+    assert (len(packing.places) % 2048, (len(starts) - 1) % 256) == (0, 0), "few shapes"
+    assert packing.starts.diff().max() <= longest, "what fills up is as long as texts may be"
 
 
 @pytest.mark.parametrize("variant", OPTIONS)
-def test_flash_attention_gives_the_same_gradient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str) -> None:
-    job = job_in(tmp_path, write_toy_model(tmp_path / "start", dropout=0), variant, **OPTIONS[variant])
-    expected, texts = _gradient(job), list[int]()
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_packed_texts_give_the_gradient_of_padded_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, precision: str
+) -> None:
+    start = write_toy_model(tmp_path / "start", dropout=0)
+    job = job_in(tmp_path, start, variant, precision=precision, **OPTIONS[variant])
+    expected = _gradient(job)
+    monkeypatch.setattr(gradient_cache, "gains_by_packing", lambda _: True)
+    assert_close(_gradient(job), expected, 1e-2 if precision == "float32" and variant == "seed_encoder" else 3e-2)
+    if (precision, variant) in {("float32", each) for each in ("biencoder", "cde", "xtr")}:
+        assert_close(_gradient(job), expected, 1e-5)
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q: Tensor, **options: object) -> Tensor:
-        """``flash_attn_varlen_func`` for ``(tokens, heads, d)``, as slowly as can be."""
-        assert query.dtype == torch.bfloat16 and not options.get("dropout_p") and not options["causal"]
-        texts.append(len(cu_seqlens_q) - 1)
-        lengths = cu_seqlens_q.diff().tolist()
-        parts = zip(*(each.transpose(0, 1).split(lengths, dim=1) for each in (query, key, value)), strict=True)
-        return torch.cat([functional.scaled_dot_product_attention(*part) for part in parts], dim=1).transpose(0, 1)
 
-    def attend_unpadded(query: Tensor, key: Tensor, value: Tensor, **options: object) -> Tensor:
-        size, length = query.shape[:2]
-        flat = (each.flatten(0, 1) for each in (query, key, value))
-        return attend(*flat, torch.arange(0, size * length + 1, length), **options).view(query.shape)
+def test_texts_are_packed_where_it_pays(tmp_path: Path) -> None:
+    start = write_toy_model(tmp_path / "start", dropout=0)
+    for device, options, packs in (
+        ("cuda", {"precision": "bfloat16"}, True),
+        ("cpu", {"precision": "bfloat16"}, False),
+        ("cuda", {"precision": "float32"}, False),
+        ("cuda", {"precision": "bfloat16", "dropout": 0.1}, False),
+        ("cuda", {"precision": "bfloat16", "dropout": None}, False),
+        ("cuda", {"precision": "bfloat16", "attention": "padded"}, False),
+    ):
+        assert gains_by_packing(replace(job_in(tmp_path, start, **options), device=device)) == packs
 
-    monkeypatch.setattr(PreTrainedModel, "_flash_attn_can_dispatch", lambda *_, **__: True)
-    known = {"causal", "dropout_p", "softmax_scale", "max_seqlen_q", "max_seqlen_k"}
-    for name, value in {
-        "_loaded_implementation": "flash_attention_2",
-        "_flash_fn": attend_unpadded,
-        "_flash_varlen_fn": attend,
-        "_pad_fn": flash._pad_input,
-        "_unpad_fn": flash._unpad_input,
-        "_process_flash_kwargs_fn": lambda is_causal, dropout, **rest: (
-            {"causal": is_causal, "dropout_p": dropout} | {key: rest[key] for key in known & rest.keys()}
-        ),
-    }.items():
-        monkeypatch.setattr(flash, name, value)
-    found = _gradient(job, prepared=True)
-    assert texts
-    assert max(texts) <= 3
-    assert_close(found, expected, 1e-2)
+
+def test_models_that_compute_something_else_packed_stay_as_they_are(tmp_path: Path) -> None:
+    t5 = SentenceTransformer(str(save_t5(tmp_path / "t5")), device="cpu")
+    sizes = {"vocab_size": 99, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    mpnet = MPNetModel(MPNetConfig(**sizes, intermediate_size=8))
+    for model in (t5, mpnet, torch.nn.Linear(2, 2)):
+        before = [(each.forward, each.config._attn_implementation) for each in _transformers(model)]
+        assert not pack_texts(model)
+        assert [(each.forward, each.config._attn_implementation) for each in _transformers(model)] == before
+    special = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
+    sizes |= {"num_hidden_layers": 3, "intermediate_size": 8, "local_attention": 8}
+    assert pack_texts(ModernBertModel(ModernBertConfig(**sizes, **special))), "a window is kept"
+
+
+def _transformers(model: torch.nn.Module) -> list[PreTrainedModel]:
+    return [module for module in model.modules() if isinstance(module, PreTrainedModel)]
 
 
 def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
-    plain = {"attention": "auto", "compile": True}
+    plain = {"compile": True}
     start = write_toy_model(tmp_path / "start")
     for rate in (None, 0.1):
         with pytest.raises(InputError, match="set dropout to 0"):
@@ -118,19 +120,21 @@ def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
         prepare_backbones(job_in(tmp_path, start, **plain), torch.nn.Linear(2, 2))
 
 
+@pytest.mark.parametrize("packs", [False, True])
 @pytest.mark.parametrize("variant", ["biencoder", "xtr"])
 def test_a_compiled_transformer_gives_the_same_gradient(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, packs: bool
 ) -> None:
     """Traced as with any backend; torch's own would need a C++ compiler, and minutes."""
+    torch._dynamo.reset()
     compiled = []
     backend = aot_autograd(fw_compiler=lambda graph, _: compiled.append(graph) or make_boxed_func(graph))
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
-    options = {"attention": "auto", "precision": "float32", **OPTIONS[variant]}
-    job = job_in(tmp_path, write_toy_model(tmp_path / "start", dropout=0, layers=1), variant, **options)
+    monkeypatch.setattr(gradient_cache, "gains_by_packing", lambda _: packs)
+    job = job_in(tmp_path, write_toy_model(tmp_path / "start", dropout=0, layers=3), variant, **OPTIONS[variant])
     expected = _gradient(job)
-    found = _gradient(replace(job, common=job.common.model_copy(update={"compile": True})), prepared=True)
-    assert compiled
+    found = _gradient(replace(job, common=job.common.model_copy(update={"compile": True})))
+    assert 0 < len(compiled) <= 6, "layers share their code"
     assert_close(found, expected, 1e-4)
 
 
@@ -138,12 +142,9 @@ def assert_close(found: Tensor, expected: Tensor, tolerance: float) -> None:
     assert (found - expected).norm() < tolerance * expected.norm()
 
 
-def _gradient(job: TrainJob, *, prepared: bool = False) -> Tensor:
+def _gradient(job: TrainJob) -> Tensor:
     """Of all parameters; of unused ones it is 0, or None."""
-    seed_start(job.seed)
-    learner = load_variant(job.variant).build_learner(job)
-    if prepared:
-        prepare_backbones(on_gpu(job), learner.model)
+    learner = build_learner(job)
     learner.model.train()
     learner.backward(learner.prepare(BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(0, slice(None))))
     own = [torch.zeros_like(each) if each.grad is None else each.grad for each in learner.model.parameters()]

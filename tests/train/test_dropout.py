@@ -11,9 +11,8 @@ from batchwright.training.batches import BatchReader
 from tests.cde.encoders import KINDS, backbone
 from tests.train.test_distributed import ragged_rows
 from tests.train.toys import toy_batch, toy_job, write_toy_model, write_toy_shards
-from trainers.common import gradient_cache
-from trainers.common.gradient_cache import CachedForward
 from trainers.common.job import TrainJob
+from trainers.common.memory import Memory
 from trainers.common.passes import drawing, set_dropout
 from trainers.variants import build_learner
 
@@ -53,16 +52,6 @@ def gradient(job: TrainJob) -> Tensor:
     return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])
 
 
-class EncodedOnce(CachedForward):
-    """The same groups with gradient at once: what a gradient cache saves."""
-
-    def _forward(self) -> list[Tensor]:
-        self._size = self._chunk.size
-        self._groups = [part for group in self._groups for part in group.parts(self._size)]
-        self._attached = [self._encode(part) for part in self._groups]
-        return [part.detach() for part in self._attached]
-
-
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_the_gradient_cache_gives_the_gradient_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -70,7 +59,7 @@ def test_the_gradient_cache_gives_the_gradient_without_it(
     job = job_with(tmp_path, kind, dropout=0.3, mini_batch_size=3)
     cached, again = gradient(job), gradient(job)
     assert torch.equal(cached, again)
-    monkeypatch.setattr(gradient_cache, "CachedForward", EncodedOnce)
+    monkeypatch.setattr(Memory, "keeps", lambda *_: True)  # all graphs: what a gradient cache saves
     assert_close(gradient(job), cached)
     other = gradient(job_with(tmp_path, kind, dropout=0.2, mini_batch_size=3))
     assert torch.cosine_similarity(other, cached, dim=0) < 0.99, "dropout matters"

@@ -15,9 +15,10 @@ from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.losses import compare
 from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.gradient_cache import CachedForward
-from trainers.common.passes import Chunk, drawing, sent, set_dropout
+from trainers.common.memory import Memory
+from trainers.common.passes import drawing, sent, set_dropout
 from trainers.common.sentence_learner import embed, preprocess
-from trainers.common.texts import Group, group_texts
+from trainers.common.texts import Cut, Group, group_texts
 
 SIDES = ("query", "document")
 CPU = torch.device("cpu")
@@ -47,10 +48,11 @@ def test_any_group_size_gives_the_gradient_of_one_big_batch(
 def test_texts_that_fit_at_once_run_once(model: SentenceTransformer) -> None:
     calls = []
     hook = model[0].register_forward_hook(lambda *_: calls.append(1))
-    for most, passes in ((6, 2), (5, 2 * 2 * 2)):
+    for most in (6, 1):
         calls.clear()
+        groups = _grouped(model, _texts(6), most)
         _cached_gradient(model.train(), _texts(6), most)
-        assert len(calls) == passes
+        assert len(calls) == sum(len(side) * min(len(side), 2) for side in groups)
     hook.remove()
 
 
@@ -74,9 +76,9 @@ def test_two_stages_chain_through_a_leaf() -> None:
     read(whole, texts).pow(2).sum().backward()
     expected = _flat_gradient(first, second)
 
-    stage_one = CachedForward(embed_first, _pairs(context), Chunk(2))
+    stage_one = CachedForward(embed_first, _pairs(context), Memory(2))
     leaf = stage_one.output.requires_grad_()
-    stage_two = CachedForward(lambda group: read(leaf, group.features["rows"]), _pairs(texts), Chunk(2))
+    stage_two = CachedForward(lambda group: read(leaf, group.features["rows"]), _pairs(texts), Memory(2))
     stage_two.backward(2 * stage_two.output)
     stage_one.backward(cast(Tensor, leaf.grad))
     assert torch.allclose(_flat_gradient(first, second), expected, atol=1e-12)
@@ -85,7 +87,7 @@ def test_two_stages_chain_through_a_leaf() -> None:
 def _pairs(rows: Tensor) -> list[Group]:
     """Groups of two rows, out of order."""
     places = torch.split(torch.arange(len(rows)).flip(0), 2)
-    return [Group({"rows": rows[each]}, each.numpy(), each.numpy()) for each in places]
+    return [Group({"rows": rows[each]}, each.numpy(), each.numpy(), Cut(tokens=2)) for each in places]
 
 
 def _texts(size: int) -> list[list[str]]:
@@ -113,7 +115,7 @@ def _gradient(model: SentenceTransformer, sides: list[list[str]], most: int) -> 
 
 def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: int) -> Tensor:
     cached = [
-        CachedForward(partial(_embed, model, side), groups, Chunk(most))
+        CachedForward(partial(_embed, model, side), groups, Memory(16 * most))
         for side, groups in enumerate(_grouped(model, sides, most))
     ]
     leaves = [each.output.requires_grad_() for each in cached]
@@ -123,7 +125,8 @@ def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: i
 
 
 def _grouped(model: SentenceTransformer, sides: list[list[str]], most: int) -> list[list[Group]]:
-    return [group_texts(partial(preprocess, model), texts, np.arange(len(texts)), most) for texts in sides]
+    cut = Cut(tokens=16 * most)
+    return [group_texts(partial(preprocess, model), texts, np.arange(len(texts)), cut) for texts in sides]
 
 
 def _embed(model: SentenceTransformer, side: int, group: Group) -> Tensor:

@@ -22,7 +22,7 @@ from trainers.common.gradient_cache import BatchTexts, Draws, Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import sent
 from trainers.common.sentence_learner import contrast_batch, embed, preprocess
-from trainers.common.texts import Features, Group, group_texts
+from trainers.common.texts import Cut, Features, Group, group_texts
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ContextTexts:
         batch: TrainBatch,
         documents: int,
         preprocess: Callable[[list[str]], Features],
-        most: int,
+        cut: Cut,
         rng: np.random.Generator,
     ) -> Self:
         """Choose ``documents`` of a batch's documents, or all if it has fewer, with the same ``rng`` on all ranks."""
@@ -47,7 +47,7 @@ class ContextTexts:
         place_of_row = {row: place for place, row in enumerate(range(batch.size)[batch.rows])}
         places = [place for place, row in enumerate(chosen.tolist()) if row in place_of_row]
         texts = [batch.documents[place_of_row[int(chosen[place])]] for place in places]
-        return cls(len(chosen), places, group_texts(preprocess, texts, chosen[places], most))
+        return cls(len(chosen), places, group_texts(preprocess, texts, chosen[places], cut))
 
 
 class SharedContext:
@@ -94,9 +94,9 @@ class ContextualLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self._passes = Passes(job)
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
+        self._passes = Passes(job, self.model)
         self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.gate]
 
     def prepare(self, batch: TrainBatch) -> tuple[BatchTexts, ContextTexts | None]:
@@ -106,7 +106,7 @@ class ContextualLearner:
         if rng.random() < self._params.context_dropout or not self.encoder.documents:
             return texts, None
         return texts, ContextTexts.choose(
-            batch, self.encoder.documents, self.encoder.read_context, self._passes.most, rng
+            batch, self.encoder.documents, self.encoder.read_context, self._passes.cut, rng
         )
 
     def backward(self, prepared: tuple[BatchTexts, ContextTexts | None]) -> Outcome:
@@ -116,15 +116,16 @@ class ContextualLearner:
         over the texts of all ranks. Finally, stage 1 runs again with that gradient.
         """
         (batch, *sides), chosen = prepared
-        context = SharedContext(self._passes, self.encoder, batch, chosen) if chosen else None
-        memory = context.prepared if context else None
-        queries, documents = (
-            self._passes.forward(batch, lambda each: embed(self.model, {**each, "context": memory}), groups)
-            for groups in sides
-        )
-        outcome = contrast_batch(queries, documents, batch, self._params.temperature)
-        if context:
-            context.backward()
+        with self._passes.batch():
+            context = SharedContext(self._passes, self.encoder, batch, chosen) if chosen else None
+            memory = context.prepared if context else None
+            queries, documents = (
+                self._passes.forward(batch, lambda each: embed(self.model, {**each, "context": memory}), groups)
+                for groups in sides
+            )
+            outcome = contrast_batch(queries, documents, batch, self._params.temperature)
+            if context:
+                context.backward()
         return outcome
 
     def save(self, folder: Path) -> None:

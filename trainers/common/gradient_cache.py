@@ -1,94 +1,67 @@
 """Gradient cache: the gradient of one big batch in the memory of one chunk (Gao et al., arXiv 2101.06983)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from batchwright.formats.lengths import length_of
 from batchwright.training.batches import TrainBatch
 from trainers.common.job import TrainJob
-from trainers.common.passes import Chunk, sent, training_pass
-from trainers.common.texts import Features, Group, group_texts
-
-T = TypeVar("T")
+from trainers.common.memory import Memory
+from trainers.common.packing import pack_texts, packed
+from trainers.common.passes import sent, training_pass, weights_cast_once
+from trainers.common.texts import Cut, Features, Group, group_texts
 
 
 class CachedForward:
     """Encodes texts, and later backpropagates a gradient from their embeddings to the encoder's parameters.
 
-    ``encode`` turns a group into a tensor with one row per text; ``output`` holds the rows of all texts, detached. More
-    texts than the ``chunk``'s size are encoded twice: first without gradient, then in ``backward`` with gradient, at
-    most that many at once. ``encode`` must compute the same both times, so what it draws must depend on the group only.
-    If the chunk is halved in between, for want of a GPU's memory, the groups of this one batch draw anew.
+    ``encode`` turns a group into a tensor whose first rows are those of its texts; ``output`` holds the rows of all
+    texts, detached. Groups whose graphs ``memory`` does not keep are encoded again in ``backward``. ``encode`` must
+    compute the same both times, so what it draws must depend on the group only. If a GPU's memory is too small, the
+    groups of this one batch may be halved, and draw anew.
 
     To chain two stages, let ``encode`` of the second read a leaf made from the first stage's ``output``. Call the
     second stage's ``backward``, then the first stage's with ``leaf.grad``.
     """
 
-    def __init__(self, encode: Callable[[Group], Tensor], groups: Sequence[Group], chunk: Chunk) -> None:
-        self._encode, self._groups, self._chunk = encode, groups, chunk
-        self._texts = sum(len(group.places) for group in groups)
-        self._attached: list[Tensor] = []
-        self.output = torch.cat(chunk.fit(self._forward, self._texts))
-        order = np.concatenate([group.places for group in groups]).argsort()
+    def __init__(self, encode: Callable[[Group], Tensor], groups: Sequence[Group], memory: Memory) -> None:
+        self._encode, self.memory = encode, memory
+        self._alone = groups[0] if len(groups) == 1 else None
+        encoded = [part for group in groups for part in memory.through(group, self._first)]
+        self._groups = [group for group, _ in encoded]
+        self.output = torch.cat([rows for _, rows in encoded])
+        order = np.concatenate([group.places for group in self._groups]).argsort()
         self.output = self.output[sent(order, self.output.device)]
 
     def backward(self, gradient: Tensor) -> None:
         """Backpropagate ``gradient``, which has the shape of ``output``, into the parameters' gradients."""
-        parts = [gradient[sent(group.places, gradient.device)] for group in self._groups]
-        if self._chunk.fit(partial(self._backward_attached, parts), self._texts):
-            return
-        for group, part in zip(self._groups, parts, strict=True):
-            self._chunk.through(len(part), partial(self._backward_from, group, part))
+        for group in self._groups:
+            rows = gradient[sent(group.places, gradient.device)]
+            if not self.memory.spend(self._key(group), rows):
+                self.memory.through(group, partial(self._again, gradient))
 
-    def release(self) -> bool:
-        """Free what the first encoding keeps for ``backward``, if the chunk halves; return whether there was any."""
-        if not (self._attached and self._chunk.halves):
-            return False
-        self._chunk.halve(self._texts)
-        self._attached = []
-        return True
+    def _first(self, group: Group) -> tuple[Group, Tensor]:
+        if group is self._alone or self.memory.keeps(group):
+            return group, self.memory.keep(self._key(group), group, lambda: self._rows(group))
+        with torch.no_grad():
+            return group, self._rows(group)
 
-    def _forward(self) -> list[Tensor]:
-        self._size = self._chunk.size
-        parts = [part for group in self._groups for part in group.parts(self._size)]
-        again = self._texts > self._size and len(parts) > 1
-        with torch.set_grad_enabled(not again):
-            encoded = [self._encode(part) for part in parts]
-        self._attached = [] if again else encoded
-        return [part.detach() for part in encoded]
+    def _again(self, gradient: Tensor, group: Group) -> None:
+        self.memory.backward(self._rows(group), gradient[sent(group.places, gradient.device)])
 
-    def _backward_attached(self, gradients: list[Tensor]) -> bool:
-        attached, self._attached = self._attached, []  # after an error they are of no use
-        if attached and self._chunk.size == self._size:
-            self._chunk.backward(attached, gradients)
-            return True
-        return False
+    def _rows(self, group: Group) -> Tensor:
+        return self._encode(group)[: len(group.places)]
 
-    def _backward_from(self, group: Group, gradient: Tensor, start: int) -> int:
-        """Encode texts of ``group`` from ``start`` on again and backpropagate; return where the next ones start."""
-        part = group.part(start, self._chunk.size)
-        end = start + len(part.places)
-        self._chunk.backward([self._encode(part)], [gradient[start:end]])
-        return end
-
-
-def beside(forwards: Sequence[CachedForward], compute: Callable[[], T]) -> T:
-    """Call ``compute``; if a GPU's memory is too small, once more without what ``forwards`` keep for ``backward``."""
-    try:
-        return compute()
-    except torch.OutOfMemoryError:
-        released = [each.release() for each in forwards]
-        if not any(released):
-            raise
-    return compute()
+    def _key(self, group: Group) -> Hashable:
+        return id(self), int(group.places[0])
 
 
 class BatchTexts(NamedTuple):
@@ -108,15 +81,22 @@ class Draws(IntEnum):
 
 
 class Passes:
-    """Prepares a batch's texts and runs them through a model as a job's parameters say.
+    """Prepares a batch's texts and runs them through a job's ``model`` as the job's parameters say."""
 
-    ``most`` is how many of a side's texts to prepare as one group at most.
-    """
+    def __init__(self, job: TrainJob, model: nn.Module) -> None:
+        """Let transformers in ``model`` read packed texts where that is faster."""
+        self._job = job
+        self.memory = Memory.of(job.common.mini_batch_size, length_of(job.info.max_length), job.device)
+        self._packed = gains_by_packing(job) and pack_texts(model)
 
-    def __init__(self, job: TrainJob) -> None:
-        longest = length_of(job.info.max_length)
-        self._job, self._chunk = job, Chunk.of(job.common.mini_batch_size, longest, job.device)
-        self.most = self._chunk.size
+    @property
+    def cut(self) -> Cut:
+        """How to cut a side's texts into groups."""
+        return Cut.on(self._job.device, self.memory.tokens, packed=self._packed)
+
+    def batch(self) -> AbstractContextManager[object]:
+        """Run the block's passes on one batch."""
+        return weights_cast_once(self._job.device)
 
     def prepare(
         self, batch: TrainBatch, query: Callable[[list[str]], Features], document: Callable[[list[str]], Features]
@@ -125,8 +105,8 @@ class Passes:
         queries, documents = text_numbers(batch)
         return BatchTexts(
             batch,
-            group_texts(query, batch.queries, queries, self.most),
-            group_texts(document, batch.documents + batch.negatives, documents, self.most),
+            group_texts(query, batch.queries, queries, self.cut),
+            group_texts(document, batch.documents + batch.negatives, documents, self.cut),
         )
 
     def forward(
@@ -139,16 +119,24 @@ class Passes:
         """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
 
         def run(group: Group) -> Tensor:
-            with self.training(batch, draws, int(group.numbers[0])):
+            with self.training(batch, draws, int(group.numbers[0])), packed(group.packing):
                 return encode(group.features)
 
-        return CachedForward(run, groups, self._chunk)
+        device = torch.device(self._job.device)
+        return CachedForward(run, [group.on(device) for group in groups], self.memory)
 
     def training(self, batch: TrainBatch, draws: Draws, first: int = 0) -> AbstractContextManager[None]:
         """Run the block's model on a batch's texts from number ``first`` on."""
         job = self._job
         draw = [job.seed, batch.index, draws, first] if job.common.dropout != 0 else None
         return training_pass(job.common.precision, draw, torch.device(job.device))
+
+
+def gains_by_packing(job: TrainJob) -> bool:
+    """Whether torch has attention for packed texts where the job runs, and nothing is dropped there."""
+    common = job.common
+    fits = job.device == "cuda" and common.precision == "bfloat16" and common.dropout == 0
+    return fits and common.attention == "auto"
 
 
 def text_numbers(batch: TrainBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -55,12 +55,12 @@ class Common(Optimisation):
     mini_batch_size: MiniBatchSize = "auto"
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same.
     ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/scale.md)."""
-
-    attention: Literal["auto", "flash"] = "auto"
-    """``flash`` lets transformers attend with FlashAttention-2, which leaves out padding; it needs a GPU, the package
-    ``flash-attn``, ``precision: bfloat16`` and no dropout."""
+    attention: Literal["auto", "padded"] = "auto"
+    """``auto``: on a GPU, with ``precision: bfloat16`` and no dropout, transformers read texts one after the other,
+    without padding, where they compute the same that way; T5 and MPNet do not. ``padded``: never."""
     compile: bool = False
-    """Whether to compile transformers with ``torch.compile`` in the first step; not with dropout, and not CDE."""
+    """Whether to compile the layers of transformers with ``torch.compile`` in the first steps; not with dropout, and
+    not CDE."""
 
 
 class VariantParams(Params):

@@ -1,12 +1,10 @@
-"""A pass of a model in training: its precision, what it draws, and how many texts it takes at once."""
+"""A pass of a model in training: its precision, its kernels, and what it draws."""
 
 import ctypes
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,24 +12,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from batchwright.core.errors import InputError
-from batchwright.formats.runs import MiniBatchSize, Precision
+from batchwright.formats.runs import Precision
 
-T = TypeVar("T")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _MOST_KEPT = -1, -3, 1 << 30
-CPU_TOKENS = 4096
-"""How many tokens go through a model at once on a CPU, unless parameters say how many texts (docs/scale.md)."""
 
 
 @contextmanager
 def training_pass(precision: Precision, draw: Sequence[int] | None, device: torch.device) -> Iterator[None]:
-    """Run the block's model in ``precision``; ``draw`` as in ``drawing``, None if nothing is drawn.
-
-    Each pass casts the weights anew, so that their gradients are summed in float32.
-    """
+    """Run the block's model in ``precision``; ``draw`` as in ``drawing``, None if nothing is drawn."""
     bfloat16 = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
     with bfloat16, nullcontext() if draw is None else drawing(draw, device):
         yield
+
+
+def weights_cast_once(device: str) -> torch.autocast:
+    """Keep the weights that passes inside the block cast to bfloat16, until its end.
+
+    Backpropagate one pass at a time: then each adds its gradients in float32.
+    """
+    return torch.autocast(device, enabled=False)  # the outermost autocast empties the cache at its end
 
 
 @contextmanager
@@ -91,10 +90,14 @@ def float32_products(*, tf32: bool) -> Iterator[None]:
 
 
 def seed_start(seed: int) -> None:
-    """Seed all ranks alike before a model is built, and use deterministic kernels where available."""
+    """Seed all ranks alike before a model is built, and use deterministic kernels where available.
+
+    cuDNN's attention is left out: it plans for each new shape of its inputs, and training has new ones in each step.
+    """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with this
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # filling is slow
+    torch.backends.cuda.enable_cudnn_sdp(False)
     torch.manual_seed(seed)
 
 
@@ -125,85 +128,3 @@ def pin_kernels() -> None:
             del os.environ[name]
         else:
             os.environ[name] = value
-
-
-class Chunk:
-    """At most ``size`` texts go through a model at once.
-
-    If it ``halves``, ``size`` becomes half of what was tried when a GPU's memory is too small, and stays so.
-    """
-
-    def __init__(self, size: int, *, halves: bool = False) -> None:
-        self.size, self.halves = size, halves
-
-    @classmethod
-    def of(cls, size: MiniBatchSize, max_length: int, device: str) -> "Chunk":
-        """``mini_batch_size`` of texts of ``max_length`` tokens; on a GPU, ``auto`` begins with all texts at once."""
-        if size != "auto":
-            return cls(size)
-        return cls.whole() if device == "cuda" else cls(max(1, CPU_TOKENS // max_length))
-
-    @classmethod
-    def whole(cls) -> "Chunk":
-        """Begin with all texts at once."""
-        return cls(sys.maxsize, halves=True)
-
-    def fit(self, attempt: Callable[[], T], texts: int) -> T:
-        """Call ``attempt``, which runs ``texts`` or as many of them as ``size``, until memory is large enough.
-
-        Raises:
-            InputError: there is not enough memory for one text, or for a ``size`` that does not halve.
-        """
-        while True:
-            try:
-                return attempt()
-            except torch.OutOfMemoryError as error:
-                if not self.halves:
-                    raise InputError(
-                        f"the GPU's memory is too small for {min(self.size, texts)} texts at a time; lower "
-                        "mini_batch_size, or set it to auto"
-                    ) from error
-            self.halve(min(self.size, texts))  # not before: the error keeps the attempt's tensors
-
-    def through(self, texts: int, attempt: Callable[[int], int]) -> None:
-        """Call ``attempt`` with the first text to run, counted from 0; it returns the next one, at last ``texts``."""
-        start = 0
-        while start < texts:
-            start = self.fit(partial(attempt, start), texts - start)
-
-    def halve(self, tried: int) -> None:
-        """Let ``size`` be at most half of ``tried``.
-
-        Raises:
-            InputError: that is no text at all.
-        """
-        if tried < 2:
-            raise InputError(
-                "the GPU's memory is too small for one text at a time; lower max_length of the start model"
-            )
-        self.size = min(self.size, tried // 2)
-
-    def backward(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
-        """Backpropagate; if it ``halves``, all gradients are added or, when memory is too small, none is."""
-        if not self.halves:
-            torch.autograd.backward(outputs, gradients)
-            return
-        leaves = _leaves(outputs)
-        added = torch.autograd.grad(outputs, leaves, gradients, allow_unused=True)
-        sums = [
-            old if new is None else new.clone() if old is None else old + new
-            for old, new in zip([leaf.grad for leaf in leaves], added, strict=True)
-        ]
-        for leaf, total in zip(leaves, sums, strict=True):
-            leaf.grad = total
-
-
-def _leaves(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """All tensors whose gradients ``outputs`` would be backpropagated to."""
-    nodes: list[Any] = [each.grad_fn for each in outputs]
-    seen = set(nodes)
-    for node in nodes:
-        new = {after for after, _ in node.next_functions if after is not None} - seen
-        seen |= new
-        nodes.extend(new)
-    return [node.variable for node in nodes if hasattr(node, "variable")]

@@ -17,7 +17,7 @@ from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
 from trainers.common.distributed import gather_rows
-from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes, beside
+from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import float32_products, placed, sent
 
@@ -30,7 +30,7 @@ class SentenceLearner:
     def __init__(self, job: TrainJob, objective: Objective = info_nce, temperature: float | None = None) -> None:
         """Load the start model; ``temperature`` divides the cosines, by default that of the job's parameters."""
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
-        self._job, self._objective, self._passes = job, objective, Passes(job)
+        self._job, self._objective, self._passes = job, objective, Passes(job, self.model)
         self._temperature = temperature or job.params.temperature
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
@@ -40,8 +40,9 @@ class SentenceLearner:
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
         batch, *sides = prepared
-        queries, documents = (self._passes.forward(batch, partial(embed, self.model), side) for side in sides)
-        return contrast_batch(queries, documents, batch, self._temperature, self._objective)
+        with self._passes.batch():
+            queries, documents = (self._passes.forward(batch, partial(embed, self.model), side) for side in sides)
+            return contrast_batch(queries, documents, batch, self._temperature, self._objective)
 
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder."""
@@ -84,7 +85,7 @@ def contrast_batch(
         return outcome, [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
 
     with float32_products(tf32=False):
-        outcome, gradients = beside([queries, documents], compute)
+        outcome, gradients = queries.memory.beside(compute)
     queries.backward(gradients[0])
     documents.backward(torch.cat([gradients[1], take(gradients[2], local_present)]))
     return Outcome(outcome.loss.detach(), outcome.accuracy)

@@ -1,82 +1,153 @@
-"""Texts prepared for a model: one step ahead, in groups of similar length, so that little of it is padding."""
+"""Texts prepared for a model, one step ahead: in groups of similar length, with little padding, or packed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from trainers.common.packing import Packing
+from trainers.common.passes import placed
 
 T = TypeVar("T")
 Features = dict[str, Any]
 PRESENT = "attention_mask"
 """Which of a model's inputs says what is not padding."""
-PASS_COST = 64
-"""How many tokens take as long as one more pass of a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """How texts are cut into groups of at most ``tokens`` tokens, padding included.
+
+    If they are ``packed``, groups have about as many tokens each, and no padding. Else texts of similar length go
+    together: one more pass of the model takes as long as ``pass_cost`` tokens. Lengths are padded to multiples of
+    ``lengths``, and numbers of texts to multiples of ``counts``, so that few shapes occur.
+    """
+
+    tokens: int
+    packed: bool = False
+    pass_cost: int = 64
+    lengths: int = 1
+    counts: int = 1
+
+    @classmethod
+    def on(cls, device: str, tokens: int, *, packed: bool = False) -> Self:
+        """What suits a device: a pass that is too small leaves a GPU idle."""
+        if device != "cuda" or packed:
+            return cls(tokens=tokens, packed=packed)
+        return cls(tokens=tokens, pass_cost=8192, lengths=8, counts=32)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Texts that go through a model together.
+    """Texts that go through a model together; a ``Part``.
 
     ``features`` are the model's inputs. ``places`` ``(n,)`` int64 are where the texts are among all texts of the rank,
-    ``numbers`` ``(n,)`` int64 are their numbers in the step, which are the same for any number of ranks.
+    ``numbers`` ``(n,)`` int64 are their numbers in the step, which are the same for any number of ranks. ``lengths``
+    ``(n,)`` int64 are the texts' tokens, if the model reads padding. There may be more texts, which nobody reads.
     """
 
     features: Features
     places: NDArray[np.int64]
     numbers: NDArray[np.int64]
+    cut: Cut
+    lengths: NDArray[np.int64] | None = None
+    packing: Packing | None = None
 
-    def parts(self, most: int) -> "list[Group]":
-        """Cut into groups of at most ``most`` texts; texts without padding stay together."""
-        if PRESENT not in self.features:
+    @property
+    def tokens(self) -> int:
+        """How many tokens the model reads."""
+        if self.packing:
+            return len(self.packing.places)
+        return sum(each.numel() for key, each in self.features.items() if key == "input_ids")
+
+    def halves(self) -> "Sequence[Group]":
+        """Itself in two; texts without padding stay together."""
+        if self.lengths is None or len(self.places) < 2:
             return [self]
-        return [self.part(start, most) for start in range(0, len(self.places), most)]
+        half = len(self.places) // 2
+        return [self._part(own) for own in (slice(half), slice(half, len(self.places)))]
 
-    def part(self, start: int, most: int) -> "Group":
-        """Take at most ``most`` texts from ``start`` on, but all texts without padding."""
-        if PRESENT not in self.features or len(self.places) <= most:
-            return self
-        own = slice(start, start + most)
-        return Group(_choose(self.features, own), self.places[own], self.numbers[own])
+    def on(self, device: torch.device) -> "Group":
+        """The same with its inputs on ``device``."""
+        packing = self.packing.on(device) if self.packing else None
+        return replace(self, features=placed(self.features, device), packing=packing)
+
+    def _part(self, own: slice) -> "Group":
+        assert self.lengths is not None
+        return _group(self.features, self.lengths[own], own, self.places[own], self.numbers[own], self.cut)
 
 
 def group_texts(
-    preprocess: Callable[[list[str]], Features], texts: list[str], numbers: NDArray[np.int64], most: int
+    preprocess: Callable[[list[str]], Features], texts: list[str], numbers: NDArray[np.int64], cut: Cut
 ) -> list[Group]:
-    """Turn texts into model inputs, in groups of at most ``most``; ``numbers`` ``(n,)`` are theirs in the step.
+    """Turn texts into model inputs, in groups as ``cut`` says; ``numbers`` ``(n,)`` are theirs in the step.
 
     Models that read texts without padding get them in one group.
     """
     features = preprocess(texts) if texts else {}
     if PRESENT not in features:
-        return [Group(features, np.arange(len(texts)), numbers)] if texts else []
-    groups = split_by_length(features[PRESENT].sum(dim=1).numpy(), most)
-    return [Group(_choose(features, places), places, numbers[places]) for places in groups]
+        return [Group(features, np.arange(len(texts)), numbers, cut)] if texts else []
+    lengths = features[PRESENT].sum(dim=1).numpy()
+    groups = split_evenly(lengths, cut.tokens) if cut.packed else split_by_length(lengths, cut)
+    return [_group(features, lengths[places], places, places, numbers[places], cut) for places in groups]
 
 
-def _choose(features: Features, places: NDArray[np.int64] | slice) -> Features:
-    """Model inputs of some texts, without columns that hold only padding."""
-    shape, present = features[PRESENT].shape, features[PRESENT][places]
-    columns = present.any(dim=0)
+def _group(
+    features: Features,
+    lengths: NDArray[np.int64],
+    rows: NDArray[np.int64] | slice,
+    places: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    cut: Cut,
+) -> Group:
+    """The texts of ``features`` in ``rows``, padded as their ``cut`` says."""
+    chosen = _choose(features, rows, cut)
+    packing = Packing.of(chosen[PRESENT].cpu().numpy(), int(lengths.max())) if cut.packed else None
+    return Group(chosen, places, numbers, cut, lengths, packing)
+
+
+def _choose(features: Features, rows: NDArray[np.int64] | slice, cut: Cut) -> Features:
+    """Model inputs of some texts, without columns that hold only padding, and with what fills up the shape."""
+    shape = features[PRESENT].shape
+    chosen = np.arange(shape[0])[rows]
+    chosen = np.concatenate([chosen, np.repeat(chosen[:1], -len(chosen) % cut.counts)])
+    columns = np.flatnonzero(features[PRESENT][chosen].any(dim=0))
+    padding = np.setdiff1d(np.arange(shape[1]), columns)[: -len(columns) % cut.lengths]
+    columns = np.sort(np.concatenate([columns, padding]))
     return {
-        key: each[places][:, columns] if isinstance(each, Tensor) and each.shape == shape else each
+        key: each[chosen][:, columns] if isinstance(each, Tensor) and each.shape == shape else each
         for key, each in features.items()
     }
 
 
-def split_by_length(lengths: NDArray[np.int64], most: int, pass_cost: int = PASS_COST) -> list[NDArray[np.int64]]:
-    """Split texts of ``lengths`` ``(n,)`` into groups of at most ``most``, given as their indices, the shortest first.
+def split_evenly(lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
+    """Split texts of ``lengths`` ``(n,)`` into as few groups as hold about ``tokens``, of about as many each."""
+    ends = lengths.cumsum()
+    parts = max(-(-int(ends[-1]) // tokens), 1)
+    middles = ends - lengths / 2
+    cuts = np.searchsorted(middles, np.arange(1, parts) * ends[-1] / parts)
+    return [part for part in np.split(np.arange(len(lengths)), cuts) if len(part)]
 
-    Within each ``most`` consecutive lengths, the groups are those with the fewest tokens, padding included, if each
-    group counts as ``pass_cost`` tokens more.
+
+def split_by_length(lengths: NDArray[np.int64], cut: Cut) -> list[NDArray[np.int64]]:
+    """Split texts of ``lengths`` ``(n,)`` into groups, given as their indices, the shortest first.
+
+    The groups are those with the fewest tokens, padding included, if each counts as ``pass_cost`` tokens more; those of
+    more than ``tokens`` are cut into as many of the same size as need be.
     """
     order = lengths.argsort(kind="stable")
-    parts = (order[start : start + most] for start in range(0, len(order), most))
-    return [group for part in parts for group in np.split(part, _best_cuts(lengths[part], pass_cost))]
+    groups = np.split(order, _best_cuts(-(-lengths[order] // cut.lengths), cut.pass_cost // cut.lengths))
+    return [part for group in groups for part in _cut(group, max(cut.tokens // int(lengths[group[-1]]), 1))]
+
+
+def _cut(group: NDArray[np.int64], most: int) -> list[NDArray[np.int64]]:
+    return np.array_split(group, -(-len(group) // most))
 
 
 def _best_cuts(lengths: NDArray[np.int64], pass_cost: int) -> list[int]:

@@ -1,5 +1,7 @@
 """Pre-trains as one rank: its part of every batch, validation, and the files written at the end."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,9 +14,10 @@ from batchwright.core.files import write_tsv
 from batchwright.retrievers.common.model_folder import settle_tokenizer
 from trainers.common.curves import columns, measured, recording
 from trainers.common.distributed import own_rows, rank, sum_ranks
-from trainers.common.passes import Chunk, seed_start, set_dropout, training_pass
+from trainers.common.memory import Memory
+from trainers.common.passes import seed_start, set_dropout, training_pass, weights_cast_once
 from trainers.common.step_loop import Measures, Row, remove_checkpoints, run_steps
-from trainers.common.texts import ahead, split_by_length
+from trainers.common.texts import Cut, ahead, split_by_length
 from trainers.pretraining.corpus import TOKENIZER, load_tokenizer
 from trainers.pretraining.diagnose import cosine_by_length, cosine_by_position, validation_sums
 from trainers.pretraining.folder import build_model, save_pretrained
@@ -68,6 +71,23 @@ def pretrain(job: PretrainJob) -> None:
     remove_checkpoints(job.storage)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Sequences of a batch that go through the model together; ``lengths`` ``(n,)`` are those of all of the batch."""
+
+    places: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens they have, padding included."""
+        return len(self.places) * int(self.lengths[self.places].max())
+
+    def halves(self) -> "Sequence[Rows]":
+        """Itself in two, or alone."""
+        return [Rows(part, self.lengths) for part in np.array_split(self.places, min(2, len(self.places)))]
+
+
 class Pretraining:
     """The model, its sequences, and its gradient on a batch of them."""
 
@@ -75,7 +95,7 @@ class Pretraining:
         self._job, self._params = job, job.params
         self.tokenizer = load_tokenizer(job.corpus / TOKENIZER)
         self.reader = Reader(job, self.tokenizer)
-        self._chunk = Chunk.of(job.params.mini_batch_size, job.params.max_length, job.device)
+        self._memory = Memory.of(job.params.mini_batch_size, job.params.max_length, job.device)
         start = build_model(job.params, job.start_model, self.tokenizer, self.reader.counts())
         self.model, self.steps_before, self.fresh = start.model.to(job.device), start.steps, start.fresh
         set_dropout(self.model, job.params.dropout)
@@ -90,23 +110,23 @@ class Pretraining:
         if step * self._params.validations % self._params.steps < self._params.validations:  # evenly spaced
             row = columns(_PREFIX, self.validate())
         sums = torch.zeros(2, device=self._job.device)
-        for places in split_by_length(batch.sequences.present.sum(dim=1).numpy(), self._chunk.size):
-            self._chunk.through(len(places), partial(self._add, sums, step, batch, places))
+        lengths = batch.sequences.present.sum(dim=1).numpy()
+        with weights_cast_once(self._job.device):
+            for places in split_by_length(lengths, Cut.on(self._job.device, self._memory.tokens)):
+                self._memory.through(Rows(places, lengths), partial(self._add, sums, step, batch))
         mlm, decoder = sum_ranks(sums) / torch.tensor([batch.chosen, batch.wanted], device=sums.device)
         losses = {"mlm": mlm} | ({"decoder": decoder} if self.model.decoder else {})
         return {"loss": sum(losses.values()), **losses, **row}
 
-    def _add(self, sums: Tensor, step: int, batch: Masked, places: NDArray[np.int64], start: int) -> int:
-        """Backpropagate sequences from ``places[start]`` on and add their losses to ``sums``; return the next start."""
-        part = places[start : start + self._chunk.size]
-        first = range(self._params.batch_size)[own_rows()][part[0]]
+    def _add(self, sums: Tensor, step: int, batch: Masked, part: "Rows") -> None:
+        """Backpropagate a part of the batch and add its losses to ``sums``."""
+        first = range(self._params.batch_size)[own_rows()][part.places[0]]
         draw = [self._job.seed, self.steps_before + step, first]
         with training_pass(self._params.precision, draw, sums.device):
-            losses = self.model(choose(batch.sequences, part, self._job.device))
+            losses = self.model(choose(batch.sequences, part.places, self._job.device))
         summed, loss = torch.stack(losses).detach(), losses.encoder / batch.chosen + losses.decoder / batch.wanted
-        self._chunk.backward([loss], [torch.ones_like(loss)])
+        self._memory.backward(loss, torch.ones_like(loss))
         sums += summed
-        return start + len(part)
 
     def validate(self) -> Row:
         """Compute both losses, in nats per token, and the h0 gap on held-out text; the masks are always the same.
@@ -117,19 +137,23 @@ class Pretraining:
         count = len(whole.tokens)
 
         def compute() -> Tensor:
-            parts = torch.split(torch.arange(count), min(self._chunk.size, count))
+            parts = torch.split(torch.arange(count), min(self._at_once(), count))
             return validation_sums(self.model, [choose(whole, each.numpy(), self._job.device) for each in parts])
 
         self.model.eval()
-        sums = self._chunk.fit(compute, count)
+        sums = self._memory.fit(compute, self._params.max_length)
         self.model.train()
         mlm, decoder, shuffled = (sums / sums.new_tensor([chosen, wanted, wanted])).tolist()
         return {"mlm": mlm} | ({"decoder": decoder, "h0_gap": shuffled - decoder} if self.model.decoder else {})
 
+    def _at_once(self) -> int:
+        """How many sequences of any length may go through the model at once."""
+        return max(self._memory.tokens // self._params.max_length, 1)
+
     def write_diagnostics(self) -> None:
         """Write mean cosines of unpadded held-out sequences, by length and by the decoder's position."""
         tokens = self.reader.unpadded()
-        chunk = min(self._chunk.size, len(tokens))
+        chunk = min(self._at_once(), len(tokens))
         self.model.eval()
         lengths = cosine_by_length(self.model, tokens, self.reader.special.sep, chunk)
         positions = cosine_by_position(self.model, tokens, chunk) if self.model.decoder else []

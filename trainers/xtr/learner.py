@@ -18,7 +18,7 @@ from batchwright.retrievers.xtr.model import Task, save_token_model
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome, info_nce
 from trainers.common.distributed import gather_rows, pad_rows
-from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes, beside
+from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
 from trainers.common.passes import float32_products, placed, sent
@@ -48,8 +48,8 @@ class TokenLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self._passes = Passes(job)
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
+        self._passes = Passes(job, self.model)
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
         self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
 
@@ -61,9 +61,10 @@ class TokenLearner:
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""
         batch, *sides = prepared
-        queries, documents = (self._forward(batch, groups, task) for groups, task in zip(sides, TASKS, strict=True))
         k = self._params.k if self._params.score == "xtr" else None
-        return contrast_tokens(queries, documents, batch, k, self._params.temperature)
+        with self._passes.batch():
+            queries, documents = (self._forward(batch, groups, task) for groups, task in zip(sides, TASKS, strict=True))
+            return contrast_tokens(queries, documents, batch, k, self._params.temperature)
 
     def save(self, folder: Path) -> None:
         """Write a MultiVectorEncoder folder."""
@@ -101,7 +102,7 @@ def contrast_tokens(
         return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores)), gradients
 
     with float32_products(tf32=False):
-        outcome, gradients = beside([queries, documents], compute)
+        outcome, gradients = queries.memory.beside(compute)
     queries.backward(gradients[0][:, : queries.output.shape[1]])
     length = documents.output.shape[1]
     documents.backward(torch.cat([gradients[1][:, :length], take(gradients[2], local_present)[:, :length]]))

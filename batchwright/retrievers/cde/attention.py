@@ -13,20 +13,26 @@ import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 Attention = Callable[..., tuple[Tensor, None]]
+Mask = Callable[..., Tensor | None]
 
-_CURRENT: ContextVar[Attention] = ContextVar("attention", default=sdpa_attention_forward)
+_CURRENT: ContextVar[tuple[Attention, Mask]] = ContextVar("attention", default=(sdpa_attention_forward, sdpa_mask))
 _NAME = f"contextual-{id(_CURRENT)}"  # every folder that is loaded brings a copy of this file
 
 
 def _attend(*arguments: Any, **options: Any) -> tuple[Tensor, None]:
-    return _CURRENT.get()(*arguments, **options)
+    return _CURRENT.get()[0](*arguments, **options)
+
+
+def _mask(*arguments: Any, **options: Any) -> Tensor | None:
+    return _CURRENT.get()[1](*arguments, **options)
 
 
 AttentionInterface.register(_NAME, _attend)
-AttentionMaskInterface.register(_NAME, sdpa_mask)
+AttentionMaskInterface.register(_NAME, _mask)
 
 
 def remember(backbone: PreTrainedModel, vectors: Tensor) -> Tensor:
@@ -50,7 +56,7 @@ def remember(backbone: PreTrainedModel, vectors: Tensor) -> Tensor:
         seen.append(torch.stack([key[0], value[0]]))
         return _to_context(module, query, key, value, options)
 
-    with _attention(backbone, record):
+    with _attention(backbone, lambda _: record):
         backbone(inputs_embeds=rows[None], **({"position_ids": positions} if "position_ids" in taken else {}))
     if not seen:
         raise ValueError(f"{type(backbone).__name__} has an attention of its own, which cannot read a context")
@@ -66,14 +72,17 @@ def reading(backbone: PreTrainedModel, memory: Tensor, gate: Tensor) -> Iterator
     """
     layers = iter(zip(memory, torch.tanh(gate), strict=True))
 
-    def attend(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **options: Any) -> Any:
-        own, _ = sdpa_attention_forward(module, query, key, value, mask, **options)
-        (keys, values), opened = next(layers)
-        keys, values = (each.expand(len(query), -1, -1, -1) for each in (keys, values))
-        seen, _ = _to_context(module, query, keys, values, options)
-        return own + opened[:, None] * seen, None
+    def both(before: Attention) -> Attention:
+        def attend(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **options: Any) -> Any:
+            own, _ = before(module, query, key, value, mask, **options)
+            (keys, values), opened = next(layers)
+            keys, values = (each.to(query.dtype).expand(len(query), -1, -1, -1) for each in (keys, values))
+            seen, _ = _to_context(module, query, keys, values, options)
+            return torch.addcmul(own, opened.to(own.dtype)[:, None], seen), None
 
-    with _attention(backbone, attend):
+        return attend
+
+    with _attention(backbone, both):
         yield
 
 
@@ -84,9 +93,11 @@ def _to_context(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, op
 
 
 @contextmanager
-def _attention(backbone: PreTrainedModel, attention: Attention) -> Iterator[None]:
-    """Replace every layer's attention inside the block."""
-    before, token = backbone.config._attn_implementation, _CURRENT.set(attention)
+def _attention(backbone: PreTrainedModel, change: Callable[[Attention], Attention]) -> Iterator[None]:
+    """Replace every layer's attention inside the block by what ``change`` makes of it."""
+    before = backbone.config._attn_implementation
+    known = before if before in ALL_ATTENTION_FUNCTIONS else "sdpa"
+    token = _CURRENT.set((change(ALL_ATTENTION_FUNCTIONS[known]), ALL_MASK_ATTENTION_FUNCTIONS[known]))
     backbone.config._attn_implementation = _NAME
     try:
         yield

@@ -1,9 +1,10 @@
-"""How many texts go through a model at once, found by running out of memory; the memory is a pretended one."""
+"""How much goes through a model at once and keeps its graph, by a memory that is a pretended one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -15,11 +16,13 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.ranks import WORLD, run_ranks
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.common import memory as pass_memory
 from trainers.common import sentence_learner
 from trainers.common.distributed import own_rows, rank, sum_gradients
 from trainers.common.gradient_cache import Passes
 from trainers.common.job import TrainJob
-from trainers.common.passes import Chunk
+from trainers.common.memory import GPU_TOKENS, Memory
+from trainers.common.texts import Cut, Group
 from trainers.variants import build_learner, train
 
 OPTIONS: dict[str, dict[str, object]] = {
@@ -44,9 +47,9 @@ def job_in(folder: Path, variant: str, most: int | str) -> TrainJob:
 
 
 @contextmanager
-def small_memory(forward: int, backward: int) -> Iterator[Chunk]:
+def small_memory(forward: int, backward: int) -> Iterator[Memory]:
     """Begin with all texts; a layer's outputs fit if they are at most so many, and their gradients likewise."""
-    chunk = Chunk.whole()
+    memory = Memory(GPU_TOKENS, adapts=True)
 
     def too_small(rows: int, room: int) -> None:
         if rows > room:
@@ -59,9 +62,9 @@ def small_memory(forward: int, backward: int) -> Iterator[Chunk]:
                 output.register_hook(lambda gradient: too_small(len(gradient), backward))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Chunk, "of", lambda *_: chunk)
+        patch.setattr(Memory, "of", lambda *_: memory)
         handle = nn.modules.module.register_module_forward_hook(watch)
-        yield chunk
+        yield memory
         handle.remove()
 
 
@@ -78,25 +81,66 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
     assert abs(found.norm() / expected.norm() - 1) < 1e-4
 
 
-@pytest.mark.parametrize(("forward", "backward", "found"), [(12, 12, None), (12, 5, 3), (5, 12, 3), (5, 2, 1)])
+@pytest.mark.parametrize(("forward", "backward"), [(12, 12), (12, 5), (5, 12), (5, 2)])
 @pytest.mark.parametrize("variant", OPTIONS)
 def test_half_as_many_until_they_fit_give_the_same_gradient(
-    tmp_path: Path, variant: str, forward: int, backward: int, found: int | None
+    tmp_path: Path, variant: str, forward: int, backward: int
 ) -> None:
     expected = gradient(job_in(tmp_path, variant, 12))
-    with small_memory(forward, backward) as chunk:
+    with small_memory(forward, backward) as memory:
         assert_close(gradient(job_in(tmp_path, variant, 12)), expected)
-    assert chunk.size == (found or Chunk.whole().size)
+    assert (memory.tokens == GPU_TOKENS) == (forward == backward == 12)
 
 
 def test_no_step_is_taken_twice_and_what_was_found_stays(tmp_path: Path) -> None:
     jobs = [job_in(tmp_path, "biencoder", most) for most in (3, "auto")]
     train(jobs[0])
-    with small_memory(5, 5) as chunk:
+    with small_memory(5, 5) as memory:
         train(jobs[1])
-    assert chunk.size == 3
+    assert memory.tokens < 12 * 16
     weights = [load_file(job.model / "model.safetensors") for job in jobs]
     assert all(each.allclose(weights[1][name], atol=1e-5) for name, each in weights[0].items())
+
+
+@pytest.mark.parametrize("variant", OPTIONS)
+@pytest.mark.parametrize("room", [0, 10_000])
+def test_graphs_are_kept_as_far_as_memory_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, room: int
+) -> None:
+    """A token takes one byte; in the second batch, passes run once if they are kept, else twice."""
+    job = job_in(tmp_path, variant, 3)
+    expected = gradient(job)
+    memory = Memory(30, adapts=True)
+    taken: list[int] = []
+    monkeypatch.setattr(Memory, "of", lambda *_: memory)
+    monkeypatch.setattr(pass_memory, "_allocated", lambda: sum(taken))
+    monkeypatch.setattr(pass_memory, "free_memory", lambda: room - sum(taken))
+    runs: list[int] = []
+
+    def watch(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        if type(module).__name__ == "BertEmbeddings":
+            runs.append(1)
+            taken.append(output.shape[:2].numel() if torch.is_grad_enabled() else 0)
+
+    learner = build_learner(job)
+    learner.model.train()
+    batch = BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(1, own_rows())
+    passes = []
+    for _ in range(2):
+        learner.model.zero_grad()
+        prepared = learner.prepare(batch)
+        handle = nn.modules.module.register_module_forward_hook(watch)
+        learner.backward(prepared)
+        handle.remove()
+        passes.append(len(runs))
+        runs.clear()
+        taken.clear()
+    found = [each.grad.flatten() for each in learner.model.parameters() if each.grad is not None]
+    assert_close(torch.cat(found), expected)
+    if room == 0:
+        assert passes[1] > passes[0]  # in the first batch, one pass is kept to be measured
+    if room == 10_000:
+        assert 2 * passes[1] - passes[0] in (0, 1, 2), "all but what is prepared from the context once"
 
 
 def test_a_loss_that_does_not_fit_beside_the_passes_frees_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,29 +154,30 @@ def test_a_loss_that_does_not_fit_beside_the_passes_frees_them(tmp_path: Path, m
         return compare(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(sentence_learner, "compare", fail_at_first)
-    with small_memory(12, 12) as chunk:
+    with small_memory(12, 12):
         assert_close(gradient(job_in(tmp_path, "biencoder", 12)), expected)
-    assert chunk.size == 6
+    assert len(calls) == 2
     calls.clear()
     with pytest.raises(torch.OutOfMemoryError):  # a fixed size stays as it is
         gradient(job_in(tmp_path, "biencoder", 12))
 
 
 def test_a_fixed_size_is_not_halved_and_one_text_cannot_be() -> None:
-    def fail() -> None:
+    def fail(_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    with pytest.raises(InputError, match="too small for 6 texts at a time; lower mini_batch_size"):
-        Chunk(8).fit(fail, 6)
+    texts = {"input_ids": torch.ones(2, 4, dtype=torch.int64), "attention_mask": torch.ones(2, 4, dtype=torch.int64)}
+    group = Group(texts, np.arange(2), np.arange(2), Cut(tokens=8), np.array([4, 4]))
+    with pytest.raises(InputError, match="too small for mini_batch_size texts at a time; lower it"):
+        Memory(8).through(group, fail)
     with pytest.raises(InputError, match="one text at a time"):
-        Chunk.whole().fit(fail, 8)
+        Memory(8, adapts=True).through(group, fail)
 
 
-@pytest.mark.parametrize(("max_length", "size"), [(16, 256), (32, 128), (3, 1365)])
-def test_on_a_cpu_the_number_of_tokens_decides(tmp_path: Path, max_length: int, size: int) -> None:
-    known = job_in(tmp_path, "biencoder", "auto")
-    job = toy_job(tmp_path / "job", known.start_model, known.shards, mini_batch_size="auto", max_length=max_length)
-    assert Passes(job).most == size
+@pytest.mark.parametrize(("size", "tokens"), [("auto", 4096), (3, 48)])
+def test_a_number_of_tokens_goes_through_at_once(tmp_path: Path, size: int | str, tokens: int) -> None:
+    job = job_in(tmp_path, "biencoder", size)
+    assert Passes(job, nn.Identity()).cut.tokens == tokens
 
 
 def test_a_rank_with_too_little_memory_does_not_disturb_the_others(tmp_path: Path) -> None:
