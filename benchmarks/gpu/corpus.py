@@ -13,6 +13,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.model_folder import ModelInfo
+from benchmarks.gpu.lengths import Lengths
 from benchmarks.planted import make_batch, write_batches
 
 WORDS = 20_000
@@ -38,19 +39,31 @@ class Shape:
 class Form:
     """What is measured at which size.
 
-    ``matrix`` is the side of the square matrices. ``base`` is timed at ``sizes``, the tokens of a text and the pairs of
-    a batch, the shortest texts first, with ``chunk_tokens`` tokens going through it at once, and CDE with so many
-    ``context`` documents. ``mini`` trains for ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR
-    scores queries and documents of ``token_lengths`` in batches from ``least`` to ``most``; a query's token retrieves
-    ``k``. ``ways`` are parameters of training that may make it faster.
+    ``matrix`` is the side of the square matrices, ``products`` are the sizes of others, ``launches`` the number of tiny
+    kernels and ``copied`` the bytes of the tensor to copy. ``base`` trains on batches that are ``usual``, of ``few``
+    pairs, or of ``long`` texts, each given as the most tokens of a text and the pairs of a batch; ``chunk_tokens`` go
+    through it at once where that is fixed, and CDE reads ``context`` documents. ``warm`` steps come before ``timed``
+    ones, of which there are fewer, but three, if those of a setting take longer than ``seconds``. ``compiles`` says
+    whether to measure ``torch.compile``, which takes minutes on a CPU.
+
+    ``mini`` trains for ``steps`` batches of ``pairs`` texts of at most ``cut`` tokens. XTR scores queries and documents
+    of ``token_lengths`` in batches from ``least`` to ``most``, ``repeats`` times; a query's token retrieves ``k``.
     """
 
     matrix: int
+    products: tuple[tuple[int, int, int], ...]
+    launches: int
+    copied: int
     base: Shape
-    sizes: tuple[tuple[int, int], ...]
+    usual: tuple[int, int]
+    few: tuple[int, int]
+    long: tuple[int, int]
     chunk_tokens: int
     context: int
-    repeats: int
+    warm: int
+    timed: int
+    seconds: float
+    compiles: bool
     mini: Shape
     steps: int
     pairs: int
@@ -59,16 +72,24 @@ class Form:
     k: int
     least: int
     most: int
-    ways: tuple[tuple[str, str | bool], ...]
+    repeats: int
 
 
 FULL = Form(
     matrix=8192,
+    products=((32_768, 768, 768), (32_768, 768, 3072)),
+    launches=500,
+    copied=2**31,
     base=Shape(layers=12, width=768, heads=12, inner=3072),
-    sizes=((128, 1024), (512, 256)),
+    usual=(128, 1024),
+    few=(128, 256),
+    long=(512, 256),
     chunk_tokens=2**15,
     context=512,
-    repeats=3,
+    warm=3,
+    timed=10,
+    seconds=25,
+    compiles=True,
     mini=Shape(layers=6, width=384, heads=12, inner=1536),
     steps=10,
     pairs=512,
@@ -77,15 +98,23 @@ FULL = Form(
     k=1024,
     least=256,
     most=4096,
-    ways=(("compile", True), ("mini_batch_size", "auto"), ("attention", "flash")),
+    repeats=3,
 )
 SMALL = Form(
     matrix=64,
+    products=((96, 32, 32), (96, 32, 64)),
+    launches=5,
+    copied=2**10,
     base=Shape(layers=2, width=32, heads=2, inner=64),
-    sizes=((8, 8), (12, 16)),
+    usual=(8, 8),
+    few=(8, 4),
+    long=(12, 4),
     chunk_tokens=48,
     context=4,
-    repeats=1,
+    warm=1,
+    timed=2,
+    seconds=9,
+    compiles=False,
     mini=Shape(layers=1, width=32, heads=2, inner=64),
     steps=3,
     pairs=8,
@@ -94,27 +123,30 @@ SMALL = Form(
     k=8,
     least=8,
     most=16,
-    ways=(("mini_batch_size", "auto"), ("attention", "flash")),
+    repeats=1,
 )
 
 
-def write_shards(folder: Path, batches: int, size: int, length: int) -> Path:
-    """Write batches of ``size`` pairs of ``length`` tokens each, [CLS] and [SEP] included, and return ``folder``.
+def write_shards(folder: Path, batches: int, size: int, cut: int, drawn: Lengths | None = None) -> Path:
+    """Write batches of ``size`` pairs of texts of ``cut`` tokens each, or of ``drawn`` lengths up to it.
 
-    Half of a document's words are its query's.
+    [CLS] and [SEP] count. Half of a document's words are its query's, as far as that goes. Returns ``folder``.
     """
     rng = np.random.default_rng(0)
-    words = rng.integers(WORDS, size=(batches, size, 2, length - 2))
+    words = rng.integers(WORDS, size=(batches, size, 2, cut - 2))
     words[:, :, 1, ::2] = words[:, :, 0, ::2]
+    lengths = drawn.draw(rng, batches * size, cut) if drawn else np.full((batches * size, 2), cut)
+    kept = (lengths - 2).reshape(batches, size, 2).tolist()
     batches_of_words = [
-        make_batch([_pair(*(" ".join(f"w{word}" for word in side) for side in pair)) for pair in own])
-        for own in words.tolist()
+        make_batch([_pair(pair, own) for pair, own in zip(pairs, each, strict=True)])
+        for pairs, each in zip(words.tolist(), kept, strict=True)
     ]
     write_batches(folder, batches_of_words, epochs=1)
     return folder
 
 
-def _pair(query: str, document: str) -> dict[str, object]:
+def _pair(words: list[list[int]], kept: list[int]) -> dict[str, object]:
+    query, document = (" ".join(f"w{word}" for word in side[:n]) for side, n in zip(words, kept, strict=True))
     texts = {"id": content_id(query, document), "query": query, "document": document}
     return {**texts, "domain": "words", "negatives": [], "cluster": 0}
 
@@ -156,5 +188,5 @@ def base_start(folder: Path, form: Form) -> Path:
     """Write the model to time, once and with all words."""
     start = folder / "base"
     if not start.exists():
-        write_start(start, form.base, max(form.sizes)[0], [" ".join(f"w{word}" for word in range(WORDS))])
+        write_start(start, form.base, max(form.usual, form.long)[0], [" ".join(f"w{word}" for word in range(WORDS))])
     return start

@@ -1,23 +1,20 @@
-"""Time, memory and the rate of matrix products on a GPU or, for tests, on the CPU; and the table of results."""
+"""Time and memory on a GPU or, for tests, on the CPU; what is measured as tasks, and the table of results."""
 
 import gc
 import platform
 import resource
 import statistics
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
 import torch
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_tsv
-from benchmarks.gpu.corpus import Form
 from trainers.common.job import training_device
-
-PRODUCTS = 20
 
 
 @dataclass(frozen=True)
@@ -31,16 +28,40 @@ class Result:
     aim: str = ""
 
 
-class Table:
-    """Prints results as they come, and keeps them in ``file``, with the name of the ``card``."""
+@dataclass(frozen=True)
+class Task:
+    """What is begun only while there is time: it measures a ``part`` in a ``setting``."""
 
-    def __init__(self, file: Path, card: str) -> None:
-        self._file, self._card = file, card
+    part: str
+    setting: str
+    run: Callable[[], Iterator[Result]]
+
+    def results(self) -> Iterator[Result]:
+        """Measure; an error is a result, too, so that the tasks after it are done."""
+        try:
+            yield from self.run()
+        except Exception as error:
+            yield failure(self.part, self.setting, error)
+
+
+def failure(part: str, setting: str, error: Exception) -> Result:
+    """Say what went wrong, and write where to standard error."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return Result(part, setting, "memory", "too little")
+    traceback.print_exception(error)
+    return Result(part, setting, "failed", " ".join(f"{type(error).__name__}: {error}".split())[:200])
+
+
+class Table:
+    """Prints results as they come, and keeps them in ``file``, with the name of the ``card`` and the ``commit``."""
+
+    def __init__(self, file: Path, card: str, commit: str) -> None:
+        self._file, self._card, self._commit = file, card, commit
         self._rows: list[dict[str, float | int | str]] = []
 
     def add(self, result: Result) -> None:
         """Print and write a result."""
-        self._rows.append({"card": self._card, **asdict(result)})
+        self._rows.append({"card": self._card, "commit": self._commit, **asdict(result)})
         write_tsv(self._file, self._rows)
         value = f"{result.value:.4g}" if isinstance(result.value, float) else str(result.value)
         aim = f" (aim: {result.aim})" if result.aim else ""
@@ -62,20 +83,30 @@ class Cost:
 
 def measured(step: Callable[[], object], repeats: int) -> Cost | None:
     """Run ``step`` once to warm up, then ``repeats`` times; None if there is too little of the GPU's memory."""
-    gpu = training_device() == "cuda"
     reset_peak()
     seconds = []
     try:
         for _ in range(1 + repeats):
-            start = time.perf_counter()
-            step()
-            if gpu:
-                torch.cuda.synchronize()
-            seconds.append(time.perf_counter() - start)
+            seconds.append(seconds_of(step))
     except (InputError, torch.OutOfMemoryError):  # a pass of a fixed size says so in words
         torch.cuda.empty_cache()
         return None
     return Cost(seconds=statistics.median(seconds[1:]), mib=peak_mib())
+
+
+def seconds_of(step: Callable[[], object]) -> float:
+    """Run ``step`` until the GPU has done its work, too."""
+    wait()
+    start = time.perf_counter()
+    step()
+    wait()
+    return time.perf_counter() - start
+
+
+def wait() -> None:
+    """Wait for the GPU."""
+    if training_device() == "cuda":
+        torch.cuda.synchronize()
 
 
 def reset_peak() -> None:
@@ -93,25 +124,11 @@ def peak_mib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**10
 
 
-def precision(bf16: bool) -> torch.autocast:
-    """Autocast to bfloat16, or to nothing."""
-    return torch.autocast(training_device(), torch.bfloat16, enabled=bf16)
+def allocated_mib() -> int:
+    """Return what tensors hold of the GPU's memory now; 0 without one."""
+    return int(torch.cuda.memory_allocated()) // 2**20 if training_device() == "cuda" else 0
 
 
-def matrix(form: Form) -> Iterator[Result]:
-    """Measure bfloat16 and float32."""
-    for dtype in (torch.bfloat16, torch.float32):
-        yield Result("matrix", str(dtype).removeprefix("torch."), "TFLOP/s", matrix_rate(form.matrix, dtype) / 1e12)
-
-
-@cache
-def matrix_rate(side: int, dtype: torch.dtype) -> float:
-    """Multiplications and additions a second in products of square matrices."""
-    left, right = (torch.randn(side, side, device=training_device()).to(dtype) for _ in range(2))
-
-    def multiply() -> None:
-        for _ in range(PRODUCTS):
-            left @ right
-
-    cost = measured(multiply, 3)
-    return 2 * side**3 * PRODUCTS / cost.seconds if cost else 0.0
+def allocation_retries() -> int:
+    """Return how often cached memory had to be freed for an allocation, so far."""
+    return int(torch.cuda.memory_stats()["num_alloc_retries"]) if training_device() == "cuda" else 0

@@ -1,111 +1,221 @@
-"""What steps cost: the biencoder's and CDE's beside sentence-transformers', what speeds them up, and XTR's scores."""
+"""What steps cost, ours and those of sentence-transformers in turn, with a new batch in each."""
 
-import sys
-from collections.abc import Iterator
-from dataclasses import replace
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import torch
-
-from batchwright.core.errors import InputError
 from benchmarks.gpu.corpus import Form, base_start, write_shards
-from benchmarks.gpu.measure import Cost, Result, matrix_rate, measured
-from benchmarks.gpu.training import SEED, ours, plan, theirs, timed
-from benchmarks.xtr import WAYS, random_texts, score_and_back
-from trainers.common.job import TrainJob, training_device
-from trainers.common.passes import seed_start
+from benchmarks.gpu.lengths import Lengths
+from benchmarks.gpu.machine import matrix_rate
+from benchmarks.gpu.measure import (
+    Result,
+    Task,
+    allocated_mib,
+    allocation_retries,
+    failure,
+    peak_mib,
+    reset_peak,
+    seconds_of,
+)
+from benchmarks.gpu.training import Trainer, ours, plan, read, theirs
+from trainers.common.job import TrainJob
 
-SHARE, FASTER, DEARER = 0.5, 1.3, 1.6
-DROPOUT = {"no dropout": 0.0, "dropout .1": 0.1}
-PASSES = 4
-"""A gradient cache encodes twice, and a backward pass costs two forward ones."""
-LARGER = 4
-
-
-def steps(form: Form, folder: Path) -> Iterator[Result]:
-    """Measure a step in bfloat16 of each size, with dropout and without, and CDE's without."""
-    for length, size in form.sizes:
-        shards = write_shards(folder / f"shards-{length}-{size}", 1, size, length)
-        job = plan("biencoder", base_start(folder, form), shards, max(form.chunk_tokens // length, 1))
-        for kind, rate in DROPOUT.items():
-            common = job.common.model_copy(update={"dropout": rate})
-            yield from _compare(form, replace(job, common=common), length, kind)
+FASTER, SHARE, DEARER = 1.3, 0.5, 1.55
+LEAST = 3
+OURS, THEIRS, CDE = "biencoder, auto", "sentence-transformers, cached", "cde, auto"
 
 
-def _compare(form: Form, job: TrainJob, length: int, kind: str) -> Iterator[Result]:
-    size, setting = job.batch_size, f"length {length}, batch {job.batch_size}, {kind}"
-    own = timed(job, ours(job, bf16=True), form)
-    yield from _told("biencoder", setting, own, size)
-    if own:
-        work = PASSES * 2 * size * form.base.operations(length)
-        aim = f"at least {SHARE}" if length == max(form.sizes)[0] else ""
-        reached = work / own.seconds / matrix_rate(form.matrix, torch.bfloat16)
-        yield Result("biencoder", setting, "share of the matrix rate", reached, aim)
-    library = timed(job, theirs(job, bf16=True), form)
-    yield from _told("sentence-transformers", setting, library, size)
-    if own and library:
-        faster = library.seconds / own.seconds
-        yield Result("biencoder", setting, "times as fast as sentence-transformers", faster, f"at least {FASTER}")
-    if not job.common.dropout:
-        yield from _contextual(form, job, setting, own)
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Contenders by name, each with what it has of its own of ``train.common``, that train on the same batches.
+
+    ``size`` is the most tokens of a text and the pairs of a batch; with ``mixed``, texts are as long as real ones.
+    """
+
+    name: str
+    size: tuple[int, int]
+    mixed: bool
+    contenders: Sequence[str]
+    common: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """As in the table."""
+        return f"{self.name}: {self.size[0]} tokens, batch {self.size[1]}"
 
 
-def _contextual(form: Form, job: TrainJob, setting: str, biencoder: Cost | None) -> Iterator[Result]:
-    chunk = job.common.mini_batch_size
-    assert chunk != "auto"
-    cde = plan("cde", job.start_model, job.shards, chunk, context_documents=form.context, context_dropout=0)
-    cost = timed(cde, ours(cde, bf16=True), form)
-    yield from _told("cde", setting, cost, job.batch_size)
-    if biencoder and cost:
-        dearer = cost.seconds / biencoder.seconds
-        yield Result("cde", setting, "times the biencoder's step", dearer, f"at most {DEARER}")
+FIXED, COMPILED, FLASH = "biencoder, fixed", "biencoder, compiled", "biencoder, flash"
+BY_TOKENS, UNCACHED = "sentence-transformers, cached by tokens", "sentence-transformers, not cached"
+OWN: Mapping[str, Mapping[str, Any]] = {
+    FIXED: {},
+    COMPILED: {"mini_batch_size": "auto", "compile": True},
+    FLASH: {"mini_batch_size": "auto", "attention": "flash"},
+    OURS: {"mini_batch_size": "auto"},
+    CDE: {"mini_batch_size": "auto"},
+}
 
 
-def _told(part: str, setting: str, cost: Cost | None, size: int) -> Iterator[Result]:
-    if cost is None:
-        yield Result(part, setting, "memory", "too little")
-        return
-    yield Result(part, setting, "texts per second", 2 * size / cost.seconds)
-    yield Result(part, setting, "MiB", cost.mib)
+def settings(form: Form) -> list[Setting]:
+    """What to measure, the most important first."""
+    mixed = partial(Setting, size=form.usual, mixed=True)
+    equal = partial(Setting, mixed=False)
+    compiled = [
+        mixed(name="compiled", contenders=(OURS, COMPILED)),
+        equal(name="equal, compiled", size=form.usual, contenders=(OURS, COMPILED)),
+    ]
+    return [
+        mixed(name="mixed", contenders=(OURS, THEIRS, BY_TOKENS)),
+        equal(name="equal", size=form.usual, contenders=(OURS, THEIRS, CDE)),
+        equal(name="long", size=form.long, contenders=(OURS, THEIRS, CDE)),
+        mixed(name="mixed, cde", contenders=(OURS, FIXED, CDE)),
+        mixed(name="few", size=form.few, contenders=(OURS, THEIRS, UNCACHED)),
+        mixed(name="not cached", contenders=(OURS, UNCACHED)),
+        mixed(name="dropout .1", contenders=(OURS, THEIRS), common={"dropout": 0.1}),
+        mixed(name="flash", contenders=(OURS, FLASH)),
+        *(compiled if form.compiles else []),
+    ]
 
 
-def ways(form: Form, folder: Path) -> Iterator[Result]:
-    """Measure steps in bfloat16, without dropout, of the shortest texts."""
-    length, size = form.sizes[0]
-    shards = write_shards(folder / "shards-ways", 1, size, length)
-    start = base_start(folder, form)
-    job = plan("biencoder", start, shards, max(form.chunk_tokens // length, 1))
-    before = timed(job, ours(job, bf16=True), form)
-    for name, value in form.ways:
-        changed = replace(job, common=job.common.model_copy(update={name: value}))
+def steps(form: Form, folder: Path, lengths: Lengths, chosen: Sequence[str] | None = None) -> Iterator[Task]:
+    """Measure the settings, or those ``chosen`` by name."""
+    for setting in settings(form):
+        if chosen is None or setting.name in chosen:
+            yield Task("steps", setting.title, partial(_compare, form, folder, lengths, setting))
+
+
+def job_of(form: Form, folder: Path, lengths: Lengths, setting: Setting) -> TrainJob:
+    """Write the batches of a setting, and plan a training on them."""
+    cut, size = setting.size
+    shards = folder / f"shards-{cut}-{size}-{'mixed' if setting.mixed else 'equal'}"
+    if not shards.exists():
+        write_shards(shards, form.warm + form.timed, size, cut, lengths if setting.mixed else None)
+    return plan("biencoder", base_start(folder, form), shards, max(form.chunk_tokens // cut, 1))
+
+
+def build(form: Form, job: TrainJob, setting: Setting, contender: str) -> Trainer:
+    """Load the model of a contender, ready to train."""
+    if contender == CDE:
+        chunk, options = job.common.mini_batch_size, {"context_documents": form.context, "context_dropout": 0}
+        assert chunk != "auto"
+        job = plan("cde", job.start_model, job.shards, chunk, **options)
+    common = job.common.model_copy(update={**setting.common, **OWN.get(contender, {})})
+    job = replace(job, common=common)
+    if contender in OWN:
+        return ours(job, bf16=True)
+    by_tokens = form.chunk_tokens if contender == BY_TOKENS else None
+    return theirs(job, bf16=True, cache=contender != UNCACHED, by_tokens=by_tokens)
+
+
+class Runner:
+    """Takes steps of a contender on one batch after the other, and times those after the ``warm`` first ones.
+
+    ``mib`` is the most memory that the first ones needed, without what other contenders hold.
+    """
+
+    def __init__(self, name: str, job: TrainJob, make: Callable[[], Trainer], warm: int) -> None:
+        reset_peak()
+        before = allocated_mib()
+        self.name, self._job, self._next = name, job, 0
+        self._trainer = make()
+        self.first, self.loss = self.step()
+        for _ in range(warm - 1):
+            self.step()
+        self.mib = peak_mib() - before
+        self.seconds: list[float] = []
+        self._retries = allocation_retries()
+
+    def step(self) -> tuple[float, float]:
+        """Train on the next batch: seconds, without those for its tokens, and the loss."""
+        prepared = self._trainer.prepare(read(self._job, self._next))
+        self._next += 1
+        self._trainer.kernels.use()
+        losses: list[float] = []
+        return seconds_of(lambda: losses.append(self._trainer.step(prepared))), losses[0]
+
+    def timed(self) -> None:
+        """Take a step that counts."""
+        seconds, self.loss = self.step()
+        self.seconds.append(seconds)
+
+    @property
+    def median(self) -> float:
+        """Of the steps that count."""
+        return statistics.median(self.seconds)
+
+    @property
+    def retries(self) -> int:
+        """How often a step of any contender had to free cached memory of the GPU to get some."""
+        return allocation_retries() - self._retries
+
+
+def _compare(form: Form, folder: Path, lengths: Lengths, setting: Setting) -> Iterator[Result]:
+    """Warm the contenders up one after the other, and let them take steps in turn."""
+    job, runners = job_of(form, folder, lengths, setting), list[Runner]()
+    for name in setting.contenders:
         try:
-            after = timed(changed, ours(changed, bf16=True), form)
-        except InputError as error:
-            print(error, file=sys.stderr)
-            after = None
-        faster = before.seconds / after.seconds if before and after else "impossible"
-        setting = f"length {length}, batch {size}, no dropout"
-        yield Result("biencoder", setting, f"times as fast with {name}: {str(value).lower()}", faster)
+            runner = Runner(name, job, partial(build, form, job, setting, name), form.warm)
+        except Exception as error:
+            yield failure(name, setting.title, error)
+            continue
+        runners.append(runner)
+        yield Result(name, setting.title, "seconds of the first step", runner.first)
+        yield Result(name, setting.title, "MiB", runner.mib)
+    yield from _in_turn(form, setting, runners)
+    yield from _told(form, setting, job, [runner for runner in runners if runner.seconds])
 
 
-def scores(form: Form) -> Iterator[Result]:
-    """Double the batch until the memory of the GPU is too small, or ``form.most`` is reached."""
-    seed_start(SEED)  # kernels as in training
-    largest = {}
-    for way in ("dense", "streaming"):
-        size = form.least
-        while size <= form.most and (cost := _score(form, way, size)):
-            setting = f"{way}, batch {size}"
-            yield Result("xtr", setting, "seconds", cost.seconds)
-            yield Result("xtr", setting, "MiB", cost.mib)
-            largest[way], size = size, 2 * size
-    if len(largest) == 2:
-        larger = largest["streaming"] / largest["dense"]
-        yield Result("xtr", f"batches up to {form.most}", "times as large as dense", larger, f"at least {LARGER}")
+def _in_turn(form: Form, setting: Setting, runners: list[Runner]) -> Iterator[Result]:
+    end = time.monotonic() + form.seconds
+    for number in range(form.timed):
+        if number >= LEAST and time.monotonic() > end:
+            return
+        for runner in list(runners):
+            try:
+                runner.timed()
+            except Exception as error:
+                runners.remove(runner)
+                yield failure(runner.name, setting.title, error)
 
 
-def _score(form: Form, way: str, size: int) -> Cost | None:
-    generator = torch.Generator(training_device()).manual_seed(0)
-    queries, documents = (random_texts(size, length, generator) for length in form.token_lengths)
-    return measured(partial(score_and_back, WAYS[way], queries, documents, form.k), form.repeats)
+def _told(form: Form, setting: Setting, job: TrainJob, runners: Sequence[Runner]) -> Iterator[Result]:
+    work = _work(form, job)
+    ours_ = next((runner for runner in runners if runner.name == OURS), None)
+    for runner in runners:
+        told = partial(Result, runner.name, setting.title)
+        quartiles = statistics.quantiles(runner.seconds, n=4, method="inclusive")
+        yield told("seconds, median", runner.median)
+        yield told("seconds, lower quartile", quartiles[0])
+        yield told("seconds, upper quartile", quartiles[2])
+        yield told("timed steps", len(runner.seconds))
+        yield told("retries of allocations", runner.retries)
+        yield told("pairs per second", setting.size[1] / runner.median)
+        yield told("loss", runner.loss)
+        if runner.name != CDE:
+            share = work / runner.median / matrix_rate(form.matrix, form.matrix, form.matrix)
+            aim = f"at least {SHARE}" if runner.name == OURS and not setting.mixed else ""
+            yield told("share of the matrix rate, one forward and backward of real tokens", share, aim)
+    if ours_:
+        for runner in runners:
+            yield from _ratio(setting, ours_, runner)
+
+
+def _ratio(setting: Setting, ours_: Runner, other: Runner) -> Iterator[Result]:
+    ratio = other.median / ours_.median
+    if other.name == CDE:
+        yield Result(CDE, setting.title, "times the biencoder's step", ratio, f"at most {DEARER}")
+    elif other.name in OWN and other is not ours_:
+        yield Result(other.name, setting.title, "times as fast as auto", 1 / ratio)
+    elif other.name not in OWN:
+        aim = f"at least {FASTER}" if other.name == THEIRS else ""
+        yield Result(OURS, setting.title, f"times as fast as {other.name}", ratio, aim)
+
+
+def _work(form: Form, job: TrainJob) -> float:
+    """Operations of a batch's forward and backward pass, without padding and without encoding anything twice."""
+    batches = [read(job, number) for number in range(form.warm, form.warm + form.timed)]
+    texts = [text for batch in batches for text in batch.queries + batch.documents]
+    return 3 * sum(form.base.operations(len(text.split()) + 2) for text in texts) / len(batches)

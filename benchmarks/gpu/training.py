@@ -1,23 +1,22 @@
-"""Training steps of this project and of sentence-transformers on shards, and the losses of each variant."""
+"""Training steps of this project and of sentence-transformers on shards."""
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import torch
-from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+from accelerate.utils import convert_outputs_to_fp32  # type: ignore[import-untyped]
+from sentence_transformers.sentence_transformer.losses import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
 from torch import Tensor, nn
 
 from batchwright.core.storage import Storage
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.training.batches import BatchReader, TrainBatch
-from benchmarks.gpu.corpus import Form, texts, write_shards, write_start
-from benchmarks.gpu.measure import Cost, Result, measured, peak_mib, precision, reset_peak
 from trainers.common.job import TrainJob, training_device
 from trainers.common.params import Common
 from trainers.common.passes import set_dropout
@@ -26,35 +25,46 @@ from trainers.common.step_loop import build_optimiser
 from trainers.variants import build_learner, load_variant
 
 SEED, TEMPERATURE = 17, 0.05
-OPTIONS = {
-    "cde": {"context_documents": 8, "context_dropout": 0},
-    "biencoder": {},
-    "seed_encoder": {},
-    "xtr": {"k": 256},
-}
+
+
+class Kernels(NamedTuple):
+    """What torch's global switches let it compute with; trainings that take turns differ in them."""
+
+    deterministic: bool
+    warn_only: bool
+    cudnn_attention: bool
+
+    @classmethod
+    def now(cls) -> Self:
+        """As the switches are."""
+        warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+        cudnn: bool = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+        return cls(torch.are_deterministic_algorithms_enabled(), warn_only, cudnn)
+
+    def use(self) -> None:
+        """Set the switches."""
+        torch.use_deterministic_algorithms(self.deterministic, warn_only=self.warn_only)
+        torch.backends.cuda.enable_cudnn_sdp(self.cudnn_attention)
+
+
+AS_TORCH_COMES = Kernels.now()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trainer:
-    """``prepare`` tokenises a batch, which trainings do in another thread; ``step`` trains and returns the loss."""
+    """``prepare`` tokenises a batch, which trainings do in another thread; ``step`` trains and returns the loss.
+
+    ``kernels`` are to be used while it does.
+    """
 
     model: nn.Module
     prepare: Callable[[TrainBatch], Any]
     step: Callable[[Any], float]
+    kernels: Kernels
 
     def weights(self) -> Tensor:
         """All weights, one after the other."""
         return nn.utils.parameters_to_vector(self.model.parameters()).detach().cpu()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """The loss of each step, the median seconds of a step, the peak of memory, and all trained weights."""
-
-    losses: list[float]
-    seconds: float
-    mib: int
-    weights: Tensor
 
 
 def plan(variant: str, start: Path, shards: Path, chunk: int, **options: Any) -> TrainJob:
@@ -88,19 +98,30 @@ def read(job: TrainJob, number: int) -> TrainBatch:
 
 def ours(job: TrainJob, *, bf16: bool) -> Trainer:
     """Train as this project does, with deterministic kernels."""
+    AS_TORCH_COMES.use()
     common = job.common.model_copy(update={"precision": "bfloat16" if bf16 else "float32"})
     learner = build_learner(replace(job, common=common))
     step = _stepping(job, learner.model, lambda prepared: learner.backward(prepared).loss)
-    return Trainer(model=learner.model, prepare=learner.prepare, step=step)
+    return Trainer(model=learner.model, prepare=learner.prepare, step=step, kernels=Kernels.now())
 
 
-def theirs(job: TrainJob, *, bf16: bool) -> Trainer:
-    """Train as sentence-transformers does, with its gradient cache and without masks."""
-    assert job.common.mini_batch_size != "auto"
-    torch.use_deterministic_algorithms(False)
+def theirs(job: TrainJob, *, bf16: bool, cache: bool = True, by_tokens: int | None = None) -> Trainer:
+    """Train as sentence-transformers' own trainer does, and without masks.
+
+    With ``cache``, so many texts as the job says go through the model at once, or so many as have ``by_tokens`` tokens.
+    """
+    AS_TORCH_COMES.use()
     model = load_model(job.start_model, job.info.max_length, job.device)
     set_dropout(model, job.common.dropout)
-    loss = CachedMultipleNegativesRankingLoss(model, 1 / TEMPERATURE, mini_batch_size=job.common.mini_batch_size)
+    if bf16:  # what accelerate does to a model: each call casts the weights, and the loss is outside
+        autocast = torch.autocast(job.device, torch.bfloat16)
+        model.forward = convert_outputs_to_fp32(autocast(model.forward))  # type: ignore[method-assign]
+    loss: nn.Module = MultipleNegativesRankingLoss(model, 1 / TEMPERATURE)
+    if cache:
+        assert job.common.mini_batch_size != "auto"
+        loss = CachedMultipleNegativesRankingLoss(
+            model, 1 / TEMPERATURE, mini_batch_size=job.common.mini_batch_size, mini_batch_num_tokens=by_tokens
+        )
 
     def prepare(batch: TrainBatch) -> list[dict[str, Tensor]]:
         features = [preprocess(model, texts) for texts in (batch.queries, batch.documents)]
@@ -108,12 +129,11 @@ def theirs(job: TrainJob, *, bf16: bool) -> Trainer:
 
     def backward(features: list[dict[str, Tensor]]) -> Tensor:
         placed = [{key: value.to(job.device) for key, value in side.items()} for side in features]
-        with precision(bf16):
-            found: Tensor = loss(placed, torch.empty(0))
-            torch.autograd.backward(found)
+        found: Tensor = loss(placed, torch.empty(0))
+        torch.autograd.backward(found)
         return found
 
-    return Trainer(model=model, prepare=prepare, step=_stepping(job, model, backward))
+    return Trainer(model=model, prepare=prepare, step=_stepping(job, model, backward), kernels=AS_TORCH_COMES)
 
 
 def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]) -> Callable[[Any], float]:
@@ -127,41 +147,3 @@ def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]
         return float(loss.detach())
 
     return step
-
-
-def timed(job: TrainJob, trainer: Trainer, form: Form) -> Cost | None:
-    """Time steps on the job's first batch."""
-    return measured(partial(trainer.step, trainer.prepare(read(job, 0))), form.repeats)
-
-
-def curves(form: Form, folder: Path, shards: Path | None, start: Path | None) -> Iterator[Result]:
-    """Train a small model on ``shards``, or on generated ones, from the model ``start``, or from random weights.
-
-    Nothing is dropped, so that both precisions draw nothing.
-    """
-    shards = shards or write_shards(folder / "shards", form.steps, form.pairs, form.cut)
-    start = start or write_start(folder / "start", form.mini, form.cut, texts(shards))
-    for variant in OPTIONS:
-        by_precision = {"float32": _train(form, variant, start, shards, bf16=False)}
-        by_precision["bfloat16"] = _train(form, variant, start, shards, bf16=True)
-        for step in range(form.steps):
-            for name, curve in by_precision.items():
-                yield Result("training", f"{variant}, step {step + 1}", f"loss in {name}", curve.losses[step])
-        for name, curve in by_precision.items():
-            yield Result("training", f"{variant}, {name}", "texts per second", 2 * form.pairs / curve.seconds)
-            yield Result("training", f"{variant}, {name}", "MiB", curve.mib)
-        again = _train(form, variant, start, shards, bf16=False)
-        same = torch.equal(by_precision["float32"].weights, again.weights)
-        yield Result("training", f"{variant}, float32", "the same weights again", str(same).lower(), "true")
-
-
-def _train(form: Form, variant: str, start: Path, shards: Path, *, bf16: bool) -> Curve:
-    reset_peak()
-    job = plan(variant, start, shards, max(form.chunk_tokens // form.cut, 1), **OPTIONS[variant])
-    trainer, losses, seconds = ours(job, bf16=bf16), [], []
-    for number in range(form.steps):
-        prepared = trainer.prepare(read(job, number))
-        began = time.perf_counter()
-        losses.append(trainer.step(prepared))  # reading the loss waits for the GPU
-        seconds.append(time.perf_counter() - began)
-    return Curve(losses=losses, seconds=statistics.median(seconds), mib=peak_mib(), weights=trainer.weights())

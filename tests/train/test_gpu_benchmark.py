@@ -3,9 +3,12 @@
 import math
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -13,12 +16,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from batchwright.core.files import read_tsv
 from benchmarks.gpu import __main__ as command
-from benchmarks.gpu import measure, steps
-from benchmarks.gpu.corpus import SMALL, texts, write_shards, write_start
-from benchmarks.gpu.measure import Result
-from benchmarks.gpu.steps import DROPOUT
-from benchmarks.gpu.training import ours, plan, read, theirs
+from benchmarks.gpu import measure, scores, steps
+from benchmarks.gpu.corpus import SMALL, Form, texts, write_shards, write_start
+from benchmarks.gpu.lengths import KEPT, Lengths
+from benchmarks.gpu.measure import Result, Task
+from benchmarks.gpu.profiles import covered
+from benchmarks.gpu.steps import OURS, THEIRS, settings
+from benchmarks.gpu.training import Trainer, ours, plan, read, theirs
 from tests.helpers import run_python
+from trainers.common.job import TrainJob
 
 WITHOUT = """
 import runpy, sys
@@ -26,38 +32,44 @@ for name in ("ray", "faiss", "apache_beam", "dvc", "tensorboardX"):
     sys.modules[name] = None
 runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
-IMPOSSIBLE = {"times as fast with attention: flash"}  # on a CPU
+IMPOSSIBLE = "biencoder, flash"  # on a CPU
 
 
 def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path) -> None:
-    done = run_python("-c", WITHOUT, "--small", "--output", "gpu.tsv", cwd=tmp_path, CUDA_VISIBLE_DEVICES="")
+    line = ("--small", "--output", "gpu.tsv", "--commit", "abc")
+    done = run_python("-c", WITHOUT, *line, cwd=tmp_path, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.stderr
     rows = read_tsv(tmp_path / "gpu.tsv", made_by="benchmarks.gpu")
     assert len(done.stdout.splitlines()) == len(rows)
     found = defaultdict(dict)
     for row in rows:
-        assert row["card"].startswith("CPU ")
-        if row["value"] == "impossible":
-            assert row["measure"] in IMPOSSIBLE
+        assert row["card"].startswith("CPU ") and row["commit"] == "abc"
+        if row["measure"] == "failed":
+            assert row["part"] == IMPOSSIBLE and "needs a GPU" in row["value"]
             continue
         if row["measure"] == "the same weights again":
             assert row["value"] == "true"
             continue
-        assert float(row["value"]) > 0
+        assert float(row["value"]) > 0 or row["measure"] == "retries of allocations"
         found[row["part"], row["measure"]][row["setting"]] = float(row["value"])
-    settings = {f"length {length}, batch {size}, {kind}" for length, size in SMALL.sizes for kind in DROPOUT}
-    for part in ("biencoder", "sentence-transformers"):
-        assert set(found[part, "texts per second"]) == settings
-    assert set(found["cde", "texts per second"]) == {setting for setting in settings if setting.endswith("no dropout")}
-    assert set(found["matrix", "TFLOP/s"]) == {"bfloat16", "float32"}
+    for setting in settings(SMALL):
+        for contender in set(setting.contenders) - {IMPOSSIBLE}:
+            assert found[contender, "timed steps"][setting.title] == SMALL.timed
+            assert found[contender, "MiB"][setting.title] > 0
+    assert {each.split(":")[0] for each in found[OURS, f"times as fast as {THEIRS}"]} >= {"mixed", "equal", "long"}
+    assert {each.split(":")[0] for each in found["cde, auto", "times the biencoder's step"]} >= {"equal", "mixed, cde"}
+    assert {"TFLOP/s", "microseconds to launch"} <= {measure for part, measure in found if part == "why"}
     assert found["xtr", "times as large as dense"] == {"batches up to 16": 1}
     single, half = found["training", "loss in float32"], found["training", "loss in bfloat16"]
     assert set(single) == set(half) and len(single) == 4 * SMALL.steps
     assert all(math.isclose(half[step], single[step], rel_tol=0.1) for step in single)
     assert half != single
     aims = {row["aim"] for row in rows} - {""}
-    assert aims == {"at least 0.5", "at least 1.3", "at most 1.6", "at least 4", "true"}
-    assert [entry.name for entry in tmp_path.iterdir()] == ["gpu.tsv"]
+    assert aims == {"at least 0.5", "at least 1.3", "at most 1.55", "at least 4", "true"}
+    profile = read_tsv(tmp_path / "gpu-profile.tsv", made_by="benchmarks.gpu")
+    assert len({row["setting"] for row in profile}) == 4
+    assert all(int(row["calls"]) > 0 for row in profile)
+    assert {entry.name for entry in tmp_path.iterdir()} == {"gpu.tsv", "gpu-profile.tsv"}
 
 
 @pytest.fixture
@@ -107,8 +119,9 @@ def test_batches_double_until_memory_is_too_small(monkeypatch: pytest.MonkeyPatc
     def score(form: object, way: str, size: int) -> measure.Cost | None:
         return measure.Cost(seconds=1, mib=size) if size <= room[way] else None
 
-    monkeypatch.setattr(steps, "_score", score)
-    *_, last = steps.scores(replace(SMALL, most=128))
+    monkeypatch.setattr(scores, "_score", score)
+    (task,) = scores.scores(replace(SMALL, most=128))
+    *_, last = task.results()
     assert last == Result("xtr", "batches up to 128", "times as large as dense", streaming / 16, "at least 4")
 
 
@@ -129,6 +142,40 @@ def test_without_a_gpu_only_the_small_form_runs(monkeypatch: pytest.MonkeyPatch)
 def test_nothing_begins_after_the_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["gpu", "--small", "--minutes", "0", "--output", str(tmp_path / "gpu.tsv")]
     monkeypatch.setattr(sys, "argv", arguments)
-    monkeypatch.setattr(command, "_results", lambda *_: (Result("p", "s", "m", number) for number in range(9)))
+    task = Task("p", "s", lambda: (Result("p", "s", "m", number) for number in range(2)))
+    monkeypatch.setattr(command, "_tasks", lambda *_: iter([task, task]))
     command.main()
-    assert [row["value"] for row in read_tsv(tmp_path / "gpu.tsv", made_by="benchmarks.gpu")] == ["0"]
+    assert [row["value"] for row in read_tsv(tmp_path / "gpu.tsv", made_by="benchmarks.gpu")] == ["0", "1"]
+
+
+def test_a_task_or_a_contender_that_fails_is_told_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> Iterator[Result]:
+        yield Result("p", "s", "m", 1)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    assert [row.value for row in Task("p", "s", run).results()] == [1, "too little"]
+
+    def build(form: Form, job: TrainJob, setting: steps.Setting, contender: str) -> Trainer:
+        made = theirs(job, bf16=False)
+        fails = {OURS: (ValueError("no"),), THEIRS: (0.5, 0.5, ValueError("later"))}.get(contender, [0.5] * 9)
+        return replace(made, step=Mock(side_effect=fails))
+
+    monkeypatch.setattr(steps, "build", build)
+    (task, *_) = steps.steps(SMALL, tmp_path, Lengths.read(KEPT))
+    rows = [(row.part, row.value) for row in task.results() if row.measure in ("failed", "timed steps")]
+    expected = [(OURS, "ValueError: no"), (THEIRS, "ValueError: later"), (steps.BY_TOKENS, 2)]
+    assert rows == expected
+
+
+def test_mixed_texts_are_as_long_as_real_ones(tmp_path: Path) -> None:
+    lengths = Lengths.read(KEPT)
+    assert lengths.draw(np.random.default_rng(0), 10_000, 128).mean(axis=0) == pytest.approx([30, 94], abs=0.7)
+    shards = write_shards(tmp_path, 1, 32, 64, lengths)
+    tokens = [len(text.split()) + 2 for text in texts(shards)]
+    assert min(tokens) < 16 and max(tokens) == 64
+
+
+def test_the_time_of_overlapping_kernels_counts_once() -> None:
+    assert covered([(3, 4), (0, 2), (1, 2.5), (1, 2)]) == 3.5
