@@ -10,7 +10,7 @@ from torch import Tensor
 from batchwright.core.errors import InputError
 from batchwright.formats.runs import MiniBatchSize
 
-CPU_TOKENS, GPU_TOKENS = 4096, 2**15
+CPU_TOKENS, GPU_TOKENS = 4096, 2**16
 """How many tokens go through a model at once, unless parameters say how many texts (docs/scale.md)."""
 _SPARE = 3
 """As many passes must still fit beside those that keep their graphs: one forward, one backward, and room to move."""
