@@ -54,11 +54,12 @@ AS_TORCH_COMES = Kernels.now()
 class Trainer:
     """``prepare`` tokenises a batch, which trainings do in another thread; ``step`` trains and returns the loss.
 
-    ``kernels`` are to be used while it does.
+    ``kernels`` are to be used while it does. ``backward`` is the step without the optimiser.
     """
 
     model: nn.Module
     prepare: Callable[[TrainBatch], Any]
+    backward: Callable[[Any], Tensor]
     step: Callable[[Any], float]
     kernels: Kernels
 
@@ -101,8 +102,11 @@ def ours(job: TrainJob, *, bf16: bool) -> Trainer:
     AS_TORCH_COMES.use()
     common = job.common.model_copy(update={"precision": "bfloat16" if bf16 else "float32"})
     learner = build_learner(replace(job, common=common))
-    step = _stepping(job, learner.model, lambda prepared: learner.backward(prepared).loss)
-    return Trainer(model=learner.model, prepare=learner.prepare, step=step, kernels=Kernels.now())
+
+    def backward(prepared: Any) -> Tensor:
+        return learner.backward(prepared).loss
+
+    return _trainer(job, learner.model, learner.prepare, backward, Kernels.now())
 
 
 def theirs(job: TrainJob, *, bf16: bool, cache: bool = True, by_tokens: int | None = None) -> Trainer:
@@ -133,10 +137,16 @@ def theirs(job: TrainJob, *, bf16: bool, cache: bool = True, by_tokens: int | No
         torch.autograd.backward(found)
         return found
 
-    return Trainer(model=model, prepare=prepare, step=_stepping(job, model, backward), kernels=AS_TORCH_COMES)
+    return _trainer(job, model, prepare, backward, AS_TORCH_COMES)
 
 
-def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]) -> Callable[[Any], float]:
+def _trainer(
+    job: TrainJob,
+    model: nn.Module,
+    prepare: Callable[[TrainBatch], Any],
+    backward: Callable[[Any], Tensor],
+    kernels: Kernels,
+) -> Trainer:
     optimiser, _ = build_optimiser(model.train(), job.common, steps=1000)
 
     def step(prepared: Any) -> float:
@@ -146,4 +156,4 @@ def _stepping(job: TrainJob, model: nn.Module, backward: Callable[[Any], Tensor]
         optimiser.zero_grad(set_to_none=True)
         return float(loss.detach())
 
-    return step
+    return Trainer(model=model, prepare=prepare, backward=backward, step=step, kernels=kernels)
