@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure; by default all")
     names = [setting.name for setting in settings(FULL)]
     parser.add_argument("--settings", nargs="+", choices=names, metavar="NAME", help=f"of steps: {', '.join(names)}")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="of steps; by default all of a setting")
     parser.add_argument("--lengths", type=Path, default=KEPT, help="of python -m benchmarks.gpu.lengths")
     parser.add_argument("--commit", default="", help="of the code, to be written into the table")
     parser.add_argument("--shards", type=Path, help="shards for curves; by default generated ones")
@@ -63,7 +64,7 @@ def _tasks(form: Form, folder: Path, arguments: argparse.Namespace) -> Iterator[
             case "profile":
                 yield from Profiles(form, folder, lengths, profile).tasks()
             case "steps":
-                yield from steps(form, folder, lengths, arguments.settings)
+                yield from steps(form, folder, lengths, arguments.settings, arguments.contenders)
             case "curves":
                 yield from curves(form, folder, arguments.shards, arguments.start)
             case "scores":

@@ -48,12 +48,12 @@ class Setting:
         return f"{self.name}: {self.size[0]} tokens, batch {self.size[1]}"
 
 
-FIXED, COMPILED, FLASH = "biencoder, fixed", "biencoder, compiled", "biencoder, flash"
+FIXED, PADDED, COMPILED = "biencoder, fixed", "biencoder, padded", "biencoder, compiled"
 BY_TOKENS, UNCACHED = "sentence-transformers, cached by tokens", "sentence-transformers, not cached"
 OWN: Mapping[str, Mapping[str, Any]] = {
     FIXED: {},
     COMPILED: {"mini_batch_size": "auto", "compile": True},
-    FLASH: {"mini_batch_size": "auto", "attention": "flash"},
+    PADDED: {"mini_batch_size": "auto", "attention": "padded"},
     OURS: {"mini_batch_size": "auto"},
     CDE: {"mini_batch_size": "auto"},
 }
@@ -63,27 +63,30 @@ def settings(form: Form) -> list[Setting]:
     """What to measure, the most important first."""
     mixed = partial(Setting, size=form.usual, mixed=True)
     equal = partial(Setting, mixed=False)
-    compiled = [
-        mixed(name="compiled", contenders=(OURS, COMPILED)),
-        equal(name="equal, compiled", size=form.usual, contenders=(OURS, COMPILED)),
-    ]
+    fast = (OURS, COMPILED, CDE) if form.compiles else (OURS, CDE)
     return [
-        mixed(name="mixed", contenders=(OURS, THEIRS, BY_TOKENS)),
-        equal(name="equal", size=form.usual, contenders=(OURS, THEIRS, CDE)),
+        mixed(name="mixed", contenders=(*fast, PADDED, THEIRS, BY_TOKENS)),
+        equal(name="equal", size=form.usual, contenders=(*fast, THEIRS)),
         equal(name="long", size=form.long, contenders=(OURS, THEIRS, CDE)),
-        mixed(name="mixed, cde", contenders=(OURS, FIXED, CDE)),
         mixed(name="few", size=form.few, contenders=(OURS, THEIRS, UNCACHED)),
+        mixed(name="fixed", contenders=(OURS, FIXED)),
         mixed(name="not cached", contenders=(OURS, UNCACHED)),
         mixed(name="dropout .1", contenders=(OURS, THEIRS), common={"dropout": 0.1}),
-        mixed(name="flash", contenders=(OURS, FLASH)),
-        *(compiled if form.compiles else []),
     ]
 
 
-def steps(form: Form, folder: Path, lengths: Lengths, chosen: Sequence[str] | None = None) -> Iterator[Task]:
-    """Measure the settings, or those ``chosen`` by name."""
+def steps(
+    form: Form,
+    folder: Path,
+    lengths: Lengths,
+    chosen: Sequence[str] | None = None,
+    contenders: Sequence[str] | None = None,
+) -> Iterator[Task]:
+    """Measure the settings, or those ``chosen`` by name, with their ``contenders``, or some of them."""
     for setting in settings(form):
         if chosen is None or setting.name in chosen:
+            some = [each for each in setting.contenders if contenders is None or each in contenders]
+            setting = replace(setting, contenders=some)
             yield Task("steps", setting.title, partial(_compare, form, folder, lengths, setting))
 
 
@@ -93,7 +96,8 @@ def job_of(form: Form, folder: Path, lengths: Lengths, setting: Setting) -> Trai
     shards = folder / f"shards-{cut}-{size}-{'mixed' if setting.mixed else 'equal'}"
     if not shards.exists():
         write_shards(shards, form.warm + form.timed, size, cut, lengths if setting.mixed else None)
-    return plan("biencoder", base_start(folder, form), shards, max(form.chunk_tokens // cut, 1))
+    job = plan("biencoder", base_start(folder, form), shards, max(form.chunk_tokens // cut, 1))
+    return replace(job, info=job.info.model_copy(update={"max_length": cut}))
 
 
 def build(form: Form, job: TrainJob, setting: Setting, contender: str) -> Trainer:

@@ -150,7 +150,7 @@ def _attend(
     if cu_seq_lens_q is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     scale, window = options.get("scaling"), options.get("sliding_window")
-    query, key, value = (each[0].transpose(0, 1) for each in (query, key, value))
+    query, key, value = (each.squeeze(0).transpose(0, 1) for each in (query, key, value))
     if not query.is_cuda or query.dtype == torch.float32:
         output = _attend_padded(query, key, value, cu_seq_lens_q, max_length_q, scale, window)
     else:
