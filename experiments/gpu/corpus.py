@@ -37,8 +37,9 @@ class Sizes:
     """How much is carried.
 
     A batch has ``batch`` pairs, and each policy ``pairs`` in all. A package with fewer than ``least`` functions is no
-    domain. ``share`` of a domain's pairs is held out, or ``most``; ``unseen`` queries of an unseen set are asked, a
-    third of that of an unseen package, and ``beir`` of a BEIR folder. Collections have ``documents``, but all of BEIR.
+    domain. ``share`` of a domain's pairs is held out, or ``most``, if these are at least ``fewest``; ``unseen`` queries
+    of an unseen set are asked, a third of that of an unseen package, and ``beir`` of a BEIR folder. Collections have
+    ``documents``, but all of BEIR.
     """
 
     batch: int = 1024
@@ -46,6 +47,7 @@ class Sizes:
     least: int = 30
     share: float = 0.055
     most: int = 600
+    fewest: int = 10
     unseen: int = 900
     beir: int = 2000
     documents: int = 3000
@@ -53,7 +55,9 @@ class Sizes:
     """By default, all that are installed."""
 
 
-SMALL = Sizes(batch=16, pairs=128, least=2, share=0.1, most=8, unseen=6, beir=4, documents=40, packages=("funcy",))
+SMALL = Sizes(
+    batch=16, pairs=128, least=2, share=0.1, most=8, fewest=2, unseen=6, beir=4, documents=40, packages=("funcy",)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +96,7 @@ def read_corpus(pairs: Path, beir: Path, sizes: Sizes) -> Corpus:
     training, held_out = {}, 0
     for name, table in read.items():
         test = held_out_rows(table, sizes.most, sizes.share)
+        test &= test.sum() >= sizes.fewest
         if test.any():
             tests.append(_collection(name, "held out", table, test, sizes.documents))
             forbidden |= set(_keys(_texts(table.filter(pa.array(test)))))

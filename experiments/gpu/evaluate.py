@@ -1,6 +1,6 @@
 """nDCG@10 of each query, by torch alone: exact search on the device, with the contexts that CDE can read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,53 +33,59 @@ class Evaluator:
     tokens: Tokens
 
     def scores(self, arm: Arm, reading: Reading) -> NDArray[np.float32]:
-        """nDCG@10 of the queries of all tests, one after the other; a biencoder reads no context."""
+        """nDCG@10 of the queries of all tests, one after the other; a biencoder reads no context.
+
+        Where all tests have one context, or none, their texts are encoded together.
+        """
         arm.model.eval()
-        tests, encoder = self.carried.tests, getattr(arm.learner, "encoder", None)
-        contexts: Mapping[int, Context] = self._contexts(encoder.documents, reading) if encoder else {}
-        found = []
+        encoder = getattr(arm.learner, "encoder", None)
+        contexts = self._contexts(encoder.documents, reading) if encoder else [None] * len(self.carried.tests)
+        together = all(context is contexts[0] for context in contexts)
+        found: list[Tensor] = []
         with torch.no_grad():
-            for place, test in enumerate(tests):
+            for test, context in zip(self.carried.tests, contexts, strict=True):
                 if encoder:
-                    encoder.context = contexts.get(place)
-                found.append(self._test(arm, test))
+                    encoder.context = context
+                if not found or not together:
+                    vectors = self._encode(arm, self.carried.tests if together else [test])
+                found.append(self._test(test, vectors))
         if encoder:
             encoder.clear_context()
         arm.model.train()
-        return torch.cat(found).cpu().numpy()
+        scores: NDArray[np.float32] = torch.cat(found).cpu().numpy()
+        return scores
 
-    def _contexts(self, count: int, reading: Reading) -> dict[int, Context]:
+    def _contexts(self, count: int, reading: Reading) -> Sequence[Context | None]:
+        """What to read with each test."""
         tests = self.carried.tests
         if reading == "none" or not count:
-            return {}
+            return [None] * len(tests)
         if reading == "random":
-            drawn = self._draw(np.unique(self.carried.documents), count)
-            return {place: Context(drawn) for place in range(len(tests))}
+            return [Context(self._draw(np.unique(self.carried.documents), count))] * len(tests)
         step = 0 if reading == "own" else len(tests) // 2
-        return {
-            place: Context(self._draw(tests[(place + step) % len(tests)].documents, count))
-            for place in range(len(tests))
-        }
+        return [Context(self._draw(tests[(place + step) % len(tests)].documents, count)) for place in range(len(tests))]
 
     def _draw(self, numbers: NDArray[np.int32], count: int) -> list[str]:
         chosen = np.random.default_rng(_SEED).choice(numbers, count, replace=len(numbers) < count)
         return [self.carried.texts[number] for number in chosen]
 
-    def _test(self, arm: Arm, test: Test) -> Tensor:
+    def _test(self, test: Test, vectors: Tensor) -> Tensor:
         documents, queries = (
-            torch.from_numpy(each).to(self.tokens.ids.device) for each in (test.documents, test.queries)
+            torch.from_numpy(each).to(vectors.device).long() for each in (test.documents, test.queries)
         )
-        similar = self._encode(arm, queries.long()) @ self._encode(arm, documents.long()).T
+        similar = vectors[queries] @ vectors[documents].T
         similar[queries[:, None] == documents] = -torch.inf  # a query does not find itself
         best = similar.topk(min(DEPTH, len(documents)), dim=1).indices
         return ndcg(best, torch.from_numpy(test.relevant).to(best.device), len(queries), len(documents))
 
-    def _encode(self, arm: Arm, numbers: Tensor) -> Tensor:
-        """Unit vectors ``(n, d)`` float32 of texts, those of one length together."""
-        order = self.tokens.counts[numbers].argsort()
-        parts = [self._vectors(arm, self.tokens.of(part)) for part in torch.split(numbers[order], BATCH)]
-        vectors = torch.empty_like(torch.cat(parts))
-        vectors[order] = torch.cat(parts)
+    def _encode(self, arm: Arm, tests: Sequence[Test]) -> Tensor:
+        """Unit vectors float32 of all texts, of which only those of ``tests`` are filled; one length together."""
+        numbers = np.unique(np.concatenate([each for test in tests for each in (test.queries, test.documents)]))
+        wanted = torch.from_numpy(numbers).to(self.tokens.ids.device).long()
+        wanted = wanted[self.tokens.counts[wanted].argsort()]
+        parts = [self._vectors(arm, self.tokens.of(part)) for part in torch.split(wanted, BATCH)]
+        vectors = parts[0].new_zeros(len(self.tokens.counts), parts[0].shape[1])
+        vectors[wanted] = torch.cat(parts)
         return vectors
 
     def _vectors(self, arm: Arm, features: dict[str, Any]) -> Tensor:

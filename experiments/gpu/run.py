@@ -112,7 +112,7 @@ def _parse() -> argparse.Namespace:
         "--random-first", type=float, default=0.0, help="share of random batches before contextual ones"
     )
     parser.add_argument("--turns", type=int, default=8, help="of each arm")
-    parser.add_argument("--evaluations", type=int, default=4, help="every so many turns")
+    parser.add_argument("--evaluations", type=int, default=2, help="how often all arms are asked, the end included")
     parser.add_argument("--small", action="store_true", help="tiny models, which train on a CPU")
     parser.add_argument("--summary", type=Path, metavar="OUTPUT.npz", help="compare the arms of a run")
     arguments = parser.parse_args()

@@ -1,6 +1,7 @@
 """``experiments.gpu`` in its small form on the CPU: what is carried, and that all arms train and are compared."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,11 +13,14 @@ import pytest
 import torch
 from ir_measures import nDCG
 
+from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from batchwright.core.normal_form import normal_form
+from experiments.gpu import carry, run
 from experiments.gpu.corpus import SAME
 from experiments.gpu.evaluate import ndcg
 from experiments.gpu.folder import Carried
+from experiments.gpu.results import summarise
 from tests.helpers import run_python
 
 WITHOUT = """
@@ -57,10 +61,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def carried(sources: Path) -> Path:
-    line = ["-m", "experiments.gpu.carry", "pairs", "beir", "carried", "--small"]
-    done = run_python(*line, cwd=sources)
-    assert done.returncode == 0, done.stderr
-    return sources / "carried"
+    output = sources / "carried"
+    line = ["carry", str(sources / "pairs"), str(sources / "beir"), str(output), "--small"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", line)
+        carry.main()
+    return output
 
 
 def _key(text: str) -> str:
@@ -115,15 +121,15 @@ def test_all_arms_train_and_are_compared_without_the_packages_that_a_gpu_machine
     assert {row["pairs"] for row in rows} == {"0", "32", "64"}
     curve = read_tsv(folder / "table-curve.tsv", made_by="experiments.gpu.run")
     assert len(curve) == 8 and all(0 < float(row["loss"]) < 5 for row in curve)
-    said = run_python("-m", "experiments.gpu.run", "--summary", "table.npz", cwd=folder)
-    assert "64 pairs, beir: contextual-cde (own) - contextual-cde (none): " in said.stdout
+    said = "\n".join(summarise(folder / "table.npz"))
+    assert "64 pairs, beir: contextual-cde (own) - contextual-cde (none): " in said
 
 
-def test_too_little_time_is_said_before_training(carried: Path) -> None:
-    line = ["-m", "experiments.gpu.run", str(carried), "short.tsv", "--small", "--minutes", "0.1"]
-    done = run_python(*line, cwd=carried.parent, CUDA_VISIBLE_DEVICES="")
-    assert done.returncode == 1
-    assert "minutes are too short" in done.stderr
+def test_too_little_time_is_said_before_training(carried: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ["run", str(carried), str(carried.parent / "short.tsv"), "--small", "--minutes", "0.01", "--arms"]
+    monkeypatch.setattr(sys, "argv", [*line, "random-biencoder"])
+    with pytest.raises(InputError, match="minutes are too short"):
+        run.main()
 
 
 def test_ndcg_is_that_of_ir_measures() -> None:
@@ -133,6 +139,6 @@ def test_ndcg_is_that_of_ir_measures() -> None:
     relevant = np.stack([cells // 30, cells % 30, rng.integers(1, 4, 20)], axis=1)
     found = ndcg(scores.topk(10).indices, torch.from_numpy(relevant), 5, 30)
     qrels = [ir_measures.Qrel(str(q), str(d), int(r)) for q, d, r in relevant]
-    run = [ir_measures.ScoredDoc(str(q), str(d), float(scores[q, d])) for q in range(5) for d in range(30)]
-    expected = {each.query_id: each.value for each in ir_measures.iter_calc([nDCG @ 10], qrels, run)}
+    ranked = [ir_measures.ScoredDoc(str(q), str(d), float(scores[q, d])) for q in range(5) for d in range(30)]
+    expected = {each.query_id: each.value for each in ir_measures.iter_calc([nDCG @ 10], qrels, ranked)}
     assert {str(q): pytest.approx(value, abs=1e-6) for q, value in enumerate(found.tolist())} == expected
