@@ -181,17 +181,17 @@ SURROGATES: dict[Surrogate, Callable[[list[str], list[str]], NDArray[np.float16]
 }
 
 
-def held_out_rows(pairs: pa.Table) -> NDArray[np.bool_]:
+def held_out_rows(pairs: pa.Table, most: int = QUERIES, share: float = MOST_HELD_OUT) -> NDArray[np.bool_]:
     """Mark held-out pairs ``(N,)``: they share no query, no document and no group with the others.
 
-    Whole components are held out, in the order of their hashes. A component of more than a hundredth of the pairs is
-    for training.
+    About ``most`` of them or that ``share`` are held out, whole components in the order of their hashes. A component of
+    more than a hundredth of the pairs is for training.
     """
     component = _components(pairs)
     names = np.array([content_id(query) for query in pairs["query"].to_pylist()])
     least = {number: name for name, number in sorted(zip(names, component.tolist(), strict=True), reverse=True)}
     sizes = np.bincount(component)
-    wanted = min(QUERIES, round(MOST_HELD_OUT * len(pairs)))
+    wanted = min(most, round(share * len(pairs)))
     chosen, taken = [], 0
     for number in sorted(least, key=least.__getitem__):
         if taken < wanted and sizes[number] <= max(len(pairs) // 100, 1):
@@ -220,14 +220,14 @@ def _components(pairs: pa.Table) -> NDArray[np.int32]:
     return component
 
 
-def collect(pairs: pa.Table, test: NDArray[np.bool_]) -> HeldOut:
-    """The held-out queries, against their documents and others, drawn by hash, up to ``DOCUMENTS``."""
+def collect(pairs: pa.Table, test: NDArray[np.bool_], most: int = DOCUMENTS) -> HeldOut:
+    """The held-out queries, against their documents and others, drawn by hash, ``most`` in all."""
     documents = pairs["document"].to_pylist()
     relevant: dict[str, set[str]] = {}
     for row in np.flatnonzero(test):
         relevant.setdefault(pairs["query"][int(row)].as_py(), set()).add(documents[row])
     wanted = set().union(*relevant.values())
-    others = sorted(set(documents) - wanted, key=content_id)[: max(DOCUMENTS - len(wanted), 0)]
+    others = sorted(set(documents) - wanted, key=content_id)[: max(most - len(wanted), 0)]
     corpus = sorted(wanted) + others
     place = {text: number for number, text in enumerate(corpus)}
     queries = sorted(relevant, key=content_id)
