@@ -65,7 +65,7 @@ def _search_on(
 
 
 def _keys(scores: Tensor, start: int) -> Tensor:
-    """Whole numbers ``(Q, n)`` that order by score and, if equal, by index from ``start`` on, the lowest as the best."""
+    """Whole numbers ``(Q, n)`` that order by score and, if equal, by index from ``start`` on, the lowest first."""
     bits = _ordered((scores + 0.0).view(torch.int32))  # no negative zeros
     places = torch.arange(start, start + scores.shape[1], device=scores.device)
     return (bits.long() << 32) | (_LAST - places)
