@@ -39,19 +39,26 @@ TEMPERATURE = 0.05
 def dense(queries: Tokens, documents: Tokens, k: int | None) -> Tensor:
     """Scores ``(B, N)`` from one grid of all similarities, differentiable by autograd."""
     grid = torch.einsum("bqd,nld->bqnl", queries.vectors, documents.vectors)
-    grid = grid.masked_fill(~documents.mask, -torch.inf)
+    grid = grid.masked_fill(~torch.from_numpy(documents.mask).to(grid.device), -torch.inf)
     pool = int(documents.mask.sum())
     last = (
         grid.flatten(2).topk(min(k or pool, pool), dim=2).values[:, :, -1] if pool else grid.new_zeros(grid.shape[:2])
     )
     maxima = grid.max(dim=3).values
-    retrieved = (maxima >= last[:, :, None]) & (maxima > -torch.inf) & queries.mask[:, :, None]
+    retrieved = (maxima >= last[:, :, None]) & (maxima > -torch.inf)
+    retrieved &= torch.from_numpy(queries.mask).to(grid.device)[:, :, None]
     return maxima.masked_fill(~retrieved, 0).sum(dim=1) / retrieved.sum(dim=1).clamp(min=1)
 
 
 def _pylate(queries: Tokens, documents: Tokens, k: int) -> Tensor:
-    scores = importlib.import_module("pylate.scores.xtr").XTRScores(k)
-    return cast(Tensor, scores(queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None]))
+    return cast(Tensor, importlib.import_module("pylate.scores.xtr").XTRScores(k)(*grouped(queries, documents)))
+
+
+def grouped(queries: Tokens, documents: Tokens) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """As other libraries take them: each query's documents are a group, here of one."""
+    masks = (torch.from_numpy(each.mask).to(each.vectors.device) for each in (queries, documents))
+    query_mask, document_mask = masks
+    return queries.vectors, documents.vectors[:, None], query_mask, document_mask[:, None]
 
 
 Way = Callable[[Tokens, Tokens, int], Tensor]
@@ -59,9 +66,7 @@ Way = Callable[[Tokens, Tokens, int], Tensor]
 WAYS: dict[str, Way] = {
     "streaming": lambda queries, documents, k: score(queries, documents, k).values,
     "dense": dense,
-    "library": lambda queries, documents, k: xtr_scores(
-        queries.vectors, documents.vectors[:, None], queries.mask, documents.mask[:, None], top_k=k
-    ),
+    "library": lambda queries, documents, k: xtr_scores(*grouped(queries, documents), top_k=k),
     "pylate": _pylate,
 }
 INSTALLED = [way for way in WAYS if way != "pylate" or importlib.util.find_spec("pylate")]
@@ -115,8 +120,7 @@ def random_texts(texts: int, length: int, generator: torch.Generator) -> Tokens:
     """Return texts of random unit vectors on the generator's device."""
     there = generator.device
     vectors = torch.randn(texts, length, WIDTH, generator=generator, device=there)
-    mask = torch.ones(texts, length, dtype=torch.bool, device=there)
-    return Tokens(functional.normalize(vectors, dim=-1).requires_grad_(), mask)
+    return Tokens(functional.normalize(vectors, dim=-1).requires_grad_(), np.ones((texts, length), np.bool_))
 
 
 def score_and_back(score_all: Way, queries: Tokens, documents: Tokens, k: int) -> None:

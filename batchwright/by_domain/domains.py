@@ -15,7 +15,7 @@ from batchwright.core.fingerprint import code_fingerprint, fingerprint, versions
 from batchwright.core.runtime import scratch
 from batchwright.core.terminal import bar, safe
 
-_LIBRARIES = ("numpy", "pyarrow", "scipy", "faiss-cpu", "faiss-gpu-cuvs")
+_LIBRARIES = ("numpy", "pyarrow", "scipy", "faiss-cpu", "faiss-gpu")
 _LEDGER, _FILES, _PARTS = "ledger.json", "files", "parts"
 
 Metrics = dict[str, Any]

@@ -125,8 +125,8 @@ def counted(form: Form, setting: Setting, contender: str, layers: Sequence[int])
 
 def _one_kernel(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> Tensor:
     """What stands for attention to packed texts, which a CPU lacks."""
-    padded = (each.transpose(0, 1)[None] for each in (query, key, value))
-    return functional.scaled_dot_product_attention(*padded)[0].transpose(0, 1)
+    query, key, value = (each.transpose(0, 1)[None] for each in (query, key, value))
+    return functional.scaled_dot_product_attention(query, key, value)[0].transpose(0, 1)
 
 
 def _make_fake(model: nn.Module) -> None:

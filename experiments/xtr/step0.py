@@ -77,7 +77,7 @@ def _tokens(model: MultiVectorEncoder, texts: list[str], task: Task) -> Tokens:
     features = model.preprocess(texts, task=task)
     with torch.no_grad():
         vectors = embed_tokens(model, features, task, features["input_ids"].shape[1])
-    return Tokens(vectors, (vectors != 0).any(dim=2))
+    return Tokens(vectors, (vectors != 0).any(dim=2).cpu().numpy())
 
 
 if __name__ == "__main__":

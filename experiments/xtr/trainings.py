@@ -138,6 +138,5 @@ def _search_all(queries: TokenVectors, documents: TokenVectors) -> NDArray[np.in
 
 
 def _padded(texts: TokenVectors) -> Tokens:
-    lengths = torch.from_numpy(texts.lengths)
-    vectors = pad_sequence(list(torch.split(torch.from_numpy(texts.vectors), lengths.tolist())), batch_first=True)
-    return Tokens(vectors, torch.arange(vectors.shape[1]) < lengths[:, None])
+    vectors = pad_sequence(list(torch.split(torch.from_numpy(texts.vectors), texts.lengths.tolist())), batch_first=True)
+    return Tokens(vectors, np.arange(vectors.shape[1]) < texts.lengths[:, None])

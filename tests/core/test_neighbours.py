@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from batchwright.core.neighbours import MOST_ON_GPU, _resources, knn
+from benchmarks.faiss_gpu import SMALL, compare
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.filter.rank import nearest
@@ -79,3 +80,9 @@ def test_more_neighbours_than_a_gpu_can_find_are_searched_on_the_cpu(gpu: Preten
     vectors = np.eye(MOST_ON_GPU + 1, 4, dtype=np.float32)
     assert knn(vectors[:1], vectors, MOST_ON_GPU + 1)[1].shape == (1, MOST_ON_GPU + 1)
     assert gpu.searches == 0
+
+
+def test_the_benchmark_compares_both(gpu: PretendedGpu) -> None:
+    found = {row["part"]: row["same"] for row in compare(SMALL)}
+    assert found == {"neighbours": 1, "K-Means": 1, "clusters": 1}
+    assert gpu.searches and any(gpu.k_means) and not all(gpu.k_means)

@@ -1,5 +1,6 @@
 """XTR's scores by definition, in loops, and random tokens to score."""
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -35,10 +36,10 @@ def random_tokens(generator: torch.Generator, texts: int, length: int, width: in
     """Unit vectors in float64, each text padded at random; padding holds arbitrary vectors."""
     vectors = functional.normalize(torch.randn(texts, length, width, generator=generator, dtype=torch.float64), dim=-1)
     lengths = torch.randint(1, length + 1, (texts, 1), generator=generator)
-    return Tokens(vectors, torch.arange(length) < lengths)
+    return Tokens(vectors, (torch.arange(length) < lengths).numpy())
 
 
 def tokens(*texts: list[list[float]]) -> Tokens:
     """Texts of one length, given token by token."""
     vectors = torch.tensor(texts, dtype=torch.float64)
-    return Tokens(vectors, torch.ones(vectors.shape[:2], dtype=torch.bool))
+    return Tokens(vectors, np.ones(vectors.shape[:2], np.bool_))

@@ -216,7 +216,7 @@ def _plain(job: TrainJob, scores: Callable[[Tokens, Tokens], Tensor]) -> tuple[f
 
 def _embed(learner: TokenLearner, texts: list[str]) -> Tokens:
     output = learner.model(learner.model.preprocess(texts))
-    return Tokens(output["token_embeddings"], output["attention_mask"].bool())
+    return Tokens(output["token_embeddings"], output["attention_mask"].bool().numpy())
 
 
 def _assert_same(found: Tensor, expected: Tensor) -> None:

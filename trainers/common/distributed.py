@@ -6,10 +6,13 @@ DistributedDataParallel would average the gradients instead, and synchronise the
 """
 
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
+
+T = TypeVar("T")
 
 
 def rank() -> int:
@@ -41,13 +44,13 @@ def gather_rows(local: Tensor, total: int) -> Tensor:
     return torch.stack(parts, dim=1).flatten(0, 1)[:total]
 
 
-def pad_rows(local: Tensor) -> Tensor:
-    """Pad rows ``(n, l, ...)`` with zeros to the largest ``l`` of all ranks."""
-    longest = torch.tensor(local.shape[1], device=local.device)
-    if world_size() > 1:
-        dist.all_reduce(longest, dist.ReduceOp.MAX)
-    padding = local.new_zeros(len(local), int(longest) - local.shape[1], *local.shape[2:])
-    return torch.cat([local, padding], dim=1)
+def gather_objects(local: T) -> list[T]:
+    """What each rank has, in the order of ranks; waits for all of them."""
+    if world_size() == 1:
+        return [local]
+    parts: list[Any] = [None] * world_size()
+    dist.all_gather_object(parts, local)
+    return parts
 
 
 def sum_ranks(local: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from batchwright.formats.runs import MiniBatchSize
 CPU_TOKENS, GPU_TOKENS = 4096, 3 * 2**14
 """How many tokens go through a model at once, unless parameters say how many texts (docs/scale.md)."""
 _SPARE = 1.5
-"""As many passes must still fit beside those that keep their graphs: one that runs again, and what its gradients need."""
+"""So many passes must still fit beside those that keep their graphs: one that runs twice, and half of one."""
 
 
 _TOO_SMALL = "the GPU's memory is too small for mini_batch_size texts at a time; lower it, or set it to auto"

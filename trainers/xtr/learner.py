@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 import torch
@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 from sentence_transformers import MultiVectorEncoder
 from sentence_transformers.base.modules import Dense
+from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from torch import Tensor, nn
 from torch.nn import functional
 
 from batchwright.retrievers.xtr.model import Task, save_token_model
+from batchwright.retrievers.xtr.prefixes import begin_with, prefix_heads
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Outcome, info_nce
-from trainers.common.distributed import gather_rows, pad_rows
+from trainers.common.distributed import gather_objects, gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
 from trainers.common.params import VariantParams
@@ -42,6 +44,14 @@ class Params(VariantParams):
     """Projects token vectors to this many dimensions, for a smaller index; null keeps those of the start model."""
 
 
+class TokenTexts(NamedTuple):
+    """A batch's texts, and which tokens ``(n, l)`` of the rank's queries and documents have vectors."""
+
+    texts: BatchTexts
+    queries: NDArray[np.bool_]
+    documents: NDArray[np.bool_]
+
+
 class TokenLearner:
     """A ``trainers.common.run.Learner`` for a MultiVectorEncoder."""
 
@@ -50,33 +60,94 @@ class TokenLearner:
         self._params = cast(Params, job.params)
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
         self._passes = Passes(job, self.model)
+        self._heads = prefix_heads(self.model.tokenizer, job.info.prefixes.texts())
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
         self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
 
-    def prepare(self, batch: TrainBatch) -> BatchTexts:
+    def prepare(self, batch: TrainBatch) -> TokenTexts:
         """See ``Learner``."""
         query, document = (partial(self.model.preprocess, task=task) for task in TASKS)
-        return self._passes.prepare(batch, query, document)
+        texts = self._passes.prepare(batch, query, document)
+        return TokenTexts(texts, *(self._present(groups, task) for groups, task in zip(texts[1:], TASKS, strict=True)))
 
-    def backward(self, prepared: BatchTexts) -> Outcome:
+    def backward(self, prepared: TokenTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache, and one retrieval pool for the whole batch."""
-        batch, *sides = prepared
+        batch, *sides = prepared.texts
+        masks = whole_masks(prepared.queries, prepared.documents, batch)
         k = self._params.k if self._params.score == "xtr" else None
         with self._passes.batch():
             queries, documents = (self._forward(batch, groups, task) for groups, task in zip(sides, TASKS, strict=True))
-            return contrast_tokens(queries, documents, batch, k, self._params.temperature)
+            return contrast_tokens(queries, documents, batch, masks, k, self._params.temperature)
 
     def save(self, folder: Path) -> None:
         """Write a MultiVectorEncoder folder."""
         save_token_model(self.model, folder, self._job.info.prefixes.default)
 
     def _forward(self, batch: TrainBatch, groups: list[Group], task: Task) -> CachedForward:
-        length = max(group.features["input_ids"].shape[1] for group in groups)
+        length = _longest(groups)
         return self._passes.forward(batch, lambda each: embed_tokens(self.model, each, task, length), groups)
+
+    def _present(self, groups: list[Group], task: Task) -> NDArray[np.bool_]:
+        mask = np.zeros((sum(len(group.places) for group in groups), _longest(groups)), np.bool_)
+        for group in groups:
+            present = present_tokens(self.model, self._heads, group.features, task)[: len(group.places)]
+            mask[group.places, : present.shape[1]] = present
+        return mask
+
+
+def _longest(groups: list[Group]) -> int:
+    return max(int(group.features["input_ids"].shape[1]) for group in groups)
+
+
+def present_tokens(
+    model: MultiVectorEncoder, heads: list[list[int]], features: dict[str, Any], task: Task
+) -> NDArray[np.bool_]:
+    """Which tokens ``(n, l)`` of model inputs have a vector: the model's own mask, but known before it runs.
+
+    ``heads`` are the token ids with which prefixes begin.
+    """
+    masked = dict(features)
+    for module in model:
+        if isinstance(module, MultiVectorMask):
+            masked = module(masked, task=task)
+    prefix = begin_with(features["input_ids"], heads, cast(Any, model.tokenizer).pad_token_id)
+    present: NDArray[np.bool_] = (masked["attention_mask"].bool() & ~prefix).numpy()
+    return present
+
+
+class Masks(NamedTuple):
+    """Which tokens of a whole batch have vectors.
+
+    Of ``queries`` ``(B, l)``, ``documents`` ``(B, m)`` and their hard negatives ``(B, K, m)``.
+    """
+
+    queries: NDArray[np.bool_]
+    documents: NDArray[np.bool_]
+    negatives: NDArray[np.bool_]
+
+
+def whole_masks(queries: NDArray[np.bool_], documents: NDArray[np.bool_], batch: TrainBatch) -> Masks:
+    """Put the masks of all ranks' texts together, padded to the longest.
+
+    The only wait for other ranks' GPUs in a step: from here on, all shapes are known.
+    """
+    present = present_negatives(batch)
+    own, (length,) = present[batch.rows], documents.shape[1:]
+    negatives = np.zeros((*own.shape, length), np.bool_)
+    negatives[own] = documents[len(batch.documents) :]
+    ranks = gather_objects((queries, documents[: len(batch.documents)], negatives))
+    return Masks(*(_interleaved(parts, batch.size) for parts in zip(*ranks, strict=True)))
+
+
+def _interleaved(parts: Sequence[NDArray[np.bool_]], size: int) -> NDArray[np.bool_]:
+    whole = np.zeros((size, *parts[0].shape[1:-1], max(part.shape[-1] for part in parts)), np.bool_)
+    for rank, part in enumerate(parts):
+        whole[rank :: len(parts), ..., : part.shape[-1]] = part
+    return whole
 
 
 def contrast_tokens(
-    queries: CachedForward, documents: CachedForward, batch: TrainBatch, k: int | None, temperature: float
+    queries: CachedForward, documents: CachedForward, batch: TrainBatch, masks: Masks, k: int | None, temperature: float
 ) -> Outcome:
     """Compute masked cross-entropy over the whole batch, and backpropagate its gradient at this rank's rows.
 
@@ -90,13 +161,14 @@ def contrast_tokens(
     local_present = present[batch.rows]
     positives, negatives = documents.output.tensor_split([len(batch.documents)])
     local = (queries.output, positives, spread(negatives, local_present))
-    leaves = [_gather(rows, batch.size).requires_grad_() for rows in local]
-
+    lengths = [mask.shape[-1] for mask in masks]
+    leaves = [_gather(rows, batch.size, length).requires_grad_() for rows, length in zip(local, lengths, strict=True)]
     masked = sent(batch.masked, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
         pool = torch.cat([leaves[1], take(leaves[2], present)])
-        scores = score(_tokens(leaves[0]), _tokens(pool), k)
+        there = np.concatenate([masks.documents, masks.negatives[present]])
+        scores = score(Tokens(leaves[0], masks.queries), Tokens(pool, there), k)
         outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
         gradients = [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
         return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores)), gradients
@@ -129,16 +201,9 @@ def _measures(scores: Scores) -> dict[str, Tensor]:
     return {"z": z.float().mean(), "missed_positives": (z == 0).float().mean()}
 
 
-def _gather(local: Tensor, size: int) -> Tensor:
-    """Gather the rows of all ranks, ``(size, ..., l, d)``, padded to the longest."""
-    if local.ndim == 3:
-        return gather_rows(pad_rows(local), size)
-    padded = pad_rows(local.flatten(0, 1))
-    return gather_rows(padded.view(*local.shape[:2], *padded.shape[1:]), size)
-
-
-def _tokens(vectors: Tensor) -> Tokens:
-    return Tokens(vectors, (vectors.detach() != 0).any(dim=2))
+def _gather(local: Tensor, size: int, length: int) -> Tensor:
+    """Gather the rows of all ranks, ``(size, ..., l, d)``, padded to ``length``."""
+    return gather_rows(functional.pad(local, (0, 0, 0, length - local.shape[-2])), size)
 
 
 def embed_tokens(model: MultiVectorEncoder, features: dict[str, Any], task: Task, length: int) -> Tensor:

@@ -3,22 +3,32 @@
 *Rethinking the Role of Token Retrieval in Multi-Vector Retrieval* (arXiv 2304.01982), sections 2.1 and 3.1.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from trainers.common.passes import sent
+
 ELEMENTS, ELEMENTS_ON_GPU = 2**21, 2**26
 """Similarities in memory at once: a GPU needs many to be busy."""
+_LARGER = 8
+"""How many times as much memory as a similarity, about, what the gradient needs for a retrieved token."""
 
 
 class Tokens(NamedTuple):
-    """Texts as unit token ``vectors`` ``(n, l, d)``; ``mask`` ``(n, l)`` bool is False for padding."""
+    """Texts as unit token ``vectors`` ``(n, l, d)``; ``mask`` ``(n, l)`` is False for padding.
+
+    The mask is on the host, so that nobody waits for a GPU to count.
+    """
 
     vectors: Tensor
-    mask: Tensor
+    mask: NDArray[np.bool_]
 
 
 class Scores(NamedTuple):
@@ -42,83 +52,140 @@ def score(queries: Tokens, documents: Tokens, k: int | None, elements: int | Non
     ColBERT's mean of maxima.
 
     About ``elements`` similarities are in memory at once, by default ``ELEMENTS`` or ``ELEMENTS_ON_GPU``. For the
-    gradient, one number is kept per query token and document that it retrieved: at most B l min(k, N), ties not
-    counted.
+    gradient, two bytes are kept per query token and document. Shapes depend on the masks alone, so the host does not
+    wait for a GPU.
     """
     elements = elements or (ELEMENTS_ON_GPU if queries.vectors.is_cuda else ELEMENTS)
     accurate = torch.promote_types(queries.vectors.dtype, torch.float32)
     if not documents.mask.shape[1]:  # pad: a maximum needs at least one element
-        documents = Tokens(functional.pad(documents.vectors, (0, 0, 0, 1)), functional.pad(documents.mask, (0, 1)))
-    owners, _ = queries.mask.nonzero(as_tuple=True)
-    rows = queries.vectors[queries.mask].to(accurate)
+        padded = np.zeros((len(documents.mask), 1), np.bool_)
+        documents = Tokens(functional.pad(documents.vectors, (0, 0, 0, 1)), padded)
+    owners, places = (sent(each, queries.vectors.device) for each in queries.mask.nonzero())
     values, retrieving = _Score.apply(
-        rows, owners, len(queries.vectors), documents.vectors.to(accurate), documents.mask, k, elements
+        queries.vectors[owners, places].to(accurate),
+        owners,
+        len(queries.vectors),
+        documents.vectors.to(accurate),
+        documents.mask,
+        k,
+        elements,
     )  # type: ignore[no-untyped-call]
     return Scores(values, retrieving)
 
 
 class _Score(torch.autograd.Function):
-    """``rows`` are query tokens; a document token's place is its index in ``documents`` flattened to ``(N * l, d)``."""
+    """``rows`` are query tokens, ``owners`` the queries that they belong to."""
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, owners: Tensor, size: int, documents: Tensor, mask: Tensor, k: int | None, elements: int
+        ctx: Any,
+        rows: Tensor,
+        owners: Tensor,
+        size: int,
+        documents: Tensor,
+        mask: NDArray[np.bool_],
+        k: int | None,
+        elements: int,
     ) -> tuple[Tensor, Tensor]:
+        pool = _Pool.of(documents, mask, k)
         sums = rows.new_zeros(size, len(documents))
         retrieving = owners.new_zeros(size, len(documents))
-        retrieved_by_row, retrieved_places = [], []
-        at_once = max(elements // max(mask.numel(), 1), 32)
-        for part, part_owners in zip(torch.split(rows, at_once), torch.split(owners, at_once), strict=True):
-            similarities, places, retrieved = _retrieve(part, documents, mask, k, elements // max(len(part), 1))
-            sums.index_add_(0, part_owners, similarities.masked_fill_(~retrieved, 0))
-            retrieving.index_add_(0, part_owners, retrieved.long())
+        kept = []
+        for part in _blocks(len(rows), max(elements // max(mask.size, 1), 32)):
+            similarities, places, retrieved = pool.retrieve(rows[part], elements)
+            sums.index_add_(0, owners[part], similarities.masked_fill_(~retrieved, 0))
+            retrieving.index_add_(0, owners[part], retrieved.long())
             if any(ctx.needs_input_grad):
-                retrieved_by_row.append(retrieved.sum(dim=1))
-                retrieved_places.append(places[retrieved])
-        counts = torch.cat([owners.new_empty(0), *retrieved_by_row])
-        places = torch.cat([owners.new_empty(0, dtype=torch.int32), *retrieved_places])
-        ctx.save_for_backward(rows, owners, documents, counts, places, retrieving)
+                kept.append(torch.where(retrieved, places, ~places))
+        places = torch.cat(kept) if kept else owners.new_empty(0, len(documents))
+        ctx.save_for_backward(rows, owners, documents, places, retrieving)
+        ctx.at_once = elements // _LARGER
         ctx.mark_non_differentiable(retrieving)
         return sums / retrieving.clamp(min=1), retrieving
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        rows, owners, documents, counts, places, retrieving = ctx.saved_tensors
-        row = torch.arange(len(rows), dtype=torch.int32, device=rows.device).repeat_interleave(counts)
-        each = (gradient / retrieving.clamp(min=1))[owners[row], places // documents.shape[1]]
-        flat = documents.flatten(0, 1)
-        to_rows = _weighted_sums(places, counts, flat, each)
-        order = torch.argsort(places, stable=True)
-        to_documents = _weighted_sums(row[order], torch.bincount(places, minlength=len(flat)), rows, each[order])
-        return to_rows, None, None, to_documents.view_as(documents), None, None, None
+        rows, owners, documents, places, retrieving = ctx.saved_tensors
+        each = gradient / retrieving.clamp(min=1)
+        to_rows, to_documents = torch.zeros_like(rows), torch.zeros_like(documents)
+        for part in _blocks(len(rows), max(ctx.at_once // max(len(documents), 1), 1)):
+            to_rows[part] = _to_rows(documents, places[part], each[owners[part]])
+        for part in _blocks(len(documents), max(ctx.at_once // max(len(rows), 1), 1)):
+            to_documents[part] = _to_documents(rows, places[:, part].T, each.T[part][:, owners], documents.shape[1])
+        return to_rows, None, None, to_documents, None, None, None
 
 
-def _retrieve(
-    rows: Tensor, documents: Tensor, mask: Tensor, k: int | None, columns: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """For each row and document, ``(r, N)``: the largest similarity, its token's place, and whether it is retrieved."""
-    length = documents.shape[1]
-    none = torch.zeros(mask.shape, dtype=rows.dtype, device=rows.device).masked_fill_(~mask, -torch.inf)
-    limited = k is not None and k < int(mask.sum())
-    best = rows.new_empty(len(rows), 0)
-    similarities = rows.new_empty(len(rows), len(documents))
-    places = torch.empty(similarities.shape, dtype=torch.int32, device=rows.device)
-    at_once = max(columns // length, 1)
-    for start in range(0, len(documents), at_once):
-        part = slice(start, start + at_once)
-        products = torch.addmm(none[part].flatten(), rows, documents[part].flatten(0, 1).T)
-        similarities[:, part], offsets = products.view(len(rows), len(none[part]), length).max(dim=2)
-        places[:, part] = offsets
-        if limited:
-            best = products if not start else torch.cat([best, products], dim=1)
-            best = best.topk(min(k or 0, best.shape[1]), sorted=False).values
-    places += torch.arange(len(documents), dtype=torch.int32, device=rows.device) * length
-    retrieved = mask.any(dim=1).expand_as(similarities)
-    return similarities, places, retrieved & (similarities >= best.amin(dim=1, keepdim=True)) if limited else retrieved
+class _Pool(NamedTuple):
+    """Documents' tokens, of which each query token retrieves the best ``k``; None: all.
+
+    ``absent`` ``(N, l)`` is 0 for tokens and -inf for padding; the pool is ``full`` if there is no padding. ``present``
+    ``(N,)`` says which documents have any token.
+    """
+
+    documents: Tensor
+    absent: Tensor
+    full: bool
+    present: Tensor
+    k: int | None
+
+    @classmethod
+    def of(cls, documents: Tensor, mask: NDArray[np.bool_], k: int | None) -> "_Pool":
+        there = sent(mask, documents.device)
+        absent = torch.zeros(mask.shape, dtype=documents.dtype, device=documents.device).masked_fill_(
+            ~there, -torch.inf
+        )
+        return cls(
+            documents, absent, bool(mask.all()), there.any(dim=1), k if k is not None and k < mask.sum() else None
+        )
+
+    def retrieve(self, rows: Tensor, elements: int) -> tuple[Tensor, Tensor, Tensor]:
+        """For each row and document, ``(r, N)``: the largest similarity, its token, and whether it is retrieved."""
+        count, length = self.absent.shape
+        best = rows.new_empty(len(rows), 0)
+        similarities = rows.new_empty(len(rows), count)
+        places = torch.empty(similarities.shape, dtype=_whole_numbers(length), device=rows.device)
+        for part in _blocks(count, max(elements // len(rows) // length, 1)):
+            tokens = self.documents[part].flatten(0, 1).T
+            products = rows @ tokens if self.full else torch.addmm(self.absent[part].flatten(), rows, tokens)
+            similarities[:, part], places[:, part] = products.view(len(rows), -1, length).max(dim=2)
+            if self.k is not None:
+                best = products if not part.start else torch.cat([best, products], dim=1)
+                best = best.topk(min(self.k, best.shape[1]), sorted=False).values
+        retrieved = self.present.expand_as(similarities)
+        if self.k is not None:
+            retrieved = retrieved & (similarities >= best.amin(dim=1, keepdim=True))
+        return similarities, places, retrieved
 
 
-def _weighted_sums(places: Tensor, counts: Tensor, vectors: Tensor, weights: Tensor) -> Tensor:
-    """Sum ``weights`` times ``vectors[places]`` over consecutive groups of ``counts`` sizes, ``(len(counts), d)``."""
-    starts = (counts.cumsum(0) - counts).to(places.dtype)
-    return functional.embedding_bag(places, vectors, starts, mode="sum", per_sample_weights=weights)
+def _blocks(count: int, most: int) -> Iterator[slice]:
+    return (slice(start, min(start + most, count)) for start in range(0, count, most))
+
+
+def _whole_numbers(most: int) -> torch.dtype:
+    return torch.int16 if most <= torch.iinfo(torch.int16).max else torch.int32
+
+
+def _to_rows(documents: Tensor, places: Tensor, weights: Tensor) -> Tensor:
+    """The gradient ``(r, d)`` of query tokens with ``places`` and ``weights`` ``(r, N)``."""
+    numbers = _numbers(places, torch.arange(len(documents), device=places.device), documents.shape[1])
+    flat = documents.flatten(0, 1)
+    return functional.embedding_bag(numbers, flat, mode="sum", per_sample_weights=weights.masked_fill_(places < 0, 0))
+
+
+def _to_documents(rows: Tensor, places: Tensor, weights: Tensor, length: int) -> Tensor:
+    """The gradient ``(n, l, d)`` of documents with ``places`` and ``weights`` ``(n, R)``."""
+    numbers = _numbers(places, torch.arange(len(places), device=places.device)[:, None], length)
+    weights = weights.masked_fill_(places < 0, 0)
+    numbers, order = numbers.flatten().sort(stable=True)
+    tokens = torch.arange(len(places) * length, dtype=numbers.dtype, device=numbers.device)
+    starts = torch.searchsorted(numbers, tokens)
+    sums = functional.embedding_bag(
+        order % len(rows), rows, starts, mode="sum", per_sample_weights=weights.flatten()[order]
+    )
+    return sums.view(len(places), length, -1)
+
+
+def _numbers(places: Tensor, documents: Tensor, length: int) -> Tensor:
+    """The numbers of tokens among those of all documents, int32."""
+    return torch.maximum(places, ~places) + (documents * length).int()

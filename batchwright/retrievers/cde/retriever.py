@@ -109,7 +109,8 @@ class ContextualIndex:
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""
         texts = self.retriever.info.prefixes.put_before(queries, "query", domains)
-        return search(self.retriever.encode(texts, domains, self.contexts, "query"), self.vectors, k)
+        device = self.retriever.model.device
+        return search(self.retriever.encode(texts, domains, self.contexts, "query"), self.vectors, k, device)
 
 
 def _rows(domains: Sequence[str] | None, count: int) -> dict[str | None, NDArray[np.int64]]:

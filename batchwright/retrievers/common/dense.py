@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from torch import Tensor
 
 from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.terminal import bar, counter
@@ -14,17 +16,19 @@ from batchwright.formats.models import Side
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.common.retriever import Ranking
 
-_QUERIES = 1024
+_QUERIES, _QUERIES_ON_GPU = 1024, 4096
 _DOCUMENTS = 16384
+_LAST = 2**32 - 1
 
 
 def search(
-    queries: NDArray[np.float32], documents: NDArray[np.float32], k: int
+    queries: NDArray[np.float32], documents: NDArray[np.float32], k: int, device: torch.device | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Find the best of ``documents`` ``(N, d)`` for each of ``queries`` ``(Q, d)``, by inner product.
 
     Returns indices and inner products ``(Q, min(k, N))``, best first; equal scores are ordered by index. Scores are
-    computed in float64 and rounded, so that their order does not depend on the processor.
+    computed in float64 and rounded, so that their order does not depend on the processor. If ``device`` is a GPU, it
+    compares one block of queries with one of documents at a time.
 
     Raises:
         InputError: ``k`` is below 1.
@@ -33,10 +37,43 @@ def search(
     k = min(k, len(documents))
     indices = np.empty((len(queries), k), np.int64)
     scores = np.empty((len(queries), k), np.float32)
-    for start in bar(range(0, len(queries), _QUERIES), desc="search", unit="block"):
-        rows = slice(start, start + _QUERIES)
-        indices[rows], scores[rows] = _search_block(queries[rows], documents, k)
+    on_gpu = device is not None and device.type == "cuda"
+    at_once = _QUERIES_ON_GPU if on_gpu else _QUERIES
+    for start in bar(range(0, len(queries), at_once), desc="search", unit="block"):
+        rows = slice(start, start + at_once)
+        found = (
+            _search_on(device, queries[rows], documents, k) if on_gpu else _search_block(queries[rows], documents, k)
+        )
+        indices[rows], scores[rows] = found
     return indices, scores
+
+
+def _search_on(
+    device: torch.device | None, queries: NDArray[np.float32], documents: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Search as ``_search_block`` does, with torch on ``device``."""
+    exact = torch.from_numpy(queries).to(device).double()
+    best = torch.empty(len(queries), 0, dtype=torch.int64, device=device)
+    for start in range(0, len(documents), _DOCUMENTS):
+        block = torch.from_numpy(documents[start : start + _DOCUMENTS]).to(device).double()
+        keys = _keys((exact @ block.T).float(), start)
+        best = torch.cat([best, keys], dim=1)
+        best = best.topk(min(k, best.shape[1]), dim=1).values
+    bits = (best >> 32).int()
+    scores = _ordered(bits).view(torch.float32)
+    return (_LAST - (best & _LAST)).cpu().numpy(), scores.cpu().numpy()
+
+
+def _keys(scores: Tensor, start: int) -> Tensor:
+    """Whole numbers ``(Q, n)`` that order by score and, if equal, by index from ``start`` on, the lowest first."""
+    bits = _ordered((scores + 0.0).view(torch.int32))  # no negative zeros
+    places = torch.arange(start, start + scores.shape[1], device=scores.device)
+    return (bits.long() << 32) | (_LAST - places)
+
+
+def _ordered(bits: Tensor) -> Tensor:
+    """Let the bits of float32, as int32, order as the numbers do; twice, the bits come back."""
+    return bits ^ ((bits >> 31) & (2**31 - 1))
 
 
 def _search_block(
@@ -113,11 +150,11 @@ class DenseRetriever:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """Documents as unit ``vectors`` ``(N, d)`` float32, searched exactly."""
+    """Documents as unit ``vectors`` ``(N, d)`` float32, searched exactly, where the model is."""
 
     retriever: DenseRetriever
     vectors: NDArray[np.float32]
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""
-        return search(self.retriever.encode_queries(queries, domains), self.vectors, k)
+        return search(self.retriever.encode_queries(queries, domains), self.vectors, k, self.retriever.model.device)
