@@ -146,6 +146,8 @@ def _gradient(job: TrainJob) -> Tensor:
     """Of all parameters; of unused ones it is 0, or None."""
     learner = build_learner(job)
     learner.model.train()
+    for parameter in learner.fresh:
+        torch.nn.init.constant_(parameter, 0.5)  # CDE's gates are shut otherwise
     learner.backward(learner.prepare(BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(0, slice(None))))
     own = [torch.zeros_like(each) if each.grad is None else each.grad for each in learner.model.parameters()]
     return torch.cat([each.flatten() for each in own])
