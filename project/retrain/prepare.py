@@ -13,7 +13,7 @@ from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
 from batchwright.core.storage import check_disk
-from project.retrain.repository import LOCK, Upstream, dvc, fetch, foreign_changes, git, upstream
+from project.retrain.repository import LOCK, RECORD, Upstream, dvc, fetch, foreign_changes, git, unstage, upstream
 
 _LOCKS = Path(".dvc/tmp/rwlock")
 _DVC = ".dvc"
@@ -102,7 +102,7 @@ def sync(at: Upstream) -> None:
     if not theirs:
         return
     pushed = set(_names("diff", "--name-only", "--relative", "-z", "HEAD", at.ref))
-    git("reset", "--quiet")
+    unstage()
     for file in pushed & set(_names("diff", "--name-only", "--relative", "-z", "HEAD")):
         if _made_by_retraining(file):
             git("checkout", "--quiet", "HEAD", "--", file)
@@ -115,7 +115,12 @@ def sync(at: Upstream) -> None:
 
 
 def _made_by_retraining(file: str) -> bool:
-    return file == LOCK or file.startswith("results/") or Path(file).suffix == ".dvc" or Path(file).name == ".gitignore"
+    return (
+        file in (LOCK, RECORD)
+        or file.startswith("results/")
+        or Path(file).suffix == ".dvc"
+        or Path(file).name == ".gitignore"
+    )
 
 
 def _names(*arguments: str) -> list[str]:

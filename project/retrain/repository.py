@@ -16,9 +16,11 @@ from batchwright.core.errors import InputError
 
 DEPLOYED = "deployed"
 CANDIDATE = "candidate"
+REJECTED = "rejected"
 _TAG = "promoted-"
 LOCK = "dvc.lock"
-_OWN = (LOCK, "results/", "raw/")
+RECORD = "retrain.json"
+_OWN = (LOCK, RECORD, "results/", "raw/")
 """What retraining changes and commits."""
 _LAST_LINES = 5
 
@@ -125,11 +127,16 @@ def revision(ref: str) -> str | None:
     return git("for-each-ref", "--format=%(objectname)", ref) or None
 
 
+def show(commit: str | None, file: str) -> str | None:
+    """Return the text of a commit's file, or None if there is none."""
+    if commit is None or not git("ls-tree", "--name-only", commit, "--", file):
+        return None
+    return git("show", f"{commit}:./{file}")
+
+
 def locked(commit: str | None) -> str | None:
     """Return ``dvc.lock`` of a commit, or None."""
-    if commit is None or not git("ls-tree", "--name-only", commit, "--", LOCK):
-        return None
-    return git("show", f"{commit}:./{LOCK}")
+    return show(commit, LOCK)
 
 
 def promoted() -> dict[int, str]:
@@ -163,6 +170,11 @@ def commit_own(message: str) -> str:
     if tree == git("rev-parse", "HEAD^{tree}"):
         return git("rev-parse", "HEAD")
     return git("commit-tree", tree, "-p", "HEAD", "-m", message)
+
+
+def unstage() -> None:
+    """Let the index be as HEAD is; files stay as they are."""
+    git("reset", "--quiet")
 
 
 def _setting(key: str) -> str:

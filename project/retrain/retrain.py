@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,14 +13,16 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, write_json
 from batchwright.core.params import load_params
 from batchwright.core.runtime import scratch
-from batchwright.formats.runs import Runs
-from project.retrain.gate import RetrainParams, Verdict, describe, judge, retrain_params
+from batchwright.formats.runs import Run, Runs
+from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
 from project.retrain.prepare import preflight, snapshot, sync
 from project.retrain.publish import publish, push
+from project.retrain.record import Record, Since
 from project.retrain.repository import (
     CANDIDATE,
     DEPLOYED,
     LOCK,
+    REJECTED,
     Upstream,
     commit_own,
     dvc,
@@ -27,6 +30,7 @@ from project.retrain.repository import (
     locked,
     promoted,
     revision,
+    unstage,
 )
 
 CODES = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
@@ -82,31 +86,49 @@ def _retrain() -> Outcome:
     handled = [*list(promoted().values())[-1:], revision(at.branch_ref(CANDIDATE))]
     if Path(LOCK).read_text(encoding="utf-8").rstrip("\n") in [locked(commit) for commit in handled]:
         return Outcome("nothing new", "nothing has changed since the last promotion or candidate")
+    deployed = revision(at.branch_ref(DEPLOYED))
+    record = Record.of_tonight(deployed, limits.model_dump(mode="json"))
+    if record.asks_the_same_as(Record.of(revision(at.branch_ref(REJECTED)))):
+        return Outcome("nothing new", f"nothing has changed since it was rejected; the branch {REJECTED} says why")
     _say("comparing with what is deployed")
-    verdicts = _judge(models, revision(at.branch_ref(DEPLOYED)), limits)
+    before = Record.of(deployed)
+    since = before.since if before else {}
+    verdicts = _judge(models, deployed, limits, since)
     if failed := [verdict for verdict in verdicts if verdict.failed]:
-        return Outcome("rejected", f"{len(failed)} of {len(verdicts)} comparisons failed\n{describe(verdicts)}")
+        return _reject(at, f"{len(failed)} of {len(verdicts)} comparisons failed\n{describe(verdicts)}", record)
     _say("publishing")
-    return _publish(at, describe(verdicts), limits)
+    return _publish(at, describe(verdicts), record._replace(since=gained(verdicts, since, limits)), limits)
 
 
-def _models(limits: RetrainParams) -> list[str]:
-    runs = list(load_params("runs", Runs).root)
+def _models(limits: RetrainParams) -> dict[str, Run]:
+    runs = load_params("runs", Runs).root
     for name in limits.models or []:
         if name not in runs:
             raise InputError(f"params.yaml: retrain.models names '{name}', which is not in runs: {', '.join(runs)}")
-    return limits.models or runs
+    return {name: runs[name] for name in limits.models or runs}
 
 
-def _judge(models: list[str], deployed: str | None, limits: RetrainParams) -> list[Verdict]:
+def _judge(
+    models: Mapping[str, Run], deployed: str | None, limits: RetrainParams, since: Mapping[str, Since]
+) -> list[Verdict]:
     # Imported here: it brings PyTorch, which a night without news does not need.
     from project.retrain.score import gone, score
 
-    return judge(score(models, deployed), gone(deployed), limits)
+    return judge(score(models, deployed, limits.baselines), gone(deployed), limits, since)
 
 
-def _publish(at: Upstream, comparisons: str, limits: RetrainParams) -> Outcome:
+def _reject(at: Upstream, why: str, record: Record) -> Outcome:
+    """Push what was rejected as a branch, where people and later nights see it; its data and models stay here."""
+    record.write()
+    commit = commit_own(f"Rejected\n\n{why}")
+    unstage()
+    push(at, REJECTED, commit)
+    return Outcome("rejected", why)
+
+
+def _publish(at: Upstream, comparisons: str, record: Record, limits: RetrainParams) -> Outcome:
     dvc("push", "--quiet")
+    record.write()
     commit = commit_own(f"Retrained on {_pairs():,} pairs\n\n{comparisons}")
     if limits.review:
         push(at, CANDIDATE, commit)

@@ -43,11 +43,14 @@ counts = {domain: {split: sum(row[2] == split for row in rows) for split in ("tr
 pathlib.Path("results/ingest.json").write_text(json.dumps({"domains": counts}))
 shutil.copytree("made", "models/m")
 queries = held_out(pathlib.Path("data/pairs"), HeldOutParams(queries=100, documents=100)).queries
-scores = dict.fromkeys(("ndcg@10", "mrr@10", "recall@100"), QUALITY[quality])
-write_query_scores(pathlib.Path("data/scores/runs/m.parquet"), [
-    {"collection": "held_out", "system": "m", "seed": 1, "domain": query.domain, "query": query.id, **scores}
-    for query in queries
-])
+def write(name, **systems):
+    write_query_scores(pathlib.Path(f"data/scores/{name}.parquet"), [
+        {"collection": "held_out", "system": system, "seed": 1, "domain": query.domain, "query": query.id,
+         **dict.fromkeys(("ndcg@10", "mrr@10", "recall@100"), score)}
+        for system, score in systems.items() for query in queries
+    ])
+write("runs/m", m=QUALITY[quality])
+write("baselines", **{"BM25": 0.5, "minilm, before training": 0.0})
 """
 PIPELINE = {
     "stages": {

@@ -66,12 +66,40 @@ def test_three_nights(project: Nightly) -> None:
         "m on held_out fish: nDCG@10 0.1000, -0.9000 ± 0.0000 over what is deployed, 20 queries, 1 seed FAILED: loses"
         in text
     )
-    assert project.refs() == before
-    assert project.retrain("rejected") == text, "the same night again ends the same"
+    assert "m on all collections: nDCG@10 0.1000, -0.4000 ± 0.0000 over BM25" in text
+    after = project.refs()
+    assert after == before | {"rejected": after["rejected"]}
+    assert "FAILED" in project.run("git log -1 --format=%B origin/rejected").stdout
+    assert "it was rejected" in project.retrain("nothing new"), "the same night again brings no other alert"
+    allow(project, "baselines: []")
+    assert "over BM25" not in project.retrain("rejected"), "other limits are another question"
 
     project.write("fish", "some", "more")
     project.retrain("promoted")
     assert project.refs()["deployed"] == project.refs()["promoted-3"]
+
+
+def allow(project: Nightly, limits: str) -> None:
+    """Write other limits into ``retrain``, and commit them."""
+    file = project.folder / "params.yaml"
+    file.write_text(file.read_text().replace("floor: 0.2", limits))
+    project.run("git commit --quiet --message limits params.yaml; git push --quiet")
+
+
+def test_a_little_less_every_night_is_stopped_by_the_record(project: Nightly) -> None:
+    for night in range(2):
+        project.write("fish", f"some {night}")
+        project.retrain("promoted")
+    record = json.loads((project.folder / "retrain.json").read_text())
+    assert record["since"]["m"]["nights"] == 2
+    record["since"]["m"] |= {"total": -0.5, "error": 0.1}
+    (project.folder / "retrain.json").write_text(json.dumps(record))
+    project.run("git commit --quiet --message lost retrain.json; git push --quiet origin HEAD:main HEAD:deployed")
+    project.write("fish", "some more")
+    assert "worse than the reference, 3 promotions ago" in project.retrain("rejected")
+    project.run("git add .; git commit --quiet --message meant; git push --quiet; python -m project promote")
+    project.write("fish", "even more")
+    assert "reference" not in project.retrain("promoted"), "what a person promotes is one"
 
 
 @pytest.mark.slow
@@ -230,9 +258,7 @@ def test_a_linked_source_is_imported_and_followed(project: Nightly) -> None:
 
 @pytest.mark.slow
 def test_a_person_may_review_first(project: Nightly) -> None:
-    file = project.folder / "params.yaml"
-    file.write_text(file.read_text().replace("floor: 0.2", "review: true"))
-    project.run("git commit --quiet --all -m review; git push --quiet")
+    allow(project, "review: true")
     before = project.refs()
     project.write("fish")
     assert "branch candidate is ready for review" in project.retrain("promoted")
