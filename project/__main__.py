@@ -120,6 +120,7 @@ COMMANDS = {
         "Trains again on what came since, and publishes the models if they are not worse than the deployed ones.",
         ("batchwright retrain     # exit code 0: promoted, 1: failed, 3: nothing new, 4: rejected",),
         "project.retrain.retrain:retrain",
+        {"--hours": {"type": float, "metavar": "N", "help": "stop after so long; the next call goes on"}},
     ),
     "promote": Command(
         "Deploys the current commit, or an earlier promotion: moves the branch that production follows.",

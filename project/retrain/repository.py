@@ -4,10 +4,11 @@ The branch ``deployed`` is what production follows. The tags ``promoted-1``, ``p
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,12 @@ LOCK = "dvc.lock"
 RECORD = "retrain.json"
 _OWN = (LOCK, RECORD, "results/", "raw/")
 """What retraining changes and commits."""
-_LAST_LINES = 5
+_LAST_LINES, _LAST_SHOWN = 100, 5
+_STAGE = re.compile(r"Running stage '(?P<name>.+)':|Updating lock file")
+"""What DVC says when a stage begins, or has ended."""
+_FAILED = "ERROR: failed to reproduce"
+_PATIENCE = 60
+"""Seconds that a program has to end after it was told to."""
 
 
 def git(*arguments: str) -> str:
@@ -32,30 +38,50 @@ def git(*arguments: str) -> str:
         InputError: it failed; the message has what it said.
     """
     process = _started("git", *arguments, stderr=subprocess.PIPE)
-    output, errors = process.communicate()
+    try:
+        output, errors = process.communicate()
+    finally:
+        _end(process)
     if process.returncode:
         raise InputError(f"git {arguments[0]} failed: {' '.join(errors.split())}")
     return output.rstrip("\n")
 
 
-def dvc(*arguments: str) -> None:
-    """Run DVC, and show what it prints while it does.
+def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | None = None) -> None:
+    """Run DVC, and show what it prints while it does, unless ``quiet``; ``begins`` is told the name of each stage.
+
+    DVC's own ``--quiet`` would also hide why it fails.
 
     Raises:
-        InputError: it failed; the message has the last lines that it printed.
+        InputError: it failed; the message has the stage, and what that or DVC said.
     """
-    last: deque[str] = deque(maxlen=_LAST_LINES)
+    said: list[str] = []
+    stage = ""
     process = _started("dvc", *arguments, stderr=subprocess.STDOUT)
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            print(line, end="", flush=True)
-            last.extend([line.strip()] if line.strip() else [])
+            if not quiet:
+                print(line, end="", flush=True)
+            if running := _STAGE.match(line):
+                said, stage = [], running["name"] or ""
+                if begins and stage:
+                    begins(f"stage {stage}")
+                continue
+            said = [*said, *([line.strip()] if line.strip() else [])][-_LAST_LINES:]
         code = process.wait()
     finally:
         _end(process)
     if code:
-        raise InputError(f"dvc {arguments[0]} failed: " + " | ".join(last))
+        where = f" in stage {stage}" if stage else ""
+        raise InputError(f"dvc {arguments[0]} failed{where}: {_reason(said)}")
+
+
+def _reason(said: list[str]) -> str:
+    """Return of the last lines of DVC and a stage those of the stage's own error, or else the last ones."""
+    errors = [place for place, line in enumerate(said) if ": error: " in line]
+    own = [line for line in said[errors[-1] :] if not line.startswith(_FAILED)] if errors else said[-_LAST_SHOWN:]
+    return " | ".join(own)
 
 
 def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
@@ -79,7 +105,11 @@ def _end(process: "subprocess.Popen[str]") -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 class Upstream(NamedTuple):

@@ -111,7 +111,7 @@ def _fetch(artifact: Path, commit: str) -> Path:
     if copy.exists():
         shutil.rmtree(copy)
     copy.parent.mkdir(parents=True, exist_ok=True)
-    dvc("get", "--quiet", ".", str(artifact), "--rev", commit, "--out", str(copy))
+    dvc("get", ".", str(artifact), "--rev", commit, "--out", str(copy), quiet=True)
     return copy
 
 

@@ -134,10 +134,15 @@ class Nightly:
         codes = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
         assert done.returncode == codes[outcome], done.stdout + done.stderr
         assert "Traceback" not in done.stderr
-        told: dict[str, Any] = json.loads((self.folder / ".scratch/retrain/message.json").read_text())
+        self.said, told = done.stdout, self.message()
         assert (told["outcome"], told["exit_code"]) == (outcome, codes[outcome])
         assert told["text"].startswith(f"{outcome}: ")
         return str(told["text"])
+
+    def message(self) -> dict[str, Any]:
+        """What the last run told, or the present one tells."""
+        told: dict[str, Any] = json.loads((self.folder / ".scratch/retrain/message.json").read_text())
+        return told
 
     def write(self, domain: str, *extra: str, pairs: int = 30) -> Path:
         """Write pairs of a domain; ``extra`` are queries that tell the pipeline something."""

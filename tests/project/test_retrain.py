@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import os
+import platform
 import subprocess
 import sys
 import threading
@@ -12,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from batchwright.core.errors import InputError
+from project.retrain.repository import dvc
 from tests.project.nightly import Nightly
 
 
@@ -161,8 +165,11 @@ def test_after_a_crash_the_next_night_goes_on(project: Nightly, crash: str) -> N
     project.before(program, command, "kill -9 $PPID && exit 1")
     killed = project.run("python -m project retrain", check=False)
     assert killed.returncode == -9 or killed.returncode == 137, killed.stdout + killed.stderr
+    left = project.message()
+    assert left["outcome"] == "running" and left["stage"], "not what the night before told"
     project.run("rm -r bin")
     project.retrain("nothing new" if crash == "after the push" else "promoted")
+    assert f"the run before was killed: {left['text']}" in project.said
     refs = project.refs()
     assert refs.keys() == {"HEAD", "main", "deployed", "promoted-1", "promoted-2"}
     assert refs["main"] == refs["deployed"] == refs["promoted-2"]
@@ -177,7 +184,8 @@ def test_a_stage_that_fails_is_told_and_publishes_nothing(project: Nightly) -> N
     before = project.refs()
     project.write("fish", "break")
     text = project.retrain("failed")
-    assert "the stage broke" in text and "dvc repro failed" in text
+    assert "dvc repro failed in stage all: " in text and "the stage broke" in text and "Traceback" not in text
+    assert text.splitlines()[-1].endswith(", at: stage all")
     project.write("fish")
     project.retrain("promoted")
     assert project.refs().keys() - before.keys() == {"promoted-2"}
@@ -221,8 +229,51 @@ def test_terminating_it_ends_the_stage_as_well(project: Nightly) -> None:
     assert process.wait(20) == 143
     own = (project.folder / "pid").read_text().strip()
     assert not Path(f"/proc/{own}").exists() or "sleep" not in Path(f"/proc/{own}/cmdline").read_text()
-    told = json.loads((project.folder / ".scratch/retrain/message.json").read_text())
-    assert told["outcome"] == "failed"
+    assert project.message()["outcome"] == "failed"
+
+
+def test_it_ends_at_a_limit_of_its_own(project: Nightly) -> None:
+    project.write("fish")
+    project.before("dvc", "repro", "sleep 60")
+    limited = project.run("python -m project retrain --hours 0.002", check=False)
+    assert limited.returncode == 1 and "it took more than --hours 0.002" in limited.stderr
+    told = project.message()
+    assert (told["outcome"], told["stage"]) == ("failed", "taking in what came since") and 7 <= told["seconds"] < 30
+
+
+SAID = """\
+Running stage 'ingest':
+> batchwright stage ingest
+ingest: 3 pairs
+Updating lock file 'dvc.lock'
+Running stage 'pack@random':
+> batchwright stage pack random
+pack: error: params.yaml: too small
+params.yaml: and odd
+ERROR: failed to reproduce 'pack@random': failed to run: batchwright stage pack random, exited with 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (SAID, "dvc update failed in stage pack@random: pack: error: params.yaml: too small | params.yaml: and odd"),
+        ("Killed\nERROR: failed to reproduce 'x': exited with -9", "dvc update failed: Killed | ERROR: failed to "),
+    ],
+)
+def test_a_failure_says_why_and_where(
+    printed: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "dvc"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{printed}\nEND\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    stages: list[str] = []
+    with pytest.raises(InputError) as failed:
+        dvc("update", quiet=True, begins=stages.append)
+    assert str(failed.value).startswith(told)
+    assert stages == (["stage ingest", "stage pack@random"] if printed is SAID else [])
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.slow
@@ -251,6 +302,7 @@ def test_a_linked_source_is_imported_and_followed(project: Nightly) -> None:
     project.retrain("promoted")
     assert "w0 of fish" in published(project)[0]
     project.retrain("nothing new")
+    assert "path: ../../../fish.csv" in (project.folder / "raw/pairs/fish.csv.dvc").read_text()
     outside.write_text(outside.read_text() + "w5 of late fish,w5 in fish,train\n")
     project.retrain("promoted")
     assert "w5 of late fish" in published(project)[0]
@@ -280,6 +332,12 @@ def spoil_link(project: Nightly) -> None:
     (project.folder / "raw/pairs/fish.csv").symlink_to("/nowhere/fish.csv")
 
 
+def spoil_import(project: Nightly) -> None:
+    (project.folder / "raw/pairs/fish.csv.dvc").write_text(
+        "deps: [{path: /nowhere/fish.csv}]\nouts: [{path: fish.csv}]\n"
+    )
+
+
 def spoil_params(project: Nightly) -> None:
     file = project.folder / "params.yaml"
     file.write_text(file.read_text() + "# half a change\n")
@@ -300,6 +358,7 @@ def spoil_models(project: Nightly) -> None:
         (spoil_remote, "DVC's remote s: no folder"),
         (spoil_git_remote, "git fetch failed"),
         (spoil_link, "raw/pairs/fish.csv: the file that it links to, /nowhere/fish.csv, is not there"),
+        (spoil_import, "raw/pairs/fish.csv.dvc: imports /nowhere/fish.csv, which is not on "),
         (spoil_params, "params.yaml: is changed and not committed; commit it and push, or undo it"),
         (spoil_models, "retrain.models names 'n', which is not in runs: m"),
     ],
@@ -333,5 +392,8 @@ def test_a_webhook_is_told(project: Nightly, hook: tuple[str, list[dict[str, Any
     url, received = hook
     project.run(f"BATCHWRIGHT_WEBHOOK={url} python -m project retrain", check=False)
     assert [message["outcome"] for message in received] == ["nothing new"]
+    told = received[0]
+    assert told == project.message() and told["project"] == "project" and told["host"] == platform.node()
+    assert told["commit"] == project.refs()["main"] and told["began"] <= told["time"] and told["seconds"] < 100
     done = project.run("BATCHWRIGHT_WEBHOOK=http://127.0.0.1:9/ python -m project retrain", check=False)
     assert done.returncode == 3 and "the message could not be sent" in done.stderr
