@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from batchwright.core.params import PARAMS_FILE, Params, load_params, read_params
+from project.retrain.drift import DriftParams
 from project.retrain.record import START, Since
 from stages.scoring.paired import Estimate, difference, unpaired
 
@@ -38,6 +39,8 @@ class RetrainParams(Params):
     when it was promoted. A larger, significant drop means that the data are broken, and scores on them say nothing."""
     floor: float = Field(default=0.0, ge=0, le=1)
     """Least nDCG@10 of each model in each collection."""
+    drift: DriftParams = DriftParams()
+    """How far the data may be from those of the deployed night before anything is trained."""
     review: bool = False
     """Push what passes as the branch ``candidate``, for a person to merge and ``batchwright promote``."""
 
@@ -84,15 +87,13 @@ class Verdict(NamedTuple):
     """What the model is compared with."""
 
 
-def judge(
-    scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams, since: Mapping[str, Since] = {}
-) -> list[Verdict]:
+def judge(scored: Sequence[Scored], limits: RetrainParams, since: Mapping[str, Since] = {}) -> list[Verdict]:
     """Compare each model with the deployed one, seed by seed: over all queries, in each collection, in each domain.
 
     Over all queries of today the mean may fall by ``limits.margin``, in a collection or a domain by
     ``limits.most_loss``, and by more if that is not significant. So may its changes of all nights ``since`` the
     reference, by model, and its lead over baselines. The deployed model itself must not find today's data much harder
-    than those of its own night. ``gone`` are the domains that had pairs then and have none today.
+    than those of its own night.
     """
     verdicts: list[Verdict] = []
     for model in dict.fromkeys(scores.model for scores in scored):
@@ -100,7 +101,6 @@ def judge(
         verdicts += _overall(model, of_model, since.get(model, START), limits)
         verdicts += [verdict for scores in of_model for verdict in _parts(scores, limits)]
         verdicts += _drifted(of_model, limits)
-    verdicts += [Verdict("", "", domain, 0, 0.0, None, "it has no pairs any more") for domain in gone]
     return verdicts
 
 
@@ -182,7 +182,7 @@ def _too_low(verdict: Verdict, limits: RetrainParams) -> str:
 
 def gained(verdicts: Sequence[Verdict], since: Mapping[str, Since], limits: RetrainParams) -> dict[str, Since]:
     """Return what each model has gained since its reference, tonight included."""
-    first = {verdict.model: verdict for verdict in reversed(verdicts) if verdict.model}
+    first = {verdict.model: verdict for verdict in reversed(verdicts)}
     return {
         model: since.get(model, START).then(verdict.change).kept(limits.significance) if verdict.change else START
         for model, verdict in first.items()
@@ -197,8 +197,6 @@ def describe(verdicts: Sequence[Verdict]) -> str:
 
 
 def _line(verdict: Verdict) -> str:
-    if not verdict.model:
-        return f"domain {verdict.domain}: FAILED: {verdict.failed}"
     parts = [part for part in (verdict.collection, verdict.domain) if part != ALL]
     where = " ".join([verdict.model, "on", *(parts or ["all collections"])])
     failed = f" FAILED: {verdict.failed}" if verdict.failed else ""

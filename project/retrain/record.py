@@ -10,7 +10,8 @@ from scipy import stats
 
 from batchwright.core.files import write_json
 from batchwright.core.fingerprint import fingerprint
-from project.retrain.repository import LOCK, RECORD, locked, show
+from project.retrain.drift import Figures
+from project.retrain.repository import RECORD, locked, locked_now, show
 from stages.scoring.paired import Estimate
 
 _DIGITS = 6
@@ -51,12 +52,14 @@ START = Since(0, 0.0, 0.0)
 class Record(NamedTuple):
     """What was judged, and by what: the fingerprint of ``dvc.lock``, the deployed commit, the limits.
 
-    ``since`` has the models that passed. If a person promotes others, they are a reference.
+    ``data`` are the figures of the night's data. ``since`` has the models that passed; if a person promotes others,
+    they are a reference.
     """
 
     lock: str
     deployed: str | None
     limits: Mapping[str, Any]
+    data: Figures
     since: Mapping[str, Since] = {}
 
     @classmethod
@@ -71,13 +74,13 @@ class Record(NamedTuple):
         return record if record.lock == fingerprint(locked(commit)) else None
 
     @classmethod
-    def of_tonight(cls, deployed: str | None, limits: Mapping[str, Any]) -> "Record":
+    def of_tonight(cls, deployed: str | None, limits: Mapping[str, Any], data: Figures) -> "Record":
         """Return what is to be judged now."""
-        return cls(fingerprint(Path(LOCK).read_text(encoding="utf-8").rstrip("\n")), deployed, limits)
+        return cls(fingerprint(locked_now()), deployed, limits, data)
 
     def asks_the_same_as(self, other: "Record | None") -> bool:
         """Whether the same was judged by the same limits."""
-        return other is not None and self._replace(since={}) == other._replace(since={})
+        return other is not None and self[:3] == other[:3]
 
     def write(self) -> None:
         """Write the file."""

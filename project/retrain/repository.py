@@ -169,6 +169,11 @@ def locked(commit: str | None) -> str | None:
     return show(commit, LOCK)
 
 
+def locked_now() -> str:
+    """Return ``dvc.lock`` as it is now, as ``locked`` does."""
+    return Path(LOCK).read_text(encoding="utf-8").rstrip("\n")
+
+
 def promoted() -> dict[int, str]:
     """Return the commits that were promoted, by number, in order."""
     lines = git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", f"refs/tags/{_TAG}*").splitlines()

@@ -2,15 +2,15 @@
 
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Literal
 
 from batchwright.core.command import alone
 from batchwright.core.errors import InputError
-from batchwright.core.files import read_json
 from batchwright.core.params import load_params
 from batchwright.formats.runs import Run, Runs
+from project.retrain.drift import LAST, Figures, drift, figures, locked_data
 from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
 from project.retrain.message import Message, Outcome
 from project.retrain.prepare import preflight, snapshot, sync
@@ -19,13 +19,13 @@ from project.retrain.record import Record, Since
 from project.retrain.repository import (
     CANDIDATE,
     DEPLOYED,
-    LOCK,
     REJECTED,
     Upstream,
     commit_own,
     dvc,
     git,
     locked,
+    locked_now,
     promoted,
     revision,
     unstage,
@@ -80,23 +80,54 @@ def _retrain(message: Message) -> Outcome:
     sync(at)
     message.at("taking in what came since")
     snapshot()
-    dvc("repro", "--pull", begins=message.in_stage)
-    # Not the deployed commit: after a roll-back, the same is not promoted again.
-    handled = [*list(promoted().values())[-1:], revision(at.branch_ref(CANDIDATE))]
-    if Path(LOCK).read_text(encoding="utf-8").rstrip("\n") in [locked(commit) for commit in handled]:
-        return Outcome("nothing new", "nothing has changed since the last promotion or candidate")
+    dvc("repro", "--pull", LAST, begins=message.in_stage)
     deployed = revision(at.branch_ref(DEPLOYED))
-    record = Record.of_tonight(deployed, limits.model_dump(mode="json"))
-    if record.asks_the_same_as(Record.of(revision(at.branch_ref(REJECTED)))):
-        return Outcome("nothing new", f"nothing has changed since it was rejected; the branch {REJECTED} says why")
+    # Beside the deployed commit: after a roll-back, the same is not promoted again.
+    handled = [*list(promoted().values())[-1:], revision(at.branch_ref(CANDIDATE))]
+    data, changes = _look(deployed, handled, limits)
+    if changes and limits.drift.action == "stop" and not _differ("params", deployed):
+        record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
+        why = "the data have changed more than retrain.drift allows, so nothing was trained"
+        then = "look at them; if they are meant to, set retrain.drift.action to warn"
+        return _rejected_before(at, record) or _reject(at, "\n".join([why, *changes, then]), record)
+    dvc("repro", "--pull", begins=message.in_stage)
+    if locked_now() in map(locked, handled):
+        return Outcome("nothing new", "nothing has changed since the last promotion or candidate")
+    record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
+    if rejected := _rejected_before(at, record):
+        return rejected
     message.at("comparing with what is deployed")
     before = Record.of(deployed)
     since = before.since if before else {}
     verdicts = _judge(models, deployed, limits, since)
+    told = "\n".join([describe(verdicts), *(f"data: {line}" for line in changes)])
     if failed := [verdict for verdict in verdicts if verdict.failed]:
-        return _reject(at, f"{len(failed)} of {len(verdicts)} comparisons failed\n{describe(verdicts)}", record)
+        return _reject(at, f"{len(failed)} of {len(verdicts)} comparisons failed\n{told}", record)
     message.at("publishing")
-    return _publish(at, describe(verdicts), record._replace(since=gained(verdicts, since, limits)), limits)
+    return _publish(at, told, record._replace(since=gained(verdicts, since, limits)), limits)
+
+
+def _look(deployed: str | None, handled: Sequence[str | None], limits: RetrainParams) -> tuple[Figures, list[str]]:
+    """Return the figures of tonight's data, and how they differ from the deployed night's, unless they were handled."""
+    before = Record.of(deployed)
+    if before and not _differ("outs", deployed):
+        return before.data, []
+    data = figures()
+    if not deployed or any(not _differ("outs", commit) for commit in handled):
+        return data, []
+    return data, drift(before.data, data, limits.drift) if before else ["the deployed night has no record of its own"]
+
+
+def _differ(what: Literal["outs", "params"], commit: str | None) -> bool:
+    """Whether the stages of the data have other outputs, or parameters, than in a commit."""
+    return locked_data(locked_now(), what) != locked_data(locked(commit), what)
+
+
+def _rejected_before(at: Upstream, record: Record) -> Outcome | None:
+    """Return that there is nothing new, if the same was rejected by the same limits: no second alert."""
+    if not record.asks_the_same_as(Record.of(revision(at.branch_ref(REJECTED)))):
+        return None
+    return Outcome("nothing new", f"nothing has changed since it was rejected; the branch {REJECTED} says why")
 
 
 def _models(limits: RetrainParams) -> dict[str, Run]:
@@ -111,9 +142,9 @@ def _judge(
     models: Mapping[str, Run], deployed: str | None, limits: RetrainParams, since: Mapping[str, Since]
 ) -> list[Verdict]:
     # Imported here: it brings PyTorch, which a night without news does not need.
-    from project.retrain.score import gone, score
+    from project.retrain.score import score
 
-    return judge(score(models, deployed, limits.baselines), gone(deployed), limits, since)
+    return judge(score(models, deployed, limits.baselines), limits, since)
 
 
 def _reject(at: Upstream, why: str, record: Record) -> Outcome:
@@ -128,15 +159,11 @@ def _reject(at: Upstream, why: str, record: Record) -> Outcome:
 def _publish(at: Upstream, comparisons: str, record: Record, limits: RetrainParams) -> Outcome:
     dvc("push", quiet=True)
     record.write()
-    commit = commit_own(f"Retrained on {_pairs():,} pairs\n\n{comparisons}")
+    pairs = sum(domain["pairs"] for domain in record.data["domains"].values())
+    commit = commit_own(f"Retrained on {pairs:,} pairs\n\n{comparisons}")
     if limits.review:
         push(at, CANDIDATE, commit)
         return Outcome("promoted", f"branch {CANDIDATE} is ready for review\n{comparisons}", commit)
     name = publish(at, commit)
     git("reset", "--quiet", "--soft", commit)
     return Outcome("promoted", f"{name} is deployed\n{comparisons}", commit)
-
-
-def _pairs() -> int:
-    domains = read_json(Path("results/ingest.json"), made_by="ingest")["domains"]
-    return sum(domain[split] for domain in domains.values() for split in ("train", "dev", "test"))

@@ -1,6 +1,5 @@
 """Scores of the new models and the deployed ones, on today's collections."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,19 +7,17 @@ from pathlib import Path, PurePath
 
 import yaml
 
-from batchwright.core.files import read_json
 from batchwright.core.params import load_params
-from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES, START_MODELS
+from batchwright.core.paths import MODELS, PAIRS, SCORES, START_MODELS
 from batchwright.core.runtime import scratch
 from batchwright.formats.query_scores import MEASURES, BySeed, read_query_scores
 from batchwright.formats.runs import Run, seed_folders
 from project.retrain.gate import Scored
-from project.retrain.repository import dvc, locked, show
+from project.retrain.repository import dvc, locked
 from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
 from stages.scoring.read import read_collections
 from stages.scoring.retrieval import BM25, model_system
 
-INGESTED = RESULTS / "ingest.json"
 BEFORE = "held_out_before"
 """The collection of held-out pairs on which the deployed model was evaluated."""
 
@@ -88,15 +85,6 @@ def _held_out_before(commit: str, params: EvaluateParams, today: Collection) -> 
 
 def _domains(collection: Collection) -> dict[str, str]:
     return {query.id: query.domain for query in collection.queries}
-
-
-def gone(deployed: str | None) -> list[str]:
-    """Return the domains that the commit ``deployed`` had pairs of and that have none today."""
-    text = show(deployed, str(INGESTED))
-    if text is None:
-        return []
-    before = json.loads(text)["domains"]
-    return sorted(before.keys() - read_json(INGESTED, made_by="ingest")["domains"].keys())
 
 
 def _outputs(commit: str) -> set[str]:

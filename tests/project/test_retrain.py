@@ -106,12 +106,18 @@ def test_a_little_less_every_night_is_stopped_by_the_record(project: Nightly) ->
     assert "reference" not in project.retrain("promoted"), "what a person promotes is one"
 
 
-@pytest.mark.slow
-def test_a_domain_that_vanishes_is_rejected(project: Nightly) -> None:
+def test_data_that_changed_much_stop_the_night_before_it_trains(project: Nightly) -> None:
+    before = project.refs()
     project.write("fish")
-    project.retrain("promoted")
-    project.run("dvc remove raw/pairs/fish.csv.dvc; rm -f raw/pairs/fish.csv")
-    assert "domain fish: FAILED: it has no pairs any more" in project.retrain("rejected")
+    project.run("dvc remove raw/pairs/birds.csv.dvc; rm -f raw/pairs/birds.csv")
+    text = project.retrain("rejected")
+    assert "so nothing was trained\nbirds: 30 pairs -> none any more\nlook at them" in text
+    assert "Running stage 'all'" not in project.said
+    after = project.refs()
+    assert after == before | {"rejected": after["rejected"]}
+    project.retrain("nothing new")
+    allow(project, "drift: {action: warn}")
+    assert "data: birds: 30 pairs -> none any more" in project.retrain("promoted")
 
 
 def test_one_command_rolls_back_and_the_same_is_not_promoted_again(project: Nightly) -> None:
