@@ -3,6 +3,7 @@
 The accepted night's figures are in its record, ``retrain.json``.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -23,7 +24,10 @@ LAST = "pack"
 _STAGES = ("ingest", "embed", "filter", "cluster", LAST)
 LEAST = 100
 """Pairs of a domain from which on its figures say something; below, chance alone may double them."""
-_SHARES = {"doubtful": "doubtful pairs", "masked": "masked negatives", "hardness": "hardness"}
+_AMOUNTS = {"query": "characters of a query", "document": "characters of a document", "hardness": "hardness"}
+_SHARES = {"doubtful": "doubtful pairs", "masked": "masked negatives"}
+_OF_BATCHES = ("hardness", "masked")
+_ERRORS = 3
 
 Figures = Mapping[str, Any]
 """Those of a night: the share of rejected rows, and by domain ``pairs``, mean lengths in characters, the shares of
@@ -37,10 +41,11 @@ class DriftParams(Params):
     """``stop`` ends the night before it trains, as rejected; ``warn`` says it and goes on. So does ``stop`` on a night
     with other parameters or code of the stages up to ``pack``, which may be meant."""
     times: float = Field(default=2.0, gt=1)
-    """A domain may have so many times fewer pairs, and queries or documents so many times as long, or as short."""
-    share: float = Field(default=0.1, gt=0, le=1)
-    """How much the share of rejected rows may change, and a domain's shares of doubtful pairs and masked negatives, and
-    its hardness. Domains with fewer than 100 pairs only must not vanish."""
+    """A domain may have so many times fewer pairs, and queries, documents or hardness so many times as much, or as
+    little. Domains with fewer than 100 pairs only must not vanish."""
+    share: float = Field(default=0.05, gt=0, le=1)
+    """How much the share of rejected rows may change, and a domain's shares of doubtful pairs and masked negatives, or
+    three standard errors of a share of so many pairs, if that is more."""
 
 
 def figures() -> dict[str, Any]:
@@ -77,7 +82,8 @@ def _share(part: int, whole: int) -> float:
 
 def drift(before: Figures, now: Figures, limits: DriftParams) -> list[str]:
     """Return a line for each figure that is further from that of ``before`` than ``limits`` allow."""
-    found = list(_jumps("rejected rows", before["rejected"], now["rejected"], limits))
+    pairs = sum(of_domain["pairs"] for of_domain in now["domains"].values())
+    found = list(_jump("rejected rows", before["rejected"], now["rejected"], pairs, limits))
     for domain, then in before["domains"].items():
         today = now["domains"].get(domain, {"pairs": 0})
         found += [f"{domain}: {line}" for line in _of_domain(then, today, limits)]
@@ -92,17 +98,20 @@ def _of_domain(then: Figures, today: Figures, limits: DriftParams) -> Iterator[s
         yield f"{then['pairs']:,} pairs -> {today['pairs']:,}"
     if min(then["pairs"], today["pairs"]) < LEAST:
         return
-    for side in SIDES:
-        if max(then[side], today[side]) > limits.times * min(then[side], today[side]):
-            yield f"characters of a {side} {then[side]:,} -> {today[side]:,}"
+    same = then.get("recipe") == today.get("recipe")
+    there = [name for name in then if name in today and (same or name not in _OF_BATCHES)]
+    for name, words in _AMOUNTS.items():
+        if name in there and max(then[name], today[name]) > limits.times * min(then[name], today[name]):
+            yield f"{words} {then[name]:,} -> {today[name]:,}"
     for name, words in _SHARES.items():
-        comparable = name == "doubtful" or then.get("recipe") == today.get("recipe")
-        if comparable and name in then and name in today:
-            yield from _jumps(words, then[name], today[name], limits)
+        if name in there:
+            yield from _jump(words, then[name], today[name], today["pairs"], limits)
 
 
-def _jumps(words: str, then: float, today: float, limits: DriftParams) -> Iterator[str]:
-    if abs(today - then) > limits.share:
+def _jump(words: str, then: float, today: float, pairs: int, limits: DriftParams) -> Iterator[str]:
+    mean = (then + today) / 2
+    chance = _ERRORS * math.sqrt(mean * (1 - mean) / max(pairs, 1))
+    if abs(today - then) > max(limits.share, chance):
         yield f"{words} {then:.3f} -> {today:.3f}"
 
 

@@ -118,7 +118,8 @@ def _overall(model: str, scored: Sequence[Scored], since: Since, limits: Retrain
         verdicts.append(_compare(model, ALL, ALL, [(part, list(part.domains)) for part in parts])._replace(over=name))
     for verdict in verdicts:
         worse = _loses(verdict.change, limits.margin, limits)
-        yield verdict._replace(failed=f"worse than {verdict.over}" if worse else "")
+        hint = ", and retrain.baselines asks for more" if verdict.over in today[0].baselines else ""
+        yield verdict._replace(failed=f"worse than {verdict.over}{hint}" if worse else "")
 
 
 def _loses(change: Estimate | None, most: float, limits: RetrainParams) -> bool:

@@ -65,12 +65,12 @@ class Record(NamedTuple):
     @classmethod
     def of(cls, commit: str | None) -> "Record | None":
         """Return the record of a commit, or None if it has none, or that of an earlier one."""
-        text = show(commit, RECORD)
-        if text is None:
+        try:
+            values = json.loads(show(commit, RECORD) or "null")
+            since = {model: Since(**gained) for model, gained in values.pop("since").items()}
+            record = cls(**values, since=since)
+        except (ValueError, TypeError, AttributeError, KeyError):  # none, or one that another version wrote
             return None
-        values = json.loads(text)
-        since = {model: Since(**gained) for model, gained in values.pop("since").items()}
-        record = cls(**values, since=since)
         return record if record.lock == fingerprint(locked(commit)) else None
 
     @classmethod

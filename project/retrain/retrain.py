@@ -31,6 +31,10 @@ from project.retrain.repository import (
     unstage,
 )
 
+_MOST_HOURS = 10_000
+_AGAIN = 600
+"""Seconds after which the limit stops again what went on in spite."""
+
 
 def retrain(hours: float | None = None) -> str:
     """Retrain, tell what came of it, and return that; unless it is a promotion, print it and exit with its code.
@@ -41,6 +45,8 @@ def retrain(hours: float | None = None) -> str:
     Raises:
         InputError: it failed, it took more than ``hours``, or it is running already.
     """
+    if hours is not None and not 0 < hours < _MOST_HOURS:
+        raise InputError(f"--hours {hours:g}: give more than 0, and less than {_MOST_HOURS:,}")
     with alone("retrain"), Message() as message:
         try:
             with _at_most(hours):
@@ -64,7 +70,7 @@ def _at_most(hours: float | None) -> Iterator[None]:
         raise InputError(f"it took more than --hours {hours:g}; run it again to go on")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, (hours or 0) * 3600)
+    signal.setitimer(signal.ITIMER_REAL, (hours or 0) * 3600, _AGAIN)
     try:
         yield
     finally:
@@ -80,6 +86,7 @@ def _retrain(message: Message) -> Outcome:
     sync(at)
     message.at("taking in what came since")
     snapshot()
+    message.at("making what has changed")
     dvc("repro", "--pull", LAST, begins=message.in_stage)
     deployed = revision(at.branch_ref(DEPLOYED))
     # Beside the deployed commit: after a roll-back, the same is not promoted again.

@@ -16,6 +16,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from project.retrain.repository import dvc
+from project.retrain.retrain import retrain
 from tests.project.nightly import Nightly
 
 
@@ -244,7 +245,13 @@ def test_it_ends_at_a_limit_of_its_own(project: Nightly) -> None:
     limited = project.run("python -m project retrain --hours 0.002", check=False)
     assert limited.returncode == 1 and "it took more than --hours 0.002" in limited.stderr
     told = project.message()
-    assert (told["outcome"], told["stage"]) == ("failed", "taking in what came since") and 7 <= told["seconds"] < 30
+    assert (told["outcome"], told["stage"]) == ("failed", "making what has changed") and 7 <= told["seconds"] < 30
+
+
+@pytest.mark.parametrize("hours", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_limit_is_some_time(hours: float) -> None:
+    with pytest.raises(InputError, match="give more than 0"):
+        retrain(hours)
 
 
 SAID = """\
