@@ -91,8 +91,9 @@ def _retrain(message: Message) -> Outcome:
     deployed = revision(at.branch_ref(DEPLOYED))
     # Beside the deployed commit: after a roll-back, the same is not promoted again.
     handled = [*list(promoted().values())[-1:], revision(at.branch_ref(CANDIDATE))]
-    data, changes = _look(deployed, handled, limits)
-    if changes and limits.drift.action == "stop" and not _differ("params", deployed):
+    before = Record.of(deployed)
+    data, changes = _look(before, deployed, handled, limits)
+    if changes and before and limits.drift.action == "stop" and not _differ("params", deployed):
         record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
         why = "the data have changed more than retrain.drift allows, so nothing was trained"
         then = "look at them; if they are meant to, set retrain.drift.action to warn"
@@ -104,7 +105,6 @@ def _retrain(message: Message) -> Outcome:
     if rejected := _rejected_before(at, record):
         return rejected
     message.at("comparing with what is deployed")
-    before = Record.of(deployed)
     since = before.since if before else {}
     verdicts = _judge(models, deployed, limits, since)
     told = "\n".join([describe(verdicts), *(f"data: {line}" for line in changes)])
@@ -114,15 +114,18 @@ def _retrain(message: Message) -> Outcome:
     return _publish(at, told, record._replace(since=gained(verdicts, since, limits)), limits)
 
 
-def _look(deployed: str | None, handled: Sequence[str | None], limits: RetrainParams) -> tuple[Figures, list[str]]:
-    """Return the figures of tonight's data, and how they differ from the deployed night's, unless they were handled."""
-    before = Record.of(deployed)
+def _look(
+    before: Record | None, deployed: str | None, handled: Sequence[str | None], limits: RetrainParams
+) -> tuple[Figures, list[str]]:
+    """Return the figures of tonight's data, and how they differ from those ``before``, unless they were handled."""
     if before and not _differ("outs", deployed):
         return before.data, []
     data = figures()
     if not deployed or any(not _differ("outs", commit) for commit in handled):
         return data, []
-    return data, drift(before.data, data, limits.drift) if before else ["the deployed night has no record of its own"]
+    if before is None:  # a person deployed it
+        return data, ["the deployed commit has no record of its night to compare with"]
+    return data, drift(before.data, data, limits.drift)
 
 
 def _differ(what: Literal["outs", "params"], commit: str | None) -> bool:

@@ -84,10 +84,10 @@ def test_three_nights(project: Nightly) -> None:
     assert project.refs()["deployed"] == project.refs()["promoted-3"]
 
 
-def allow(project: Nightly, limits: str) -> None:
+def allow(project: Nightly, limits: str, before: str = "floor: 0.2") -> None:
     """Write other limits into ``retrain``, and commit them."""
     file = project.folder / "params.yaml"
-    file.write_text(file.read_text().replace("floor: 0.2", limits))
+    file.write_text(file.read_text().replace(before, limits))
     project.run("git commit --quiet --message limits params.yaml; git push --quiet")
 
 
@@ -119,6 +119,11 @@ def test_data_that_changed_much_stop_the_night_before_it_trains(project: Nightly
     project.retrain("nothing new")
     allow(project, "drift: {action: warn}")
     assert "data: birds: 30 pairs -> none any more" in project.retrain("promoted")
+    allow(project, "review: false", "drift: {action: warn}")
+    project.run("git rm --quiet retrain.json; git commit --quiet --message own; git push --quiet")
+    project.run("python -m project promote")
+    project.write("fish", "more")
+    assert "data: the deployed commit has no record" in project.retrain("promoted"), "which stops nothing"
 
 
 def test_one_command_rolls_back_and_the_same_is_not_promoted_again(project: Nightly) -> None:
