@@ -1,7 +1,9 @@
 """The command ``batchwright``, or ``python -m project``: a table of commands, from which parser and help are made."""
 
 import argparse
+import json
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from batchwright.core.command import Command, failing, parse
@@ -120,6 +122,7 @@ COMMANDS = {
         "Trains again on what came since, and publishes the models if they are not worse than the deployed ones.",
         ("batchwright retrain     # exit code 0: promoted, 1: failed, 3: nothing new, 4: rejected",),
         "project.retrain.retrain:retrain",
+        {"--hours": {"type": float, "metavar": "N", "help": "stop after so long; the next call goes on"}},
     ),
     "promote": Command(
         "Deploys the current commit, or an earlier promotion: moves the branch that production follows.",
@@ -152,10 +155,20 @@ STYLED = ("show", "diff")
 """Commands that lay out their answers for a terminal, with colours and without any control character of the data."""
 
 
+def _version() -> str:
+    """Return what is installed: its version, and its commit if it was installed from git."""
+    try:
+        found = distribution("batchwright")
+    except PackageNotFoundError:
+        return "batchwright, not installed"
+    origin = json.loads(found.read_text("direct_url.json") or "{}").get("vcs_info", {})
+    return f"batchwright {found.version}" + (f", commit {origin['commit_id']}" if "commit_id" in origin else "")
+
+
 def main(line: Sequence[str] | None = None) -> None:
     """Run the command that ``line`` names, by default that of the process."""
     about = "Makes training batches that are hard and honest, looks into them, and hands them on."
-    name, values = parse("batchwright", about, COMMANDS, line)
+    name, values = parse("batchwright", about, COMMANDS, line, _version())
     with failing(f"batchwright {name}"):
         try:
             text = COMMANDS[name](**values)

@@ -64,9 +64,9 @@ STAGES = {
         {"run": {"help": "an entry of runs in params.yaml"}},
     ),
     "baselines": Command(
-        "Scores BM25 and every model in models/start, which trained models must beat: results/baselines.json.",
+        "Scores BM25 and every start model, which trained models must beat: results/baselines.json.",
         ("python -m stages baselines",),
-        "stages.evaluate:baselines",
+        "stages.baselines:main",
     ),
     "evaluate": Command(
         "Scores the model of one run on held-out queries and BEIR collections: results/evaluate/RUN.json.",

@@ -9,6 +9,7 @@ import ast
 import atexit
 import gc
 import importlib
+import logging
 import os
 import runpy
 import signal
@@ -123,6 +124,7 @@ def status(line: list[str]) -> int:
 def run(program: str, *arguments: str) -> None:
     """Do what the program does with these arguments."""
     sys.argv = [program, *arguments]
+    logging.getLogger().handlers.clear()  # those of libraries that the program itself would not import
     if Path(program).name == "dvc":
         sys.exit(importlib.import_module("dvc.cli").main())
     how, *rest = arguments

@@ -41,15 +41,17 @@ class Command(NamedTuple):
 
 
 def parse(
-    program: str, about: str, commands: Mapping[str, Command], line: Sequence[str] | None = None
+    program: str, about: str, commands: Mapping[str, Command], line: Sequence[str] | None = None, version: str = ""
 ) -> tuple[str, dict[str, Any]]:
     """Return the name of the command that ``line`` asks for, by default that of the process, and its arguments.
 
-    If it asks for none, all are listed, and the process ends.
+    If it asks for none, all are listed, and the process ends; so it does after ``--version``.
     """
     parser = argparse.ArgumentParser(
         prog=program, **_described(about, *(command.examples[0] for command in commands.values()))
     )
+    if version:
+        parser.add_argument("--version", action="version", version=version)
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in commands.items():
         subparser = parsers.add_parser(name, help=command.about, **_described(command.about, *command.examples))

@@ -1,13 +1,15 @@
 """The gate: whether new models may replace the deployed ones, judged on the same queries, and its verdicts as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from batchwright.core.params import PARAMS_FILE, Params, load_params, read_params
+from project.retrain.drift import DriftParams
+from project.retrain.record import START, Since
 from stages.scoring.paired import Estimate, difference, unpaired
 
 ALL = "all"
@@ -20,16 +22,25 @@ class RetrainParams(Params):
 
     models: list[str] | None = None
     """The runs that are deployed, together: all of them must pass. Null means all ``runs``."""
+    margin: float = Field(default=0.002, ge=0)
+    """nDCG@10 that a model may lose over all queries together, compared with the deployed model in one night, or summed
+    over the nights since the reference, which is the first model that was promoted or the last that a person promoted.
+    Gains count in the sum only as far as they may be chance, so that those of last year pay for no loss of today."""
     most_loss: float = Field(default=0.02, ge=0)
-    """nDCG@10 that a model may lose in a collection or a domain, compared with the deployed model on the same queries.
-    Over all queries together it may lose nothing."""
-    significance: float = Field(default=0.05, gt=0, le=1)
-    """A larger loss in a collection or a domain counts if its paired p value is below this."""
+    """nDCG@10 that a model may lose in a collection or a domain, compared with the deployed model."""
+    significance: float = Field(default=0.01, gt=0, le=1)
+    """A larger loss counts if its paired p value is below this. At .01, a model that is as good as what is deployed is
+    rejected in one night of 95, at .05 in one of 18."""
+    baselines: list[Literal["BM25", "start"]] = ["BM25", "start"]
+    """What a model must not be worse than over all queries, by more than ``margin`` and significantly: BM25, and the
+    model that it started from. ``[]`` promotes models below them."""
     most_drift: float = Field(default=0.1, ge=0)
     """nDCG@10 by which the deployed model may be worse on a domain's held-out pairs of today than on those of the night
     when it was promoted. A larger, significant drop means that the data are broken, and scores on them say nothing."""
     floor: float = Field(default=0.0, ge=0, le=1)
     """Least nDCG@10 of each model in each collection."""
+    drift: DriftParams = DriftParams()
+    """How far the data may be from those of the deployed night before anything is trained."""
     review: bool = False
     """Push what passes as the branch ``candidate``, for a person to merge and ``batchwright promote``."""
 
@@ -53,6 +64,8 @@ class Scored(NamedTuple):
     new: BySeed
     deployed: BySeed | None
     """None if no such model is deployed."""
+    baselines: Mapping[str, BySeed] = {}
+    """What needs no training here, by name."""
     today: bool = True
     """Whether this is a collection of today, rather than one of the night when the deployed model was promoted."""
 
@@ -70,31 +83,48 @@ class Verdict(NamedTuple):
     failed: str
     seeds: int = 1
     """How many seeds the error of ``change`` counts."""
+    over: str = "what is deployed"
+    """What the model is compared with."""
 
 
-def judge(scored: Sequence[Scored], gone: Sequence[str], limits: RetrainParams) -> list[Verdict]:
+def judge(scored: Sequence[Scored], limits: RetrainParams, since: Mapping[str, Since] = {}) -> list[Verdict]:
     """Compare each model with the deployed one, seed by seed: over all queries, in each collection, in each domain.
 
-    Over all queries of today the mean must not fall. In a collection or a domain it may fall by ``limits.most_loss``,
-    and by more if that is not significant. The deployed model itself must not find today's data much harder than those
-    of its own night. ``gone`` are the domains that had pairs then and have none today.
+    Over all queries of today the mean may fall by ``limits.margin``, in a collection or a domain by
+    ``limits.most_loss``, and by more if that is not significant. So may its changes of all nights ``since`` the
+    reference, by model, and its lead over baselines. The deployed model itself must not find today's data much harder
+    than those of its own night.
     """
-    verdicts = []
+    verdicts: list[Verdict] = []
     for model in dict.fromkeys(scores.model for scores in scored):
         of_model = [scores for scores in scored if scores.model == model]
-        verdicts += [_overall(model, of_model), *(verdict for scores in of_model for verdict in _parts(scores, limits))]
+        verdicts += _overall(model, of_model, since.get(model, START), limits)
+        verdicts += [verdict for scores in of_model for verdict in _parts(scores, limits)]
         verdicts += _drifted(of_model, limits)
-    verdicts += [Verdict("", "", domain, 0, 0.0, None, "it has no pairs any more") for domain in gone]
     return verdicts
 
 
-def _overall(model: str, scored: Sequence[Scored]) -> Verdict:
-    """Compare the means over the queries of all collections that the deployed model was scored on."""
+def _overall(model: str, scored: Sequence[Scored], since: Since, limits: RetrainParams) -> Iterator[Verdict]:
+    """Compare the means over the queries of all collections: with the deployed model, the reference and baselines."""
     today = [scores for scores in scored if scores.today]
     compared = [scores for scores in today if scores.deployed is not None] or today
-    verdict = _compare(model, ALL, ALL, [(scores, list(scores.domains)) for scores in compared])
-    worse = verdict.change is not None and verdict.change.mean < 0
-    return verdict._replace(failed="worse than what is deployed" if worse else "")
+    tonight = _compare(model, ALL, ALL, [(scores, list(scores.domains)) for scores in compared])
+    verdicts = [tonight]
+    if tonight.change and since.nights:
+        over = f"the reference, {since.nights + 1} promotions ago"
+        verdicts.append(tonight._replace(change=since.then(tonight.change).estimate(), over=over))
+    for name in dict.fromkeys(name for scores in today for name in scores.baselines):
+        parts = [scores._replace(deployed=list(scores.baselines[name]) * len(scores.new)) for scores in today]
+        verdicts.append(_compare(model, ALL, ALL, [(part, list(part.domains)) for part in parts])._replace(over=name))
+    for verdict in verdicts:
+        worse = _loses(verdict.change, limits.margin, limits)
+        hint = ", and retrain.baselines asks for more" if verdict.over in today[0].baselines else ""
+        yield verdict._replace(failed=f"worse than {verdict.over}{hint}" if worse else "")
+
+
+def _loses(change: Estimate | None, most: float, limits: RetrainParams) -> bool:
+    """Whether more than ``most`` is lost, beyond chance."""
+    return change is not None and -change.mean > most and change.p < limits.significance
 
 
 def _parts(scored: Scored, limits: RetrainParams) -> Iterator[Verdict]:
@@ -144,14 +174,20 @@ def _table(scores: BySeed, queries: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _loss(verdict: Verdict, limits: RetrainParams) -> str:
-    change = verdict.change
-    if change is None or -change.mean <= limits.most_loss or not change.p < limits.significance:
-        return ""
-    return f"loses more than {limits.most_loss:.3g}"
+    return f"loses more than {limits.most_loss:.3g}" if _loses(verdict.change, limits.most_loss, limits) else ""
 
 
 def _too_low(verdict: Verdict, limits: RetrainParams) -> str:
     return f"below the floor of {limits.floor:.3g}" if verdict.domain == ALL and verdict.new < limits.floor else ""
+
+
+def gained(verdicts: Sequence[Verdict], since: Mapping[str, Since], limits: RetrainParams) -> dict[str, Since]:
+    """Return what each model has gained since its reference, tonight included."""
+    first = {verdict.model: verdict for verdict in reversed(verdicts)}
+    return {
+        model: since.get(model, START).then(verdict.change).kept(limits.significance) if verdict.change else START
+        for model, verdict in first.items()
+    }
 
 
 def describe(verdicts: Sequence[Verdict]) -> str:
@@ -162,8 +198,6 @@ def describe(verdicts: Sequence[Verdict]) -> str:
 
 
 def _line(verdict: Verdict) -> str:
-    if not verdict.model:
-        return f"domain {verdict.domain}: FAILED: {verdict.failed}"
     parts = [part for part in (verdict.collection, verdict.domain) if part != ALL]
     where = " ".join([verdict.model, "on", *(parts or ["all collections"])])
     failed = f" FAILED: {verdict.failed}" if verdict.failed else ""
@@ -175,4 +209,4 @@ def _change(verdict: Verdict) -> str:
     if verdict.change is None:
         return ", not deployed before"
     error = f" ± {verdict.change.error:.4f}" if verdict.queries > 1 else ""
-    return f", {verdict.change.mean:+.4f}{error} over what is deployed"
+    return f", {verdict.change.mean:+.4f}{error} over {verdict.over}"

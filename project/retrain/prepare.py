@@ -1,6 +1,8 @@
 """Before hours are spent: check what must be there, take over what others pushed, and take in what came since."""
 
 import json
+import os
+import platform
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
 from batchwright.core.storage import check_disk
-from project.retrain.repository import LOCK, Upstream, dvc, fetch, foreign_changes, git, upstream
+from project.retrain.repository import LOCK, RECORD, Upstream, dvc, fetch, foreign_changes, git, unstage, upstream
 
 _LOCKS = Path(".dvc/tmp/rwlock")
 _DVC = ".dvc"
@@ -40,6 +42,7 @@ def preflight() -> Upstream:
     _check_dvc_remote()
     for link in (path for path in RAW.rglob("*") if path.is_symlink() and not path.exists()):
         raise InputError(f"{link}: the file that it links to, {link.readlink()}, is not there")
+    _check_imports()
     _check_disk()
     return at
 
@@ -78,6 +81,22 @@ def _check_dvc_remote() -> None:
             raise InputError(f"DVC's remote {name}: no folder {remote.path}; make it, or mount its disk")
 
 
+def _check_imports() -> None:
+    """Check that what was imported is on this machine: a pointer names the place that it had where it was imported."""
+    for pointer in filter(_is_import, _pointers()):
+        for source in yaml.safe_load(pointer.read_text(encoding="utf-8"))["deps"]:
+            path = source["path"]
+            if (
+                source.keys().isdisjoint({"repo", "remote"})
+                and "://" not in path
+                and not (pointer.parent / path).exists()
+            ):
+                raise InputError(
+                    f"{pointer}: imports {path}, which is not on {platform.node()}; bring it there, or import it from "
+                    f"another place: dvc import-url --force PATH {pointer.with_suffix('')}"
+                )
+
+
 def _check_disk() -> None:
     """Check that there is as much room as all outputs of the last run take: each may be made anew."""
     if not Path(LOCK).exists():
@@ -102,7 +121,7 @@ def sync(at: Upstream) -> None:
     if not theirs:
         return
     pushed = set(_names("diff", "--name-only", "--relative", "-z", "HEAD", at.ref))
-    git("reset", "--quiet")
+    unstage()
     for file in pushed & set(_names("diff", "--name-only", "--relative", "-z", "HEAD")):
         if _made_by_retraining(file):
             git("checkout", "--quiet", "HEAD", "--", file)
@@ -111,11 +130,16 @@ def sync(at: Upstream) -> None:
             Path(file).unlink()
     git("merge", "--quiet", "--ff-only", at.ref)
     if data := [file for file in sorted(pushed) if file.endswith(".dvc") and Path(file).exists()]:
-        dvc("pull", "--quiet", *data)
+        dvc("pull", *data, quiet=True)
 
 
 def _made_by_retraining(file: str) -> bool:
-    return file == LOCK or file.startswith("results/") or Path(file).suffix == ".dvc" or Path(file).name == ".gitignore"
+    return (
+        file in (LOCK, RECORD)
+        or file.startswith("results/")
+        or Path(file).suffix == ".dvc"
+        or Path(file).name == ".gitignore"
+    )
 
 
 def _names(*arguments: str) -> list[str]:
@@ -125,25 +149,33 @@ def _names(*arguments: str) -> list[str]:
 def snapshot() -> None:
     """Bring imports up to date, and add new and changed files.
 
-    Links to files elsewhere become imports (``dvc import-url``), since a commit must hold its data. What git tracks is
-    left to git.
+    Links to files elsewhere become imports (``dvc import-url``), since a commit must hold its data. Where they lie
+    beside the project, paths are relative, so that another machine finds them beside its own. What git tracks is left
+    to git.
     """
     links = [path for path in _entries() if path.is_symlink()]
     for link in links:
-        target = str(link.resolve())
+        target = link.resolve()
+        beside = target.is_relative_to(Path.cwd().parent)
         if git("ls-files", "--", str(link)):
             git("rm", "--quiet", "--cached", "--", str(link))
-        dvc("import-url", "--quiet", "--force", target, str(link))
-    pointers = sorted(RAW.rglob(f"*{_DVC}"))
+        dvc(
+            "import-url",
+            "--force",
+            os.path.relpath(target, link.parent.resolve()) if beside else str(target),
+            str(link),
+            quiet=True,
+        )
+    pointers = _pointers()
     imports = [pointer for pointer in pointers if _is_import(pointer)]
     missing = [pointer for pointer in pointers if pointer not in imports and not pointer.with_suffix("").exists()]
     if imports:
-        dvc("update", "--quiet", *map(str, imports))
+        dvc("update", *map(str, imports), quiet=True)
     if missing:
-        dvc("pull", "--quiet", *map(str, missing))
+        dvc("pull", *map(str, missing), quiet=True)
     new = [path for path in _entries() if Path(f"{path}{_DVC}") not in imports and not git("ls-files", "--", str(path))]
     if new:
-        dvc("add", "--quiet", *map(str, new))
+        dvc("add", *map(str, new), quiet=True)
 
 
 def _entries() -> Iterator[Path]:
@@ -151,6 +183,10 @@ def _entries() -> Iterator[Path]:
     for path in sorted(RAW.glob("*/*")):
         if not path.name.startswith(".") and path.name != "README.md" and path.suffix != _DVC:
             yield path
+
+
+def _pointers() -> list[Path]:
+    return sorted(RAW.rglob(f"*{_DVC}"))
 
 
 def _is_import(pointer: Path) -> bool:

@@ -21,7 +21,7 @@ def promote(name: str | None) -> str:
             )
         if git("status", "--porcelain", "--untracked-files=no"):
             raise InputError("some files are changed and not committed; commit them first")
-        dvc("push", "--quiet")
+        dvc("push", quiet=True)
         return f"{publish(at, git('rev-parse', 'HEAD'))} is deployed"
     known = {tag(number): commit for number, commit in promoted().items()}
     if name not in known:

@@ -4,10 +4,11 @@ The branch ``deployed`` is what production follows. The tags ``promoted-1``, ``p
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +17,18 @@ from batchwright.core.errors import InputError
 
 DEPLOYED = "deployed"
 CANDIDATE = "candidate"
+REJECTED = "rejected"
 _TAG = "promoted-"
 LOCK = "dvc.lock"
-_OWN = (LOCK, "results/", "raw/")
+RECORD = "retrain.json"
+_OWN = (LOCK, RECORD, "results/", "raw/")
 """What retraining changes and commits."""
-_LAST_LINES = 5
+_LAST_LINES, _LAST_SHOWN = 100, 5
+_STAGE = re.compile(r"Running stage '(?P<name>.+)':|Updating lock file")
+"""What DVC says when a stage begins, or has ended."""
+_FAILED = "ERROR: failed to reproduce"
+_PATIENCE = 60
+"""Seconds that a program has to end after it was told to."""
 
 
 def git(*arguments: str) -> str:
@@ -30,30 +38,50 @@ def git(*arguments: str) -> str:
         InputError: it failed; the message has what it said.
     """
     process = _started("git", *arguments, stderr=subprocess.PIPE)
-    output, errors = process.communicate()
+    try:
+        output, errors = process.communicate()
+    finally:
+        _end(process)
     if process.returncode:
         raise InputError(f"git {arguments[0]} failed: {' '.join(errors.split())}")
     return output.rstrip("\n")
 
 
-def dvc(*arguments: str) -> None:
-    """Run DVC, and show what it prints while it does.
+def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | None = None) -> None:
+    """Run DVC, and show what it prints while it does, unless ``quiet``; ``begins`` is told the name of each stage.
+
+    DVC's own ``--quiet`` would also hide why it fails.
 
     Raises:
-        InputError: it failed; the message has the last lines that it printed.
+        InputError: it failed; the message has the stage, and what that or DVC said.
     """
-    last: deque[str] = deque(maxlen=_LAST_LINES)
+    said: list[str] = []
+    stage = ""
     process = _started("dvc", *arguments, stderr=subprocess.STDOUT)
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            print(line, end="", flush=True)
-            last.extend([line.strip()] if line.strip() else [])
+            if not quiet:
+                print(line, end="", flush=True)
+            if running := _STAGE.match(line):
+                said, stage = [], running["name"] or ""
+                if begins and stage:
+                    begins(f"stage {stage}")
+                continue
+            said = [*said, *([line.strip()] if line.strip() else [])][-_LAST_LINES:]
         code = process.wait()
     finally:
         _end(process)
     if code:
-        raise InputError(f"dvc {arguments[0]} failed: " + " | ".join(last))
+        where = f" in stage {stage}" if stage else ""
+        raise InputError(f"dvc {arguments[0]} failed{where}: {_reason(said)}")
+
+
+def _reason(said: list[str]) -> str:
+    """Return of the last lines of DVC and a stage those of the stage's own error, or else the last ones."""
+    errors = [place for place, line in enumerate(said) if ": error: " in line]
+    own = [line for line in said[errors[-1] :] if not line.startswith(_FAILED)] if errors else said[-_LAST_SHOWN:]
+    return " | ".join(own)
 
 
 def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
@@ -77,7 +105,11 @@ def _end(process: "subprocess.Popen[str]") -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 class Upstream(NamedTuple):
@@ -125,11 +157,21 @@ def revision(ref: str) -> str | None:
     return git("for-each-ref", "--format=%(objectname)", ref) or None
 
 
+def show(commit: str | None, file: str) -> str | None:
+    """Return the text of a commit's file, or None if there is none."""
+    if commit is None or not git("ls-tree", "--name-only", commit, "--", file):
+        return None
+    return git("show", f"{commit}:./{file}")
+
+
 def locked(commit: str | None) -> str | None:
     """Return ``dvc.lock`` of a commit, or None."""
-    if commit is None or not git("ls-tree", "--name-only", commit, "--", LOCK):
-        return None
-    return git("show", f"{commit}:./{LOCK}")
+    return show(commit, LOCK)
+
+
+def locked_now() -> str:
+    """Return ``dvc.lock`` as it is now, as ``locked`` does."""
+    return Path(LOCK).read_text(encoding="utf-8").rstrip("\n")
 
 
 def promoted() -> dict[int, str]:
@@ -163,6 +205,11 @@ def commit_own(message: str) -> str:
     if tree == git("rev-parse", "HEAD^{tree}"):
         return git("rev-parse", "HEAD")
     return git("commit-tree", tree, "-p", "HEAD", "-m", message)
+
+
+def unstage() -> None:
+    """Let the index be as HEAD is; files stay as they are."""
+    git("reset", "--quiet")
 
 
 def _setting(key: str) -> str:

@@ -1,67 +1,60 @@
 """Train again on what came since, promote the models if they pass the gate, and tell what came of it."""
 
-import json
-import os
+import signal
 import sys
-import urllib.request
-from pathlib import Path
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
 
 from batchwright.core.command import alone
 from batchwright.core.errors import InputError
-from batchwright.core.files import read_json, write_json
 from batchwright.core.params import load_params
-from batchwright.core.runtime import scratch
-from batchwright.formats.runs import Runs
-from project.retrain.gate import RetrainParams, Verdict, describe, judge, retrain_params
+from batchwright.formats.runs import Run, Runs
+from project.retrain.drift import LAST, Figures, drift, figures, locked_data
+from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
+from project.retrain.message import Message, Outcome
 from project.retrain.prepare import preflight, snapshot, sync
 from project.retrain.publish import publish, push
+from project.retrain.record import Record, Since
 from project.retrain.repository import (
     CANDIDATE,
     DEPLOYED,
-    LOCK,
+    REJECTED,
     Upstream,
     commit_own,
     dvc,
     git,
     locked,
+    locked_now,
     promoted,
     revision,
+    unstage,
 )
 
-CODES = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
-"""Exit codes; 2 is that of a wrong command line."""
-_TIMEOUT = 20
+_MOST_HOURS = 10_000
+_AGAIN = 600
+"""Seconds after which the limit stops again what went on in spite."""
 
 
-class Outcome(NamedTuple):
-    """How a retraining ended."""
-
-    kind: Literal["promoted", "failed", "nothing new", "rejected"]
-    text: str
-
-    @property
-    def code(self) -> int:
-        """The exit code."""
-        return CODES[self.kind]
-
-
-def retrain() -> str:
+def retrain(hours: float | None = None) -> str:
     """Retrain, tell what came of it, and return that; unless it is a promotion, print it and exit with its code.
 
     Whatever stops it, the next call goes on: nothing is published by halves, DVC remembers finished stages, and
     unfinished ones their parts.
 
     Raises:
-        InputError: it failed, or it is running already.
+        InputError: it failed, it took more than ``hours``, or it is running already.
     """
-    with alone("retrain"):
+    if hours is not None and not 0 < hours < _MOST_HOURS:
+        raise InputError(f"--hours {hours:g}: give more than 0, and less than {_MOST_HOURS:,}")
+    with alone("retrain"), Message() as message:
         try:
-            outcome = _retrain()
+            with _at_most(hours):
+                outcome = _retrain(message)
         except BaseException as error:
-            _tell(Outcome("failed", str(error) or type(error).__name__))
+            message.tell(Outcome("failed", str(error) or "interrupted or terminated"))
             raise
-        _tell(outcome)
+        message.tell(outcome)
     text = f"retrain: {outcome.kind}: {outcome.text}"
     if outcome.code:
         print(text)
@@ -69,76 +62,118 @@ def retrain() -> str:
     return text
 
 
-def _retrain() -> Outcome:
-    _say("checking remotes, sources and disk")
+@contextmanager
+def _at_most(hours: float | None) -> Iterator[None]:
+    """Stop the block after so many hours; what it has started ends with it."""
+
+    def stop(number: int, frame: object) -> None:  # noqa: ARG001
+        raise InputError(f"it took more than --hours {hours:g}; run it again to go on")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, (hours or 0) * 3600, _AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _retrain(message: Message) -> Outcome:
+    message.at("checking remotes, sources and disk")
     limits = retrain_params()
     models = _models(limits)
     at = preflight()
     sync(at)
-    _say("taking in what came since")
+    message.at("taking in what came since")
     snapshot()
-    dvc("repro", "--pull")
-    # Not the deployed commit: after a roll-back, the same is not promoted again.
+    message.at("making what has changed")
+    dvc("repro", "--pull", LAST, begins=message.in_stage)
+    deployed = revision(at.branch_ref(DEPLOYED))
+    # Beside the deployed commit: after a roll-back, the same is not promoted again.
     handled = [*list(promoted().values())[-1:], revision(at.branch_ref(CANDIDATE))]
-    if Path(LOCK).read_text(encoding="utf-8").rstrip("\n") in [locked(commit) for commit in handled]:
+    before = Record.of(deployed)
+    data, changes = _look(before, deployed, handled, limits)
+    if changes and before and limits.drift.action == "stop" and not _differ("params", deployed):
+        record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
+        why = "the data have changed more than retrain.drift allows, so nothing was trained"
+        then = "look at them; if they are meant to, set retrain.drift.action to warn"
+        return _rejected_before(at, record) or _reject(at, "\n".join([why, *changes, then]), record)
+    dvc("repro", "--pull", begins=message.in_stage)
+    if locked_now() in map(locked, handled):
         return Outcome("nothing new", "nothing has changed since the last promotion or candidate")
-    _say("comparing with what is deployed")
-    verdicts = _judge(models, revision(at.branch_ref(DEPLOYED)), limits)
+    record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
+    if rejected := _rejected_before(at, record):
+        return rejected
+    message.at("comparing with what is deployed")
+    since = before.since if before else {}
+    verdicts = _judge(models, deployed, limits, since)
+    told = "\n".join([describe(verdicts), *(f"data: {line}" for line in changes)])
     if failed := [verdict for verdict in verdicts if verdict.failed]:
-        return Outcome("rejected", f"{len(failed)} of {len(verdicts)} comparisons failed\n{describe(verdicts)}")
-    _say("publishing")
-    return _publish(at, describe(verdicts), limits)
+        return _reject(at, f"{len(failed)} of {len(verdicts)} comparisons failed\n{told}", record)
+    message.at("publishing")
+    return _publish(at, told, record._replace(since=gained(verdicts, since, limits)), limits)
 
 
-def _models(limits: RetrainParams) -> list[str]:
-    runs = list(load_params("runs", Runs).root)
+def _look(
+    before: Record | None, deployed: str | None, handled: Sequence[str | None], limits: RetrainParams
+) -> tuple[Figures, list[str]]:
+    """Return the figures of tonight's data, and how they differ from those ``before``, unless they were handled."""
+    if before and not _differ("outs", deployed):
+        return before.data, []
+    data = figures()
+    if not deployed or any(not _differ("outs", commit) for commit in handled):
+        return data, []
+    if before is None:  # a person deployed it
+        return data, ["the deployed commit has no record of its night to compare with"]
+    return data, drift(before.data, data, limits.drift)
+
+
+def _differ(what: Literal["outs", "params"], commit: str | None) -> bool:
+    """Whether the stages of the data have other outputs, or parameters, than in a commit."""
+    return locked_data(locked_now(), what) != locked_data(locked(commit), what)
+
+
+def _rejected_before(at: Upstream, record: Record) -> Outcome | None:
+    """Return that there is nothing new, if the same was rejected by the same limits: no second alert."""
+    if not record.asks_the_same_as(Record.of(revision(at.branch_ref(REJECTED)))):
+        return None
+    return Outcome("nothing new", f"nothing has changed since it was rejected; the branch {REJECTED} says why")
+
+
+def _models(limits: RetrainParams) -> dict[str, Run]:
+    runs = load_params("runs", Runs).root
     for name in limits.models or []:
         if name not in runs:
             raise InputError(f"params.yaml: retrain.models names '{name}', which is not in runs: {', '.join(runs)}")
-    return limits.models or runs
+    return {name: runs[name] for name in limits.models or runs}
 
 
-def _judge(models: list[str], deployed: str | None, limits: RetrainParams) -> list[Verdict]:
+def _judge(
+    models: Mapping[str, Run], deployed: str | None, limits: RetrainParams, since: Mapping[str, Since]
+) -> list[Verdict]:
     # Imported here: it brings PyTorch, which a night without news does not need.
-    from project.retrain.score import gone, score
+    from project.retrain.score import score
 
-    return judge(score(models, deployed), gone(deployed), limits)
+    return judge(score(models, deployed, limits.baselines), limits, since)
 
 
-def _publish(at: Upstream, comparisons: str, limits: RetrainParams) -> Outcome:
-    dvc("push", "--quiet")
-    commit = commit_own(f"Retrained on {_pairs():,} pairs\n\n{comparisons}")
+def _reject(at: Upstream, why: str, record: Record) -> Outcome:
+    """Push what was rejected as a branch, where people and later nights see it; its data and models stay here."""
+    record.write()
+    commit = commit_own(f"Rejected\n\n{why}")
+    unstage()
+    push(at, REJECTED, commit)
+    return Outcome("rejected", why, commit)
+
+
+def _publish(at: Upstream, comparisons: str, record: Record, limits: RetrainParams) -> Outcome:
+    dvc("push", quiet=True)
+    record.write()
+    pairs = sum(domain["pairs"] for domain in record.data["domains"].values())
+    commit = commit_own(f"Retrained on {pairs:,} pairs\n\n{comparisons}")
     if limits.review:
         push(at, CANDIDATE, commit)
-        return Outcome("promoted", f"branch {CANDIDATE} is ready for review\n{comparisons}")
+        return Outcome("promoted", f"branch {CANDIDATE} is ready for review\n{comparisons}", commit)
     name = publish(at, commit)
     git("reset", "--quiet", "--soft", commit)
-    return Outcome("promoted", f"{name} is deployed\n{comparisons}")
-
-
-def _pairs() -> int:
-    domains = read_json(Path("results/ingest.json"), made_by="ingest")["domains"]
-    return sum(domain[split] for domain in domains.values() for split in ("train", "dev", "test"))
-
-
-def _say(text: str) -> None:
-    print(f"retrain: {text}", flush=True)
-
-
-def _tell(outcome: Outcome) -> None:
-    """Write ``.scratch/retrain/message.json``, and post the same to ``BATCHWRIGHT_WEBHOOK`` if that is set.
-
-    The key ``text`` is what chat programs show. A webhook that does not answer changes nothing.
-    """
-    message = {"outcome": outcome.kind, "exit_code": outcome.code, "text": f"{outcome.kind}: {outcome.text}"}
-    write_json(scratch("retrain") / "message.json", message)
-    if not (url := os.environ.get("BATCHWRIGHT_WEBHOOK")):
-        return
-    try:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError("expected a URL that begins with http:// or https://")
-        request = urllib.request.Request(url, json.dumps(message).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=_TIMEOUT):
-            pass
-    except (OSError, ValueError) as error:
-        print(f"warning: BATCHWRIGHT_WEBHOOK: the message could not be sent: {error}", file=sys.stderr)
+    return Outcome("promoted", f"{name} is deployed\n{comparisons}", commit)

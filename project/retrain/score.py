@@ -1,31 +1,30 @@
 """Scores of the new models and the deployed ones, on today's collections."""
 
-import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import yaml
 
-from batchwright.core.files import read_json
 from batchwright.core.params import load_params
-from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES
+from batchwright.core.paths import MODELS, PAIRS, SCORES, START_MODELS
 from batchwright.core.runtime import scratch
-from batchwright.formats.query_scores import MEASURES, read_query_scores
-from batchwright.formats.runs import seed_folders
-from project.retrain.gate import BySeed, Scored
-from project.retrain.repository import dvc, git, locked
+from batchwright.formats.query_scores import MEASURES, BySeed, read_query_scores
+from batchwright.formats.runs import Run, seed_folders
+from project.retrain.gate import Scored
+from project.retrain.repository import dvc, locked
 from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
 from stages.scoring.read import read_collections
-from stages.scoring.retrieval import model_system
+from stages.scoring.retrieval import BM25, model_system
 
-INGESTED = RESULTS / "ingest.json"
 BEFORE = "held_out_before"
 """The collection of held-out pairs on which the deployed model was evaluated."""
 
 
-def score(models: list[str], deployed: str | None) -> list[Scored]:
-    """Return the scores of ``models``, and of those with the same names in the commit ``deployed``.
+def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) -> list[Scored]:
+    """Return the scores of the models of ``runs``, of those with the same names in the commit ``deployed``, and of
+    their baselines ``over``: ``BM25`` and ``start``.
 
     The deployed ones are scored again, on the queries and documents of today. Both are scored on the held-out pairs of
     the deployed commit as well: if today's data are broken, so are the queries made of them, and only those of before
@@ -36,12 +35,18 @@ def score(models: list[str], deployed: str | None) -> list[Scored]:
     there = set() if deployed is None else _outputs(deployed)
     before = _held_out_before(deployed, params, collections[0]) if deployed and str(PAIRS) in there else None
     scored = []
-    for model in models:
-        new = read_query_scores(SCORES / "runs" / f"{model}.parquet", made_by="evaluate")
+    baselines = read_query_scores(SCORES / "baselines.parquet", made_by="baselines") if over else {}
+    for model, run in runs.items():
+        if "start" in over and not _is_untrained(run):
+            baselines |= _read(PurePath(run.start).name)
+        new = _read(model)
         old = _fetch(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
         for collection in collections:
             scores = _scores(old, collection, params) if old else None
-            scored.append(Scored(model, collection.name, _domains(collection), new[collection.name, model], scores))
+            beside = {name: baselines[collection.name, name] for name in _references(run, over)}
+            scored.append(
+                Scored(model, collection.name, _domains(collection), new[collection.name, model], scores, beside)
+            )
         if old and before:
             again = Scored(
                 model,
@@ -52,6 +57,21 @@ def score(models: list[str], deployed: str | None) -> list[Scored]:
             )
             scored.append(again._replace(today=False))
     return scored
+
+
+def _read(model: str) -> dict[tuple[str, str], BySeed]:
+    return read_query_scores(SCORES / "runs" / f"{model}.parquet", made_by="evaluate")
+
+
+def _is_untrained(run: Run) -> bool:
+    return PurePath(run.start).parent == START_MODELS
+
+
+def _references(run: Run, over: Sequence[str]) -> list[str]:
+    """Return the systems that ``over`` means for a run, as their scores name them."""
+    start = PurePath(run.start).name
+    names = {"BM25": BM25, "start": f"{start}, before training" if _is_untrained(run) else start}
+    return [names[each] for each in over]
 
 
 def _held_out_before(commit: str, params: EvaluateParams, today: Collection) -> Collection | None:
@@ -67,14 +87,6 @@ def _domains(collection: Collection) -> dict[str, str]:
     return {query.id: query.domain for query in collection.queries}
 
 
-def gone(deployed: str | None) -> list[str]:
-    """Return the domains that the commit ``deployed`` had pairs of and that have none today."""
-    if deployed is None or not git("ls-tree", "--name-only", deployed, "--", str(INGESTED)):
-        return []
-    before = json.loads(git("show", f"{deployed}:./{INGESTED}"))["domains"]
-    return sorted(before.keys() - read_json(INGESTED, made_by="ingest")["domains"].keys())
-
-
 def _outputs(commit: str) -> set[str]:
     """Return the paths of what a commit's stages wrote."""
     stages = yaml.safe_load(locked(commit) or "{}").get("stages", {})
@@ -87,7 +99,7 @@ def _fetch(artifact: Path, commit: str) -> Path:
     if copy.exists():
         shutil.rmtree(copy)
     copy.parent.mkdir(parents=True, exist_ok=True)
-    dvc("get", "--quiet", ".", str(artifact), "--rev", commit, "--out", str(copy))
+    dvc("get", ".", str(artifact), "--rev", commit, "--out", str(copy), quiet=True)
     return copy
 
 

@@ -22,41 +22,55 @@ from batchwright.retrievers import ModelInfo
 from tests.helpers import REPO, project_environment
 
 STAGE = """
-import csv, json, pathlib, shutil
+import csv, json, pathlib, shutil, sys
 from batchwright.formats.query_scores import write_query_scores
 from stages.scoring.collection import held_out
 from stages.scoring.collection import HeldOutParams
 from tests.helpers import write_rows
 
 QUALITY = {"good": 1.0, "bad": 0.1}
+pathlib.Path("results/pack").mkdir(exist_ok=True)
 quality, by_domain = "good", {}
 for file in sorted(pathlib.Path("raw/pairs").glob("*.csv")):
     for query, document, split in csv.reader(file.open()):
-        if query == "break":
+        if query == "break" and sys.argv[1] == "all":
             raise SystemExit("the stage broke")
         quality = query if query in QUALITY else quality
         by_domain.setdefault(file.stem, []).append((query, document, split))
-for domain, rows in by_domain.items():
-    write_rows(domain, rows)
-counts = {domain: {split: sum(row[2] == split for row in rows) for split in ("train", "dev", "test")}
-          for domain, rows in by_domain.items()}
-pathlib.Path("results/ingest.json").write_text(json.dumps({"domains": counts}))
+if sys.argv[1] == "pack":
+    for domain, rows in by_domain.items():
+        write_rows(domain, rows)
+    doubtful = {domain: sum(query.startswith("odd") for query, _, _ in rows) for domain, rows in by_domain.items()}
+    of_domain = {domain: {"pairs": len(rows), "doubtful": doubtful[domain]} for domain, rows in by_domain.items()}
+    packed = {"domains": dict.fromkeys(by_domain, {"masked_share": 0.0, "hardness": 0.1})}
+    files = {"ingest": {"sources": {}}, "filter": of_domain, "pack/contextual": packed}
+    for name, values in files.items():
+        pathlib.Path(f"results/{name}.json").write_text(json.dumps(values))
+    raise SystemExit
 shutil.copytree("made", "models/m")
 queries = held_out(pathlib.Path("data/pairs"), HeldOutParams(queries=100, documents=100)).queries
-scores = dict.fromkeys(("ndcg@10", "mrr@10", "recall@100"), QUALITY[quality])
-write_query_scores(pathlib.Path("data/scores/runs/m.parquet"), [
-    {"collection": "held_out", "system": "m", "seed": 1, "domain": query.domain, "query": query.id, **scores}
-    for query in queries
-])
+def write(name, **systems):
+    write_query_scores(pathlib.Path(f"data/scores/{name}.parquet"), [
+        {"collection": "held_out", "system": system, "seed": 1, "domain": query.domain, "query": query.id,
+         **dict.fromkeys(("ndcg@10", "mrr@10", "recall@100"), score)}
+        for system, score in systems.items() for query in queries
+    ])
+write("runs/m", m=QUALITY[quality])
+write("baselines", **{"BM25": 0.5, "minilm, before training": 0.0})
 """
 PIPELINE = {
     "stages": {
-        "all": {
-            "cmd": "python stage.py",
+        "pack": {
+            "cmd": "python stage.py pack",
             "deps": ["raw/pairs"],
-            "outs": ["data/pairs", "data/scores", "models/m"],
-            "metrics": [{"results/ingest.json": {"cache": False}}],
-        }
+            "outs": ["data/pairs"],
+            "metrics": [{f"results/{name}.json": {"cache": False}} for name in ("ingest", "filter", "pack/contextual")],
+        },
+        "all": {
+            "cmd": "python stage.py all",
+            "deps": ["raw/pairs", "data/pairs"],
+            "outs": ["data/scores", "models/m"],
+        },
     }
 }
 PARAMS = {
@@ -131,10 +145,15 @@ class Nightly:
         codes = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
         assert done.returncode == codes[outcome], done.stdout + done.stderr
         assert "Traceback" not in done.stderr
-        told: dict[str, Any] = json.loads((self.folder / ".scratch/retrain/message.json").read_text())
+        self.said, told = done.stdout, self.message()
         assert (told["outcome"], told["exit_code"]) == (outcome, codes[outcome])
         assert told["text"].startswith(f"{outcome}: ")
         return str(told["text"])
+
+    def message(self) -> dict[str, Any]:
+        """What the last run told, or the present one tells."""
+        told: dict[str, Any] = json.loads((self.folder / ".scratch/retrain/message.json").read_text())
+        return told
 
     def write(self, domain: str, *extra: str, pairs: int = 30) -> Path:
         """Write pairs of a domain; ``extra`` are queries that tell the pipeline something."""

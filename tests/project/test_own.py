@@ -4,12 +4,14 @@ import csv
 import json
 import subprocess
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from project.__main__ import main
 from project.own import init, upgrade
 from project.pipeline import project_pipeline
 from tests.end_to_end import docs
@@ -32,6 +34,13 @@ def project(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("sh", "-ec", "\n".join(FIRST), cwd=folder, installed=installed)
     assert done.returncode == 0, done.stderr
     return folder / "mine"
+
+
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"batchwright {version('batchwright')}")
 
 
 def test_the_readme_shows_the_same_commands() -> None:

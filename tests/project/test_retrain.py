@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import os
+import platform
 import subprocess
 import sys
 import threading
@@ -12,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from batchwright.core.errors import InputError
+from project.retrain.repository import dvc
+from project.retrain.retrain import retrain
 from tests.project.nightly import Nightly
 
 
@@ -66,20 +71,59 @@ def test_three_nights(project: Nightly) -> None:
         "m on held_out fish: nDCG@10 0.1000, -0.9000 ± 0.0000 over what is deployed, 20 queries, 1 seed FAILED: loses"
         in text
     )
-    assert project.refs() == before
-    assert project.retrain("rejected") == text, "the same night again ends the same"
+    assert "m on all collections: nDCG@10 0.1000, -0.4000 ± 0.0000 over BM25" in text
+    after = project.refs()
+    assert after == before | {"rejected": after["rejected"]}
+    assert "FAILED" in project.run("git log -1 --format=%B origin/rejected").stdout
+    assert "it was rejected" in project.retrain("nothing new"), "the same night again brings no other alert"
+    allow(project, "baselines: []")
+    assert "over BM25" not in project.retrain("rejected"), "other limits are another question"
 
     project.write("fish", "some", "more")
     project.retrain("promoted")
     assert project.refs()["deployed"] == project.refs()["promoted-3"]
 
 
-@pytest.mark.slow
-def test_a_domain_that_vanishes_is_rejected(project: Nightly) -> None:
+def allow(project: Nightly, limits: str, before: str = "floor: 0.2") -> None:
+    """Write other limits into ``retrain``, and commit them."""
+    file = project.folder / "params.yaml"
+    file.write_text(file.read_text().replace(before, limits))
+    project.run("git commit --quiet --message limits params.yaml; git push --quiet")
+
+
+def test_a_little_less_every_night_is_stopped_by_the_record(project: Nightly) -> None:
+    for night in range(2):
+        project.write("fish", f"some {night}")
+        project.retrain("promoted")
+    record = json.loads((project.folder / "retrain.json").read_text())
+    assert record["since"]["m"]["nights"] == 2
+    record["since"]["m"] |= {"total": -0.5, "error": 0.1}
+    (project.folder / "retrain.json").write_text(json.dumps(record))
+    project.run("git commit --quiet --message lost retrain.json; git push --quiet origin HEAD:main HEAD:deployed")
+    project.write("fish", "some more")
+    assert "worse than the reference, 3 promotions ago" in project.retrain("rejected")
+    project.run("git add .; git commit --quiet --message meant; git push --quiet; python -m project promote")
+    project.write("fish", "even more")
+    assert "reference" not in project.retrain("promoted"), "what a person promotes is one"
+
+
+def test_data_that_changed_much_stop_the_night_before_it_trains(project: Nightly) -> None:
+    before = project.refs()
     project.write("fish")
-    project.retrain("promoted")
-    project.run("dvc remove raw/pairs/fish.csv.dvc; rm -f raw/pairs/fish.csv")
-    assert "domain fish: FAILED: it has no pairs any more" in project.retrain("rejected")
+    project.run("dvc remove raw/pairs/birds.csv.dvc; rm -f raw/pairs/birds.csv")
+    text = project.retrain("rejected")
+    assert "so nothing was trained\nbirds: 30 pairs -> none any more\nlook at them" in text
+    assert "Running stage 'all'" not in project.said
+    after = project.refs()
+    assert after == before | {"rejected": after["rejected"]}
+    project.retrain("nothing new")
+    allow(project, "drift: {action: warn}")
+    assert "data: birds: 30 pairs -> none any more" in project.retrain("promoted")
+    allow(project, "review: false", "drift: {action: warn}")
+    project.run("git rm --quiet retrain.json; git commit --quiet --message own; git push --quiet")
+    project.run("python -m project promote")
+    project.write("fish", "more")
+    assert "data: the deployed commit has no record" in project.retrain("promoted"), "which stops nothing"
 
 
 def test_one_command_rolls_back_and_the_same_is_not_promoted_again(project: Nightly) -> None:
@@ -133,8 +177,11 @@ def test_after_a_crash_the_next_night_goes_on(project: Nightly, crash: str) -> N
     project.before(program, command, "kill -9 $PPID && exit 1")
     killed = project.run("python -m project retrain", check=False)
     assert killed.returncode == -9 or killed.returncode == 137, killed.stdout + killed.stderr
+    left = project.message()
+    assert left["outcome"] == "running" and left["stage"], "not what the night before told"
     project.run("rm -r bin")
     project.retrain("nothing new" if crash == "after the push" else "promoted")
+    assert f"the run before was killed: {left['text']}" in project.said
     refs = project.refs()
     assert refs.keys() == {"HEAD", "main", "deployed", "promoted-1", "promoted-2"}
     assert refs["main"] == refs["deployed"] == refs["promoted-2"]
@@ -149,7 +196,8 @@ def test_a_stage_that_fails_is_told_and_publishes_nothing(project: Nightly) -> N
     before = project.refs()
     project.write("fish", "break")
     text = project.retrain("failed")
-    assert "the stage broke" in text and "dvc repro failed" in text
+    assert "dvc repro failed in stage all: " in text and "the stage broke" in text and "Traceback" not in text
+    assert text.splitlines()[-1].endswith(", at: stage all")
     project.write("fish")
     project.retrain("promoted")
     assert project.refs().keys() - before.keys() == {"promoted-2"}
@@ -193,8 +241,57 @@ def test_terminating_it_ends_the_stage_as_well(project: Nightly) -> None:
     assert process.wait(20) == 143
     own = (project.folder / "pid").read_text().strip()
     assert not Path(f"/proc/{own}").exists() or "sleep" not in Path(f"/proc/{own}/cmdline").read_text()
-    told = json.loads((project.folder / ".scratch/retrain/message.json").read_text())
-    assert told["outcome"] == "failed"
+    assert project.message()["outcome"] == "failed"
+
+
+def test_it_ends_at_a_limit_of_its_own(project: Nightly) -> None:
+    project.write("fish")
+    project.before("dvc", "repro", "sleep 60")
+    limited = project.run("python -m project retrain --hours 0.002", check=False)
+    assert limited.returncode == 1 and "it took more than --hours 0.002" in limited.stderr
+    told = project.message()
+    assert (told["outcome"], told["stage"]) == ("failed", "making what has changed") and 7 <= told["seconds"] < 30
+
+
+@pytest.mark.parametrize("hours", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_limit_is_some_time(hours: float) -> None:
+    with pytest.raises(InputError, match="give more than 0"):
+        retrain(hours)
+
+
+SAID = """\
+Running stage 'ingest':
+> batchwright stage ingest
+ingest: 3 pairs
+Updating lock file 'dvc.lock'
+Running stage 'pack@random':
+> batchwright stage pack random
+pack: error: params.yaml: too small
+params.yaml: and odd
+ERROR: failed to reproduce 'pack@random': failed to run: batchwright stage pack random, exited with 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (SAID, "dvc update failed in stage pack@random: pack: error: params.yaml: too small | params.yaml: and odd"),
+        ("Killed\nERROR: failed to reproduce 'x': exited with -9", "dvc update failed: Killed | ERROR: failed to "),
+    ],
+)
+def test_a_failure_says_why_and_where(
+    printed: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "dvc"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{printed}\nEND\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    stages: list[str] = []
+    with pytest.raises(InputError) as failed:
+        dvc("update", quiet=True, begins=stages.append)
+    assert str(failed.value).startswith(told)
+    assert stages == (["stage ingest", "stage pack@random"] if printed is SAID else [])
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.slow
@@ -223,6 +320,7 @@ def test_a_linked_source_is_imported_and_followed(project: Nightly) -> None:
     project.retrain("promoted")
     assert "w0 of fish" in published(project)[0]
     project.retrain("nothing new")
+    assert "path: ../../../fish.csv" in (project.folder / "raw/pairs/fish.csv.dvc").read_text()
     outside.write_text(outside.read_text() + "w5 of late fish,w5 in fish,train\n")
     project.retrain("promoted")
     assert "w5 of late fish" in published(project)[0]
@@ -230,9 +328,7 @@ def test_a_linked_source_is_imported_and_followed(project: Nightly) -> None:
 
 @pytest.mark.slow
 def test_a_person_may_review_first(project: Nightly) -> None:
-    file = project.folder / "params.yaml"
-    file.write_text(file.read_text().replace("floor: 0.2", "review: true"))
-    project.run("git commit --quiet --all -m review; git push --quiet")
+    allow(project, "review: true")
     before = project.refs()
     project.write("fish")
     assert "branch candidate is ready for review" in project.retrain("promoted")
@@ -252,6 +348,12 @@ def spoil_remote(project: Nightly) -> None:
 
 def spoil_link(project: Nightly) -> None:
     (project.folder / "raw/pairs/fish.csv").symlink_to("/nowhere/fish.csv")
+
+
+def spoil_import(project: Nightly) -> None:
+    (project.folder / "raw/pairs/fish.csv.dvc").write_text(
+        "deps: [{path: /nowhere/fish.csv}]\nouts: [{path: fish.csv}]\n"
+    )
 
 
 def spoil_params(project: Nightly) -> None:
@@ -274,6 +376,7 @@ def spoil_models(project: Nightly) -> None:
         (spoil_remote, "DVC's remote s: no folder"),
         (spoil_git_remote, "git fetch failed"),
         (spoil_link, "raw/pairs/fish.csv: the file that it links to, /nowhere/fish.csv, is not there"),
+        (spoil_import, "raw/pairs/fish.csv.dvc: imports /nowhere/fish.csv, which is not on "),
         (spoil_params, "params.yaml: is changed and not committed; commit it and push, or undo it"),
         (spoil_models, "retrain.models names 'n', which is not in runs: m"),
     ],
@@ -307,5 +410,8 @@ def test_a_webhook_is_told(project: Nightly, hook: tuple[str, list[dict[str, Any
     url, received = hook
     project.run(f"BATCHWRIGHT_WEBHOOK={url} python -m project retrain", check=False)
     assert [message["outcome"] for message in received] == ["nothing new"]
+    told = received[0]
+    assert told == project.message() and told["project"] == "project" and told["host"] == platform.node()
+    assert told["commit"] == project.refs()["main"] and told["began"] <= told["time"] and told["seconds"] < 100
     done = project.run("BATCHWRIGHT_WEBHOOK=http://127.0.0.1:9/ python -m project retrain", check=False)
     assert done.returncode == 3 and "the message could not be sent" in done.stderr

@@ -1,0 +1,33 @@
+"""Stage ``baselines``: how well systems without training here retrieve, on held-out pairs and BEIR collections."""
+
+from typing import Any
+
+from pydantic import RootModel
+
+from batchwright.core.params import load_params
+from batchwright.core.paths import PAIRS, RESULTS, SCORES, START_MODELS
+from stages.scoring.collection import EvaluateParams
+from stages.scoring.read import read_collections
+from stages.scoring.retrieval import BM25, model_system, word_system
+from stages.scoring.scores import write_scores
+
+
+class Entries(RootModel[dict[str, Any]]):
+    """A group of parameters by name, whose entries other stages check."""
+
+
+def main() -> str:
+    """Score what trained models must beat, BM25 and the models that training starts from.
+
+    Of ``models/start``, which may hold models of earlier parameters, those count that the parameters name. Writes
+    ``results/baselines*`` and, query by query, ``data/scores/baselines.parquet``.
+    """
+    params = load_params("evaluate", EvaluateParams)
+    collections = read_collections(PAIRS, params)
+    names = sorted([*load_params("start_models", Entries).root, *load_params("pretrain", Entries).root])
+    systems = {BM25: [word_system(params.depth)]}
+    systems |= {
+        f"{name}, before training": [model_system(START_MODELS / name, params.depth, params.tokens)] for name in names
+    }
+    file = RESULTS / "baselines.json"
+    return write_scores(file, SCORES / "baselines.parquet", systems, collections, params.measures)
