@@ -1,11 +1,11 @@
 """Vectors on a grid, whose inner products are exact: equal on every processor, with any library and number of threads.
 
 A float32 sum usually depends on the order of its terms, and that on instruction sets, libraries and threads; where
-scores are compared, the last bits then decide. Here every number is a multiple of ``STEP``, a power of two, and no
-vector is longer than 1. A product of two numbers is a multiple of ``STEP ** 2``, and all partial sums of an inner
-product are at most 1 (Cauchy and Schwarz). So each of them is an integer of at most 22 bits times ``STEP ** 2``, which
-float32 holds without rounding; two bits are left for sums of four such products. TensorFloat-32 and float16 hold the
-numbers themselves.
+scores are compared, the last bits then decide. Here every number is a multiple of ``STEP``, a power of two; rounding
+leaves no unit vector of up to 1,000 dimensions longer than 1.01. A product of two numbers is a multiple of ``STEP **
+2``, and all partial sums of an inner product are at most 1.03 (Cauchy and Schwarz). So each of them is an integer of at
+most 23 bits times ``STEP ** 2``, which float32 holds without rounding; one bit is left for the sum of two such
+products. TensorFloat-32 and float16 hold the numbers themselves.
 """
 
 from typing import Any

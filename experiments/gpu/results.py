@@ -93,7 +93,7 @@ def groups(tests: Sequence[Test]) -> Iterator[tuple[str, str, NDArray[np.bool_]]
 
 
 def summarise(file: Path) -> Iterator[str]:
-    """Yield the differences of the last evaluation that all arms have, over queries and over sets.
+    """Yield the differences of all evaluations, and write those of the last one beside ``file``.
 
     Raises:
         InputError: there is no such file.
@@ -101,20 +101,20 @@ def summarise(file: Path) -> Iterator[str]:
     if not file.exists():
         raise InputError(f"{file}: no such file; run experiments.gpu.run first")
     with np.load(file) as arrays:
-        tests, of = arrays["tests"], arrays["of"]
+        kinds = np.array([name.split(": ")[0] for name in arrays["tests"].tolist()])[arrays["of"]]
         scores = {tuple(key.split("|")): arrays[key].astype(np.float64) for key in arrays.files if "|" in key}
+    rows: list[dict[str, str]] = []
     for pairs in sorted({int(key[1]) for key in scores}):
+        rows = []
         for ours, read, theirs, other in COMPARED:
             left, right = scores.get((ours, str(pairs), read)), scores.get((theirs, str(pairs), other))
             if left is None or right is None:
                 continue
+            row = {"nDCG@10": f"{ours} ({read}) - {theirs} ({other})"}
             for kind in KINDS:
-                own = [place for place, name in enumerate(tests.tolist()) if name.startswith(f"{kind}: ")]
-                chosen = np.isin(of, own)
-                if not chosen.any():
-                    continue
-                mean, error, _ = difference(left[chosen], right[chosen])
-                by_set = [(left - right)[of == place].mean() for place in own if (of == place).sum() >= FEWEST]
-                sets = f"; mean of {len(by_set)} sets {np.mean(by_set):+.4f}" if by_set else ""
-                what = f"{ours} ({read}) - {theirs} ({other})"
-                yield f"{pairs:,} pairs, {kind}: {what}: {mean:+.4f} ± {error:.4f}{sets}"
+                if (chosen := kinds == kind).any():
+                    mean, error, _ = difference(left[chosen], right[chosen])
+                    row[kind] = f"{mean:+.3f} ± {error:.3f}".replace("0.", ".")
+            rows.append(row)
+            yield f"{pairs:,} pairs: " + ", ".join(row.values())
+    write_tsv(file.with_name(f"{file.stem}-differences.tsv"), rows)
