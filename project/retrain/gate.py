@@ -29,8 +29,7 @@ class RetrainParams(Params):
     most_loss: float = Field(default=0.02, ge=0)
     """nDCG@10 that a model may lose in a collection or a domain, compared with the deployed model."""
     significance: float = Field(default=0.01, gt=0, le=1)
-    """A larger loss counts if its paired p value is below this. At .01, a model that is as good as what is deployed is
-    rejected in one night of 95, at .05 in one of 18."""
+    """A larger loss counts if its paired p value is below this."""
     baselines: list[Literal["BM25", "start"]] = ["BM25", "start"]
     """What a model must not be worse than over all queries, by more than ``margin`` and significantly: BM25, and the
     model that it started from. ``[]`` promotes models below them."""

@@ -14,10 +14,7 @@ CPU_TOKENS, GPU_TOKENS = 4096, 3 * 2**14
 """How many tokens go through a model at once, unless parameters say how many texts (docs/scale.md)."""
 _SPARE = 1.5
 """So many passes must still fit beside those that keep their graphs: one that runs twice, and half of one."""
-
-
 _TOO_SMALL = "the GPU's memory is too small for mini_batch_size texts at a time; lower it, or set it to auto"
-
 _ONE_TOO_MUCH = "the GPU's memory is too small for one text at a time; lower max_length of the start model"
 
 

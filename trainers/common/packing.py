@@ -45,15 +45,13 @@ class Packing:
     longest: int
 
     @classmethod
-    def of(cls, attention_mask: NDArray[np.integer[Any]], longest: int, *, fill: bool = True) -> Self:
+    def of(cls, attention_mask: NDArray[np.integer[Any]], longest: int) -> Self:
         """Pack the tokens that ``attention_mask`` ``(n, l)`` marks."""
         places = np.flatnonzero(attention_mask)
-        lengths = attention_mask.sum(axis=1)
-        if fill:
-            missing = -len(places) % _TOKENS
-            filling = [longest] * (missing // longest) + [missing % longest]
-            lengths = np.concatenate([lengths, filling])
-            lengths = np.concatenate([lengths, np.zeros(-len(lengths) % _TEXTS, lengths.dtype)])
+        missing = -len(places) % _TOKENS
+        filling = [longest] * (missing // longest) + [missing % longest]
+        lengths = np.concatenate([attention_mask.sum(axis=1), filling])
+        lengths = np.concatenate([lengths, np.zeros(-len(lengths) % _TEXTS, lengths.dtype)])
         starts = np.concatenate([[0], lengths.cumsum()])
         positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
         return cls(
@@ -92,12 +90,17 @@ def backbones(model: nn.Module) -> list[PreTrainedModel]:
 def pack_texts(model: nn.Module) -> bool:
     """Let all transformers in ``model`` read packed texts inside ``packed``; return whether there are any and all can.
 
-    One that cannot stays as it is. It can if it computes the same packed as padded, which is tried.
+    One that cannot stays as it is. It can if it computes the same packed as padded, which is tried. GPUs before Ampere
+    have no such attention.
     """
+    if torch.cuda.is_available() and torch.cuda.get_device_capability() < (8, 0):
+        return False
     return bool(found := [_pack(backbone) for backbone in backbones(model)]) and all(found)
 
 
 def _pack(backbone: PreTrainedModel) -> bool:
+    if backbone.config.output_hidden_states:
+        return False  # their shape would be another
     before, forward = backbone.config._attn_implementation, backbone.forward
     backbone.config._attn_implementation = _NAME
     try:
@@ -130,6 +133,8 @@ def _packing(forward: Any, first_position: int) -> Any:
         padded = rows.new_zeros(input_ids.numel(), rows.shape[1])
         padded = padded.index_copy(0, packing.places[: packing.present], rows)
         output.last_hidden_state = padded.view(*input_ids.shape, -1)
+        if "pooler_output" in output:
+            output.pooler_output = None  # that of the first token of all
         return output
 
     return read
@@ -215,5 +220,7 @@ def _same_as_padded(backbone: PreTrainedModel) -> bool:
     expected = backbone(**texts).last_hidden_state
     with packed(Packing.of(present, size).on(mask.device)):
         found = backbone(**texts).last_hidden_state
+        with torch.autocast(mask.device.type, torch.bfloat16):
+            backbone(**texts)  # the GPU's kernel does not take all widths of heads
     backbone.train(training)
     return bool(torch.allclose(found[mask == 1], expected[mask == 1], atol=1e-4, rtol=1e-3))
