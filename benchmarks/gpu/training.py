@@ -20,7 +20,6 @@ from batchwright.training.batches import BatchReader, TrainBatch
 from trainers.common.job import TrainJob, training_device
 from trainers.common.params import Common
 from trainers.common.passes import set_dropout
-from trainers.common.sentence_learner import preprocess
 from trainers.common.step_loop import build_optimiser
 from trainers.variants import build_learner, load_variant
 
@@ -128,7 +127,7 @@ def theirs(job: TrainJob, *, bf16: bool, cache: bool = True, by_tokens: int | No
         )
 
     def prepare(batch: TrainBatch) -> list[dict[str, Tensor]]:
-        features = [preprocess(model, texts) for texts in (batch.queries, batch.documents)]
+        features = [model.preprocess(texts) for texts in (batch.queries, batch.documents)]
         return [{key: value for key, value in side.items() if isinstance(value, Tensor)} for side in features]
 
     def backward(features: list[dict[str, Tensor]]) -> Tensor:

@@ -122,7 +122,8 @@ def test_all_arms_train_and_are_compared_without_the_packages_that_a_gpu_machine
     curve = read_tsv(folder / "table-curve.tsv", made_by="experiments.gpu.run")
     assert len(curve) == 8 and all(0 < float(row["loss"]) < 5 for row in curve)
     said = "\n".join(summarise(folder / "table.npz"))
-    assert "64 pairs, beir: contextual-cde (own) - contextual-cde (none): " in said
+    assert "64 pairs: contextual-cde (own) - contextual-cde (none), " in said
+    assert len(read_tsv(folder / "table-differences.tsv", made_by="experiments.gpu.run")) == 11
 
 
 def test_too_little_time_is_said_before_training(carried: Path, monkeypatch: pytest.MonkeyPatch) -> None:

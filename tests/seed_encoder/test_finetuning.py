@@ -13,7 +13,7 @@ from batchwright.retrievers.common.model_folder import load_model
 from tests.tiny_models import save_t5
 from tests.train.toys import toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
 from trainers.common.job import TrainJob
-from trainers.common.sentence_learner import embed, preprocess
+from trainers.common.sentence_learner import embed
 from trainers.seed_encoder import build_learner
 
 
@@ -31,13 +31,13 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_vector_is_the_cls_state_whatever_pooling_the_folder_has(tmp_path: Path, name: str) -> None:
     write_toy_model(tmp_path / "toy")
     model = build_learner(seed_job(tmp_path, tmp_path / name)).model.eval()
-    features = preprocess(model, ["w1 w2 w3", "w4"])
+    features = model.preprocess(["w1 w2 w3", "w4"])
     states = model[0].auto_model(**{key: features[key] for key in ("input_ids", "attention_mask")}).last_hidden_state
     expected = torch.nn.functional.normalize(states[:, 0], dim=-1)
     assert torch.allclose(embed(model, features), expected, atol=1e-6)
     model.save(str(tmp_path / "saved"), create_model_card=False)
     saved = load_model(tmp_path / "saved", 16, "cpu").eval()
-    assert torch.allclose(embed(saved, preprocess(saved, ["w1 w2 w3", "w4"])), expected, atol=1e-6)
+    assert torch.allclose(embed(saved, saved.preprocess(["w1 w2 w3", "w4"])), expected, atol=1e-6)
 
 
 def test_a_model_without_a_cls_state_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader, TrainBatch
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.biencoder import build_learner
-from trainers.common.sentence_learner import SentenceLearner, embed, preprocess
+from trainers.common.sentence_learner import SentenceLearner, embed
 
 TEMPERATURE = 0.1
 
@@ -52,7 +52,7 @@ def _formula(learner: SentenceLearner, batch: TrainBatch) -> Tensor:
 
 
 def _embed(learner: SentenceLearner, texts: list[str]) -> Tensor:
-    return embed(learner.model, preprocess(learner.model, texts))
+    return embed(learner.model, learner.model.preprocess(texts))
 
 
 def _take_gradient(learner: SentenceLearner) -> Tensor:

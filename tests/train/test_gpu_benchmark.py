@@ -32,7 +32,6 @@ for name in ("ray", "faiss", "apache_beam", "dvc", "tensorboardX"):
     sys.modules[name] = None
 runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
-IMPOSSIBLE = "biencoder, flash"  # on a CPU
 
 
 def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path) -> None:
@@ -44,20 +43,18 @@ def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack
     found = defaultdict(dict)
     for row in rows:
         assert row["card"].startswith("CPU ") and row["commit"] == "abc"
-        if row["measure"] == "failed":
-            assert row["part"] == IMPOSSIBLE and "needs a GPU" in row["value"]
-            continue
+        assert row["measure"] != "failed", row
         if row["measure"] == "the same weights again":
             assert row["value"] == "true"
             continue
         assert float(row["value"]) > 0 or row["measure"] == "retries of allocations"
         found[row["part"], row["measure"]][row["setting"]] = float(row["value"])
     for setting in settings(SMALL):
-        for contender in set(setting.contenders) - {IMPOSSIBLE}:
+        for contender in setting.contenders:
             assert found[contender, "timed steps"][setting.title] == SMALL.timed
             assert found[contender, "MiB"][setting.title] > 0
     assert {each.split(":")[0] for each in found[OURS, f"times as fast as {THEIRS}"]} >= {"mixed", "equal", "long"}
-    assert {each.split(":")[0] for each in found["cde, auto", "times the biencoder's step"]} >= {"equal", "mixed, cde"}
+    assert {each.split(":")[0] for each in found["cde, auto", "times the biencoder's step"]} >= {"equal", "mixed"}
     assert {"TFLOP/s", "microseconds to launch"} <= {measure for part, measure in found if part == "why"}
     assert found["xtr", "times as large as dense"] == {"batches up to 16": 1}
     single, half = found["training", "loss in float32"], found["training", "loss in bfloat16"]
@@ -65,7 +62,7 @@ def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack
     assert all(math.isclose(half[step], single[step], rel_tol=0.1) for step in single)
     assert half != single
     aims = {row["aim"] for row in rows} - {""}
-    assert aims == {"at least 0.5", "at least 1.3", "at most 1.55", "at least 4", "true"}
+    assert aims == {"at least 1.3", "at most 1.55", "at least 4", "true"}
     profile = read_tsv(tmp_path / "gpu-profile.tsv", made_by="benchmarks.gpu")
     assert len({row["setting"] for row in profile}) == 4
     assert all(int(row["calls"]) > 0 for row in profile)
@@ -163,7 +160,8 @@ def test_a_task_or_a_contender_that_fails_is_told_and_the_others_go_on(
         return replace(made, step=Mock(side_effect=fails))
 
     monkeypatch.setattr(steps, "build", build)
-    (task, *_) = steps.steps(SMALL, tmp_path, Lengths.read(KEPT))
+    three = (OURS, THEIRS, steps.BY_TOKENS)
+    (task, *_) = steps.steps(SMALL, tmp_path, Lengths.read(KEPT), contenders=three)
     rows = [(row.part, row.value) for row in task.results() if row.measure in ("failed", "timed steps")]
     expected = [(OURS, "ValueError: no"), (THEIRS, "ValueError: later"), (steps.BY_TOKENS, 2)]
     assert rows == expected

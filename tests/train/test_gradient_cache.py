@@ -17,7 +17,7 @@ from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.gradient_cache import CachedForward
 from trainers.common.memory import Memory
 from trainers.common.passes import drawing, sent, set_dropout
-from trainers.common.sentence_learner import embed, preprocess
+from trainers.common.sentence_learner import embed
 from trainers.common.texts import Cut, Group, group_texts
 
 SIDES = ("query", "document")
@@ -126,7 +126,7 @@ def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: i
 
 def _grouped(model: SentenceTransformer, sides: list[list[str]], most: int) -> list[list[Group]]:
     cut = Cut(tokens=16 * most)
-    return [group_texts(partial(preprocess, model), texts, np.arange(len(texts)), cut) for texts in sides]
+    return [group_texts(model.preprocess, texts, np.arange(len(texts)), cut) for texts in sides]
 
 
 def _embed(model: SentenceTransformer, side: int, group: Group) -> Tensor:

@@ -1,6 +1,6 @@
 """Texts in groups of similar length."""
 
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from batchwright.retrievers.common.model_folder import load_model
 from batchwright.training.batches import TrainBatch
 from tests.train.toys import WORDS, write_toy_model
 from trainers.common.gradient_cache import text_numbers
-from trainers.common.sentence_learner import preprocess
 from trainers.common.texts import Cut, Group, group_texts, split_by_length, split_evenly
 
 
@@ -53,7 +52,7 @@ def test_packed_groups_have_about_as_many_tokens_each(found: list[int], tokens: 
 def grouped(folder: Path, cut: Cut) -> tuple[SentenceTransformer, list[str], list[Group]]:
     model = load_model(write_toy_model(folder / "toy"), 16, "cpu")
     texts = [" ".join(WORDS[:count]) for count in (12, 1, 2, 11, 1)] * 20
-    return model, texts, group_texts(partial(preprocess, model), texts, np.arange(100, 200), cut)
+    return model, texts, group_texts(model.preprocess, texts, np.arange(100, 200), cut)
 
 
 def test_groups_are_cut_without_the_padding_of_others(tmp_path: Path) -> None:
@@ -61,11 +60,11 @@ def test_groups_are_cut_without_the_padding_of_others(tmp_path: Path) -> None:
     assert len(groups) > 1
     for group in groups:
         assert (group.numbers == group.places + 100).all()
-        alone = preprocess(model, [texts[place] for place in group.places])
+        alone = model.preprocess([texts[place] for place in group.places])
         assert group.features.keys() == alone.keys()
         for key in ("input_ids", "attention_mask"):
             assert group.features[key].tolist() == alone[key].tolist()
-    assert group_texts(partial(preprocess, model), [], np.arange(0), Cut(tokens=64)) == []
+    assert group_texts(model.preprocess, [], np.arange(0), Cut(tokens=64)) == []
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -76,10 +75,10 @@ def test_halves_hold_the_same_texts(tmp_path: Path, packed: bool) -> None:
         assert np.concatenate([half.places for half in halves]).tolist() == group.places.tolist()
         for half in halves:
             ids, present = (half.features[key] for key in ("input_ids", "attention_mask"))
-            alone = preprocess(model, [texts[place] for place in half.places])
+            alone = model.preprocess([texts[place] for place in half.places])
             assert ids[present == 1].tolist() == alone["input_ids"][alone["attention_mask"] == 1].tolist()
             assert (half.packing is not None) == packed
-    (only,) = group_texts(partial(preprocess, model), texts[:1], np.arange(1), Cut(tokens=4096))
+    (only,) = group_texts(model.preprocess, texts[:1], np.arange(1), Cut(tokens=4096))
     assert len(only.halves()) == 1
 
 

@@ -82,7 +82,8 @@ def test_training_cuts_each_side_to_its_length(tmp_path: Path, variant: str) -> 
         tmp_path / "out", write_toy_model(tmp_path / "toy"), shards, variant, max_length=LENGTHS.model_dump(), **own
     )
     read = build_learner(job).prepare(BatchReader(ShardSet.open(shards), job.info.prefixes, 0).read(0, slice(0, 8)))
-    texts, context = read if variant == "cde" else (read, None)
+    texts = read if variant in ("biencoder", "seed_encoder") else read[0]
+    context = read[1] if variant == "cde" else None
     for groups, length in ((texts.queries, LENGTHS.query), (texts.documents, LENGTHS.document)):
         assert {group.features["input_ids"].shape[1] for group in groups} == {length}
     if context:

@@ -21,8 +21,9 @@ from trainers.common.distributed import sum_ranks
 from trainers.common.gradient_cache import BatchTexts, Draws, Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import sent
-from trainers.common.sentence_learner import contrast_batch, embed, preprocess
+from trainers.common.sentence_learner import contrast_batch, embed
 from trainers.common.texts import Cut, Features, Group, group_texts
+from trainers.common.tokenise import Tokenise
 
 
 @dataclass(frozen=True)
@@ -97,16 +98,17 @@ class ContextualLearner:
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
         self._passes = Passes(job, self.model)
+        self._tokenise, self._tokenise_context = Tokenise(self.model), Tokenise(self.encoder.first)
         self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.gate]
 
     def prepare(self, batch: TrainBatch) -> tuple[BatchTexts, ContextTexts | None]:
         """See ``Learner``; a share of the batches is read without context."""
-        texts = self._passes.prepare(batch, *(partial(preprocess, self.model, side=side) for side in SIDES))
+        texts = self._passes.prepare(batch, *(partial(self._tokenise, side=side) for side in SIDES))
         rng = np.random.default_rng([self._job.seed, batch.index])
         if rng.random() < self._params.context_dropout or not self.encoder.documents:
             return texts, None
         return texts, ContextTexts.choose(
-            batch, self.encoder.documents, self.encoder.read_context, self._passes.cut, rng
+            batch, self.encoder.documents, partial(self._tokenise_context, side="document"), self._passes.cut, rng
         )
 
     def backward(self, prepared: tuple[BatchTexts, ContextTexts | None]) -> Outcome:

@@ -14,6 +14,8 @@ CPU_TOKENS, GPU_TOKENS = 4096, 3 * 2**14
 """How many tokens go through a model at once, unless parameters say how many texts (docs/scale.md)."""
 _SPARE = 1.5
 """So many passes must still fit beside those that keep their graphs: one that runs twice, and half of one."""
+_MEASURED = 32
+"""So many passes are measured, the first ones."""
 _TOO_SMALL = "the GPU's memory is too small for mini_batch_size texts at a time; lower it, or set it to auto"
 _ONE_TOO_MUCH = "the GPU's memory is too small for one text at a time; lower max_length of the start model"
 
@@ -44,7 +46,8 @@ class Memory:
         self.tokens, self.adapts = tokens, adapts
         self._graphs: dict[Hashable, Tensor] = {}
         self._bytes_per_token: float | None = None
-        self._spare, self._settled = _SPARE, False
+        self._measured, self._settled, self._spare = 0, False, _SPARE
+        self._free: float | None = None
 
     @classmethod
     def of(cls, size: MiniBatchSize, max_length: int, device: str) -> Self:
@@ -63,20 +66,28 @@ class Memory:
             return False
         if self._bytes_per_token is None:
             return True
-        return self._settled and free_memory() > self._bytes_per_token * (part.tokens + self._spare * self.tokens)
+        if not self._settled:
+            return False
+        if self._free is None:
+            self._free = free_memory()  # once a batch: it asks the driver
+        self._free -= self._bytes_per_token * part.tokens
+        return self._free > self._bytes_per_token * self._spare * self.tokens
 
     def keep(self, key: Hashable, part: Part, run: Callable[[], Tensor]) -> Tensor:
         """Call ``run`` with gradient; keep its graph, for ``spend``, and return the detached result."""
-        before = _allocated()
+        measures = self._measured < _MEASURED
+        before = _allocated() if measures else 0
         with torch.enable_grad():
             self._graphs[key] = output = run()
-        used = (_allocated() - before) / max(part.tokens, 1)
-        self._bytes_per_token = max(self._bytes_per_token or 0, used)
+        if measures:
+            used = (_allocated() - before) / max(part.tokens, 1)
+            self._bytes_per_token = max(self._bytes_per_token or 0, used)
+            self._measured += 1
         return output.detach()
 
     def spend(self, key: Hashable, gradient: Tensor) -> bool:
         """Backpropagate through the graph that ``keep`` kept; return False if it is not there, or does not fit."""
-        self._settled = True
+        self._settled, self._free = True, None
         output = self._graphs.pop(key, None)
         if output is None:
             return False

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from batchwright.formats.models import SIDES, Side
+from batchwright.formats.models import SIDES
 from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
 from batchwright.training.losses import Objective, Outcome, compare, info_nce
@@ -20,6 +20,7 @@ from trainers.common.distributed import gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import float32_products, placed, sent
+from trainers.common.tokenise import Tokenise
 
 
 class SentenceLearner:
@@ -31,11 +32,12 @@ class SentenceLearner:
         """Load the start model; ``temperature`` divides the cosines, by default that of the job's parameters."""
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
         self._job, self._objective, self._passes = job, objective, Passes(job, self.model)
+        self._tokenise = Tokenise(self.model)
         self._temperature = temperature or job.params.temperature
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
         """See ``Learner``."""
-        return self._passes.prepare(batch, *(partial(preprocess, self.model, side=side) for side in SIDES))
+        return self._passes.prepare(batch, *(partial(self._tokenise, side=side) for side in SIDES))
 
     def backward(self, prepared: BatchTexts) -> Outcome:
         """See ``Learner``; uses a gradient cache over queries, documents and hard negatives."""
@@ -47,11 +49,6 @@ class SentenceLearner:
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder."""
         save_model(self.model, folder, self._job.info.prefixes.default)
-
-
-def preprocess(model: SentenceTransformer, texts: list[str], side: Side | None = None) -> dict[str, Any]:
-    """Turn texts, which must have their prefix already, into model inputs; ``side`` decides their length."""
-    return cast(dict[str, Any], model.preprocess(texts, task=side))
 
 
 def embed(model: SentenceTransformer, features: dict[str, Any]) -> Tensor:

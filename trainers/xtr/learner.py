@@ -26,6 +26,7 @@ from trainers.common.params import VariantParams
 from trainers.common.passes import float32_products, placed, sent
 from trainers.common.sentence_learner import present_negatives, spread, stands_for, take
 from trainers.common.texts import Group
+from trainers.common.tokenise import Tokenise
 from trainers.xtr.scores import Scores, Tokens, score
 from trainers.xtr.start import start_from
 
@@ -59,14 +60,14 @@ class TokenLearner:
         self._job = job
         self._params = cast(Params, job.params)
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
-        self._passes = Passes(job, self.model)
+        self._passes, self._tokenise = Passes(job, self.model), Tokenise(self.model)
         self._heads = prefix_heads(self.model.tokenizer, job.info.prefixes.texts())
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
         self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
 
     def prepare(self, batch: TrainBatch) -> TokenTexts:
         """See ``Learner``."""
-        query, document = (partial(self.model.preprocess, task=task) for task in TASKS)
+        query, document = (partial(self._tokenise, side=task) for task in TASKS)
         texts = self._passes.prepare(batch, query, document)
         return TokenTexts(texts, *(self._present(groups, task) for groups, task in zip(texts[1:], TASKS, strict=True)))
 
