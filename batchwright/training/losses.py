@@ -1,11 +1,14 @@
 """Losses of a batch, computed from the scores of its queries and documents."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from batchwright.formats.runs import Direction, HardnessMode, PartitionMode
 
 
 class Outcome(NamedTuple):
@@ -19,25 +22,92 @@ class Outcome(NamedTuple):
     measures: Mapping[str, Tensor] = {}
 
 
-Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None], Outcome]
-"""A loss as a function of four tensors.
+class Vectors(NamedTuple):
+    """Unit vectors ``(B, d)`` of a batch's queries and documents, and what divides their inner products."""
+
+    queries: Tensor
+    documents: Tensor
+    temperature: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Options of InfoNCE, as in sentence-transformers' MultipleNegativesRankingLoss.
+
+    ``directions``: what a pair's score is compared with beside the query's scores with other documents. With
+    ``partition_mode`` joint, all are in one sum; otherwise the loss is the mean of one for each direction. The cosines
+    of the negatives that ``hardness_mode`` names count ``hardness_strength`` times more, without gradient.
+    """
+
+    directions: tuple[Direction, ...] = ("query_to_document",)
+    partition_mode: PartitionMode = "joint"
+    hardness_mode: HardnessMode = "all_negatives"
+    hardness_strength: float = 0
+
+
+PLAIN = Terms()
+"""Each query's scores with documents, and nothing else."""
+
+Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None, Vectors], Outcome]
+"""A loss as a function of four tensors, and of the vectors that they come from.
 
 ``scores`` ``(B, B)`` has the positives on its diagonal. ``masked`` ``(B, B)`` bool is True for false negatives; its
 diagonal is ignored. ``negative_scores`` ``(B, K)`` are the scores of each row's own hard negatives, -inf if absent.
 ``stands_for`` ``(B, B)`` is how many documents document j stands for as a negative of query i; None: itself alone."""
 
 
-def info_nce(scores: Tensor, masked: Tensor, negative_scores: Tensor, stands_for: Tensor | None = None) -> Outcome:
+def info_nce(
+    scores: Tensor,
+    masked: Tensor,
+    negative_scores: Tensor,
+    stands_for: Tensor | None = None,
+    vectors: Vectors | None = None,
+    *,
+    terms: Terms = PLAIN,
+) -> Outcome:
     """InfoNCE: cross-entropy of each row's positive among the unmasked documents and the row's own hard negatives.
 
     *Contextual Document Embeddings* (arXiv 2410.02525), equation 4. With ``stands_for`` it estimates the cross-entropy
     over a whole collection from the few documents in the batch: the logarithm is added to their scores (sampled
-    softmax, Bengio and Senecal, 2008).
+    softmax, Bengio and Senecal, 2008). ``terms`` other than the default ones need ``vectors``. A masked pair (i, j) is
+    masked in both directions, and so are queries i and j, and documents i and j, among themselves.
     """
     compared = _compared(scores, masked, negative_scores)
     counted = compared if stands_for is None else _compared(scores + stands_for.log(), masked, negative_scores)
-    loss = functional.cross_entropy(counted, torch.arange(len(scores), device=scores.device))
-    return Outcome(loss, _accuracy(compared))
+    pairs = torch.arange(len(scores), device=scores.device)
+    if terms == PLAIN:
+        return Outcome(functional.cross_entropy(counted, pairs), _accuracy(compared))
+    if vectors is None:
+        raise ValueError("these terms need vectors")
+    if terms.hardness_strength:
+        counted = counted + _hardness(compared, terms, vectors.temperature)
+    sums = [counted, *_further(scores, masked, vectors, terms.directions)]
+    if terms.partition_mode == "joint":
+        sums = [torch.cat(sums, dim=1)]
+    losses = [functional.cross_entropy(each, pairs) for each in sums]
+    return Outcome(torch.stack(losses).mean(), _accuracy(compared))
+
+
+def _further(scores: Tensor, masked: Tensor, vectors: Vectors, directions: Sequence[Direction]) -> Iterator[Tensor]:
+    """Yield the scores ``(B, B)`` of each direction but the first, -inf for those that are masked."""
+    itself = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    alike = masked | masked.T | itself
+    if "document_to_query" in directions:
+        yield scores.T.masked_fill(masked.T & ~itself, -torch.inf)
+    if "query_to_query" in directions:
+        yield (vectors.queries @ vectors.queries.T / vectors.temperature).masked_fill(alike, -torch.inf)
+    if "document_to_document" in directions:
+        yield (vectors.documents @ vectors.documents.T / vectors.temperature).masked_fill(alike, -torch.inf)
+
+
+def _hardness(compared: Tensor, terms: Terms, temperature: float) -> Tensor:
+    """What the hardness of negatives adds to the scores ``compared`` ``(B, B + K)``."""
+    positive = torch.eye(*compared.shape, dtype=torch.bool, device=compared.device)
+    in_batch = torch.arange(compared.shape[1], device=compared.device) < len(compared)
+    chosen = torch.isfinite(compared) & ~positive
+    if terms.hardness_mode != "all_negatives":
+        chosen &= in_batch if terms.hardness_mode == "in_batch_negatives" else ~in_batch
+    return (terms.hardness_strength * temperature * compared.detach()).where(chosen, 0)
 
 
 def hinge(
@@ -45,6 +115,7 @@ def hinge(
     masked: Tensor,
     negative_scores: Tensor,
     stands_for: Tensor | None = None,  # noqa: ARG001
+    vectors: Vectors | None = None,  # noqa: ARG001
     *,
     margin: float,
 ) -> Outcome:
@@ -69,8 +140,12 @@ def compare(
     temperature: float,
     objective: Objective = info_nce,
     stands_for: Tensor | None = None,
+    dimensions: Mapping[int, float] | None = None,
 ) -> Outcome:
     """Compute ``objective`` on the inner products of unit vectors, divided by ``temperature``.
+
+    With ``dimensions``, the loss is the sum over vectors cut to each of them and normalised again, times its weight
+    (Matryoshka, arXiv 2205.13147). The accuracy is that of the largest.
 
     Args:
         queries: ``(B, d)``.
@@ -82,10 +157,32 @@ def compare(
         objective: The loss.
         stands_for: ``(B, B)``, how many documents document ``j`` stands for as a negative of query ``i``, 1 on the
             diagonal; None: each for itself.
+        dimensions: The weight of each number of dimensions; None: whole vectors.
     """
+    if dimensions:
+        found = {
+            size: compare(
+                _cut(queries, size),
+                _cut(documents, size),
+                masked,
+                _cut(negatives, size),
+                absent,
+                temperature,
+                objective,
+                stands_for,
+            )
+            for size in sorted(dimensions)
+        }
+        weighted = [weight * found[size].loss for size, weight in sorted(dimensions.items())]
+        return found[max(found)]._replace(loss=torch.stack(weighted).sum())
     scores = queries @ documents.T / temperature
     own = torch.einsum("bd,bkd->bk", queries, negatives) / temperature
-    return objective(scores, masked, own.masked_fill(absent, -torch.inf), stands_for)
+    vectors = Vectors(queries, documents, temperature)
+    return objective(scores, masked, own.masked_fill(absent, -torch.inf), stands_for, vectors)
+
+
+def _cut(vectors: Tensor, dimension: int) -> Tensor:
+    return functional.normalize(vectors[..., :dimension], dim=-1)
 
 
 def _compared(scores: Tensor, masked: Tensor, negative_scores: Tensor) -> Tensor:

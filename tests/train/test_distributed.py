@@ -17,11 +17,17 @@ from trainers.common.distributed import gather_rows, own_rows, sum_gradients
 from trainers.common.job import TrainJob
 from trainers.variants import build_learner, train
 
+DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
+
 
 @pytest.mark.parametrize(
     ("variant", "options"),
     [
         ("biencoder", {}),
+        (
+            "biencoder",
+            {"directions": DIRECTIONS, "hardness_strength": 5, "dimensions": {4: 0.5, 16: 1}},
+        ),
         ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 9, "context_dropout": 0.5, "new_learning_rate": 1e-1}),

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
 from batchwright.retrievers.common.model_folder import load_model
-from batchwright.training.losses import compare
+from batchwright.training.losses import Terms, compare, info_nce
 from tests.train.toys import WORDS, toy_rows, write_toy_model
 from trainers.common.gradient_cache import CachedForward
 from trainers.common.memory import Memory
@@ -29,17 +29,30 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> SentenceTransformer:
     return load_model(write_toy_model(tmp_path_factory.mktemp("model") / "toy"), 16, "cpu")
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+ALL = ("query_to_document", "document_to_query", "query_to_query", "document_to_document")
+COSINES = partial(compare, temperature=0.1)
+"""The plain loss, and one with all that it may have."""
+LOSSES = {
+    "plain": COSINES,
+    "all": partial(
+        COSINES,
+        objective=partial(info_nce, terms=Terms(directions=ALL, hardness_strength=5)),
+        dimensions={4: 0.5, 16: 1.0},
+    ),
+}
+
+
+@pytest.mark.parametrize(("dropout", "loss"), [(0.0, "plain"), (0.0, "all"), (0.1, "plain")])
 @settings(max_examples=8, deadline=None)
 @given(st.integers(2, 11), st.integers(1, 6))
 def test_any_group_size_gives_the_gradient_of_one_big_batch(
-    model: SentenceTransformer, dropout: float, size: int, most: int
+    model: SentenceTransformer, dropout: float, loss: str, size: int, most: int
 ) -> None:
     """With dropout, what each group draws is its own."""
     set_dropout(model.train(), dropout)
     whole, cached = (
-        _gradient(model, _texts(size), most if dropout else size),
-        _cached_gradient(model, _texts(size), most),
+        _gradient(model, _texts(size), most if dropout else size, loss),
+        _cached_gradient(model, _texts(size), most, loss),
     )
     assert torch.cosine_similarity(whole, cached, dim=0) > 0.99999
     assert abs(whole.norm() / cached.norm() - 1) < 1e-4
@@ -96,30 +109,30 @@ def _texts(size: int) -> list[list[str]]:
     return [[f"{row[side]} {' '.join(WORDS[: place % 5])}" for place, row in enumerate(rows)] for side in SIDES]
 
 
-def _loss(queries: Tensor, documents: Tensor) -> Tensor:
+def _loss(queries: Tensor, documents: Tensor, loss: str) -> Tensor:
     size = len(queries)
     absent = torch.zeros(size, 0, dtype=torch.bool)
     masked = torch.zeros(size, size, dtype=torch.bool)
-    return compare(queries, documents, masked, queries.new_zeros(size, 0, queries.shape[1]), absent, 0.1).loss
+    return LOSSES[loss](queries, documents, masked, queries.new_zeros(size, 0, queries.shape[1]), absent).loss
 
 
-def _gradient(model: SentenceTransformer, sides: list[list[str]], most: int) -> Tensor:
+def _gradient(model: SentenceTransformer, sides: list[list[str]], most: int, loss: str) -> Tensor:
     """All groups with gradient at once."""
     vectors = []
     for side, groups in enumerate(_grouped(model, sides, most)):
         own = torch.cat([_embed(model, side, group) for group in groups])
         vectors.append(own[sent(np.concatenate([group.places for group in groups]).argsort(), CPU)])
-    _loss(*vectors).backward()
+    _loss(*vectors, loss).backward()
     return _flat_gradient(model)
 
 
-def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: int) -> Tensor:
+def _cached_gradient(model: SentenceTransformer, sides: list[list[str]], most: int, loss: str = "plain") -> Tensor:
     cached = [
         CachedForward(partial(_embed, model, side), groups, Memory(16 * most))
         for side, groups in enumerate(_grouped(model, sides, most))
     ]
     leaves = [each.output.requires_grad_() for each in cached]
-    for each, gradient in zip(cached, torch.autograd.grad(_loss(*leaves), leaves), strict=True):
+    for each, gradient in zip(cached, torch.autograd.grad(_loss(*leaves, loss), leaves), strict=True):
         each.backward(gradient)
     return _flat_gradient(model)
 

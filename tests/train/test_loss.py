@@ -1,17 +1,23 @@
-"""Masked InfoNCE and hinge loss against plain double loops."""
+"""Masked InfoNCE and hinge loss against plain double loops, and InfoNCE's terms against sentence-transformers."""
 
 import math
+from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import cycle
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from torch import Tensor
+from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
+from sentence_transformers.util import cos_sim
+from torch import Tensor, nn
 from torch.nn import functional
 
-from batchwright.training.losses import compare, hinge, info_nce
+from batchwright.training.losses import Terms, compare, hinge, info_nce
 
 
 def oracle(
@@ -145,3 +151,87 @@ def test_hinge_gives_no_gradient_to_triplets_beyond_the_margin() -> None:
     hinge(scores, nothing, torch.zeros(2, 0), margin=1).loss.backward()
     assert scores.grad is not None
     assert scores.grad.tolist() == [[0.0, 0.0], [0.5, -0.5]]
+
+
+ALL = ("query_to_document", "document_to_query", "query_to_query", "document_to_document")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"directions": ALL},
+        {"directions": ALL[:2], "partition_mode": "per_direction"},
+        {"directions": (ALL[0], ALL[3]), "hardness_strength": 5},
+        {"directions": ALL[:2], "partition_mode": "per_direction", "hardness_strength": 5},
+        {"hardness_strength": 9, "hardness_mode": "in_batch_negatives"},
+        {"hardness_strength": 5, "hardness_mode": "hard_negatives"},
+    ],
+)
+@pytest.mark.parametrize("dimensions", [None, {2: 1.0, 5: 1.0}, {3: 0.5, 4: 2.0}])
+def test_all_terms_equal_those_of_sentence_transformers(
+    options: dict[str, Any], dimensions: Mapping[int, float] | None
+) -> None:
+    q, d, masked, n, absent = random_case(4, 6, 2)
+    terms = Terms(**options)
+    given = [each.requires_grad_() for each in (q, d, *n.unbind(1))]
+    queries, documents, *negatives = (functional.normalize(each, dim=-1) for each in given)
+    objective = partial(info_nce, terms=terms)
+    ours = compare(
+        queries, documents, masked, torch.stack(negatives, 1), absent, 0.1, objective, dimensions=dimensions
+    ).loss
+
+    theirs = options | {"directions": [each.replace("document", "doc") for each in terms.directions]}
+    if terms.hardness_strength:
+        theirs["hardness_mode"] = terms.hardness_mode
+    model: Any = Columns(given)
+    similarity = Masked(terms.directions, masked, absent)
+    loss: nn.Module = MultipleNegativesRankingLoss(model, 10, similarity, **theirs)
+    if dimensions:
+        loss = MatryoshkaLoss(model, loss, list(dimensions), list(dimensions.values()))
+    expected = loss([{"place": torch.tensor(place)} for place in range(len(given))], torch.empty(0))
+
+    assert ours.item() == pytest.approx(expected.item(), abs=1e-5)
+    gradients = (torch.autograd.grad(each, given) for each in (ours, expected))
+    for own, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
+
+
+class Columns(nn.Module):
+    """Stands for a model whose vectors of each column are given."""
+
+    def __init__(self, columns: list[Tensor]) -> None:
+        super().__init__()
+        self._columns = columns
+
+    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"sentence_embedding": self._columns[int(features["place"])]}
+
+    def get_embedding_dimension(self) -> int:
+        return self._columns[0].shape[1]
+
+
+class Masked:
+    """Cosines of the library's calls, one for each direction in its order, -inf for what we mask."""
+
+    def __init__(self, directions: Iterable[str], masked: Tensor, absent: Tensor) -> None:
+        size, count = absent.shape
+        itself = torch.eye(size, dtype=torch.bool)
+        pairs, alike = masked & ~itself, (masked | masked.T) & ~itself
+        own = torch.cat([~itself | absent[:, place, None] for place in range(count)], dim=1)
+        every = {
+            ALL[0]: torch.cat([pairs, own], dim=1),
+            ALL[2]: alike,
+            ALL[1]: pairs,
+            ALL[3]: torch.cat([alike, torch.ones_like(own)], dim=1).T,
+        }
+        self._masks = cycle([mask for name, mask in every.items() if name in directions])
+
+    def __call__(self, first: Tensor, second: Tensor) -> Tensor:
+        return cos_sim(first, second).masked_fill(next(self._masks), -torch.inf)
+
+
+def test_terms_that_need_vectors_do_not_do_without() -> None:
+    scores, nothing = torch.zeros(2, 2), torch.zeros(2, 2, dtype=torch.bool)
+    with pytest.raises(ValueError, match="need vectors"):
+        info_nce(scores, nothing, torch.zeros(2, 0), terms=Terms(hardness_strength=1))

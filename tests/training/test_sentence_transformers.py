@@ -11,6 +11,7 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
+from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
 from torch import distributed
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import TrainerCallback
@@ -57,7 +58,10 @@ def trainer(
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=["plain", "cached"])
-@pytest.mark.parametrize(("hard_negatives", "whole_domain"), [(0, False), (2, False), (2, True)])
+@pytest.mark.parametrize(
+    ("hard_negatives", "whole_domain", "dimensions"),
+    [(0, False, None), (2, False, None), (2, True, None), (2, False, {8: 0.5, 16: 1})],
+)
 def test_loss_and_gradient_are_those_of_our_trainer(
     shards: ShardSet,
     tmp_path: Path,
@@ -65,15 +69,18 @@ def test_loss_and_gradient_are_those_of_our_trainer(
     loss: Build,
     hard_negatives: int,
     whole_domain: bool,
+    dimensions: dict[int, float] | None,
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     start = write_toy_model(tmp_path / "start", dropout=0.0)
-    job = toy_job(tmp_path, start, shards.folder, temperature=TEMPERATURE, hard_negatives=hard_negatives)
+    own = {"hard_negatives": hard_negatives, "dimensions": dimensions}
+    job = toy_job(tmp_path, start, shards.folder, temperature=TEMPERATURE, **own)
     learner = build_learner(job)
     reader = BatchReader(shards, job.info.prefixes, hard_negatives, whole_domain)
     model = SentenceTransformer(str(start), device="cpu")
     model.max_seq_length = job.info.max_length
-    theirs = trainer(shards, model, tmp_path, loss, hard_negatives, whole_domain)
+    built = matryoshka(loss, dimensions) if dimensions else loss
+    theirs = trainer(shards, model, tmp_path, built, hard_negatives, whole_domain)
     for number, inputs in enumerate(theirs.get_train_dataloader()):
         ours = learner.backward(learner.prepare(reader.read(number, slice(None))))
         found = theirs.compute_loss(model, inputs)
@@ -81,6 +88,11 @@ def test_loss_and_gradient_are_those_of_our_trainer(
         assert found.item() == pytest.approx(float(ours.loss), abs=1e-5)
         torch.testing.assert_close(_take_gradient(model), _take_gradient(learner.model), rtol=1e-3, atol=1e-5)
     assert number == BATCHES - 1
+
+
+def matryoshka(loss: Build, dimensions: dict[int, float]) -> Build:
+    weights = list(dimensions.values())
+    return lambda model, scale: MatryoshkaLoss(model, loss(model, scale), list(dimensions), weights)
 
 
 def _take_gradient(model: torch.nn.Module) -> torch.Tensor:

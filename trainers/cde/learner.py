@@ -20,6 +20,7 @@ from trainers.cde.start import Params, start_from
 from trainers.common.distributed import sum_ranks
 from trainers.common.gradient_cache import BatchTexts, Draws, Passes
 from trainers.common.job import TrainJob
+from trainers.common.objective import check_dimensions, objective_of
 from trainers.common.passes import sent
 from trainers.common.sentence_learner import contrast_batch, embed
 from trainers.common.texts import Cut, Features, Group, group_texts
@@ -97,6 +98,7 @@ class ContextualLearner:
         self._params = cast(Params, job.params)
         self.encoder: ContextualEncoder = start_from(job.start_model, self._params, job.info).to(job.device)
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
+        check_dimensions(job, self.model)
         self._passes = Passes(job, self.model)
         self._tokenise, self._tokenise_context = Tokenise(self.model), Tokenise(self.encoder.first)
         self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else [self.encoder.gate]
@@ -125,7 +127,10 @@ class ContextualLearner:
                 self._passes.forward(batch, lambda each: embed(self.model, {**each, "context": memory}), groups)
                 for groups in sides
             )
-            outcome = contrast_batch(queries, documents, batch, self._params.temperature)
+            common = self._job.common
+            outcome = contrast_batch(
+                queries, documents, batch, self._params.temperature, objective_of(common), common.dimension_weights
+            )
             if context:
                 context.backward()
         return outcome

@@ -16,7 +16,7 @@ from batchwright.core.storage import Storage, check_disk
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet
 from batchwright.retrievers.common.model_folder import ModelInfo
-from trainers.common.params import Common, VariantParams
+from trainers.common.params import Common, VariantParams, check_loss
 
 Report = Callable[[Mapping[str, float | int], Storage | None], None]
 """Called on every rank after a checkpoint, with the last row of the curve, and on rank 0 with the checkpoint."""
@@ -121,9 +121,11 @@ def plan_job(
     """Check the inputs and build the job. Its scratch folder is named after everything that affects the result.
 
     Raises:
-        InputError: the start model is missing, the shards are missing, damaged or hold too few batches or no
-            negatives, or there is not enough disk.
+        InputError: parameters do not go together, the start model is missing, the shards are missing, damaged or hold
+            too few batches or no negatives, or there is not enough disk.
     """
+    check_loss(name, common)
+    params.check(name, common)
     info, weights = ModelInfo.read(start), weights_size(start)
     shard_set = ShardSet.open(shards)
     batches = planned_batches(shard_set, common)
@@ -192,8 +194,6 @@ def planned_batches(shards: ShardSet, common: Common) -> Sequence[int]:
 
 def _check_negatives(name: str, shards: ShardSet, batches: Sequence[int], common: Common) -> None:
     """Check that pairs have hard negatives, the only ones without those in the batch, and tell of pairs without."""
-    if common.negatives_stand_for == "domain":
-        raise InputError(f"train {name}: in_batch is false, so that nothing stands for the domain; set one of the two")
     counts = [shards.batch(number)["negatives"].value_lengths().to_numpy() for number in batches]
     pairs, without = sum(map(len, counts)), sum(int((each == 0).sum()) for each in counts)
     if without == pairs or not common.hard_negatives:

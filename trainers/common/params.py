@@ -1,12 +1,32 @@
 """Parameters that all variants share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, create_model
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_model
 
+from batchwright.core.errors import InputError
 from batchwright.core.params import Params
-from batchwright.formats.runs import MiniBatchSize, Precision, Run, StandFor
+from batchwright.formats.runs import Direction, HardnessMode, MiniBatchSize, PartitionMode, Precision, Run, StandFor
+
+T = TypeVar("T")
+
+
+def _unlike(values: T) -> T:
+    if isinstance(values, list) and len(set(values)) < len(values):
+        raise ValueError("the same is there twice")
+    return values
+
+
+def _with_pairs(directions: list[Direction]) -> list[Direction]:
+    if "query_to_document" not in directions:
+        raise ValueError("add query_to_document, the direction of the pairs themselves")
+    return directions
+
+
+Dimensions = (
+    Annotated[list[PositiveInt], Field(min_length=1)] | Annotated[dict[PositiveInt, PositiveFloat], Field(min_length=1)]
+)
 
 
 class Optimisation(Params):
@@ -52,6 +72,20 @@ class Common(Optimisation):
     negatives_stand_for: StandFor = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
+    directions: Annotated[list[Direction], AfterValidator(_unlike), AfterValidator(_with_pairs)] = ["query_to_document"]
+    """What a pair's score is compared with: the query's scores with other documents, the document's with other queries,
+    and those of queries, or of documents, among themselves. What is masked is masked in all directions."""
+    partition_mode: PartitionMode = "joint"
+    """``joint``: one softmax over all directions. ``per_direction``: the mean of one for each, which is the symmetric
+    loss; not with ``query_to_query`` and ``document_to_document``."""
+    hardness_mode: HardnessMode = "all_negatives"
+    """The negatives that ``hardness_strength`` is for; ``hard_negatives`` are a pair's own."""
+    hardness_strength: float = Field(default=0, ge=0)
+    """Adds so many times a negative's cosine, without gradient, to its score, so that hard ones count more; 5 to 9 in
+    the literature."""
+    dimensions: Annotated[Dimensions, AfterValidator(_unlike)] | None = None
+    """Matryoshka: sums the losses of vectors cut to each of these dimensions, such as ``[64, 128, 256]``, or with
+    weights, ``{64: 1, 256: 0.5}``. ``evaluate`` measures nDCG@10 at each. Not XTR; null: whole vectors."""
     mini_batch_size: MiniBatchSize = "auto"
     """Texts that go through the model at once (gradient cache): memory grows with it, the gradient stays the same.
     ``auto``: on a GPU as many as its memory allows, on a CPU as many as have 4,096 tokens (docs/scale.md)."""
@@ -62,12 +96,64 @@ class Common(Optimisation):
     """Whether to compile the layers of transformers with ``torch.compile`` in the first steps; not with dropout, and
     not CDE."""
 
+    @property
+    def dimension_weights(self) -> dict[int, float] | None:
+        """The weight of each of the ``dimensions``."""
+        return dict.fromkeys(self.dimensions, 1.0) if isinstance(self.dimensions, list) else self.dimensions
+
 
 class VariantParams(Params):
     """Parameters that every variant has."""
 
     temperature: float = Field(default=0.05, gt=0)
     """Divides the scores before the cross-entropy is computed."""
+
+    def check(self, name: str, common: Common) -> None:
+        """Check that the variant has what ``common`` asks for.
+
+        Raises:
+            InputError: it has not.
+        """
+
+
+def refuse(name: str, common: Common, options: Iterable[str], why: str) -> None:
+    """Refuse ``options`` of the training ``name`` that are not at their defaults.
+
+    Raises:
+        InputError: one is not.
+    """
+    for option in options:
+        if getattr(common, option) != Common.model_fields[option].default:
+            raise InputError(f"train {name}: {option} does not go together with {why}")
+
+
+SAME_SIDE = frozenset({"query_to_query", "document_to_document"})
+"""Directions that compare no query with a document."""
+
+
+def check_loss(name: str, common: Common) -> None:
+    """Check that the options of the loss go together.
+
+    Raises:
+        InputError: they do not.
+    """
+    if not common.in_batch:
+        why = "in_batch: false, which leaves nothing of the batch to compare with; set one of the two"
+        refuse(name, common, ["negatives_stand_for", "directions"], why)
+    if common.negatives_stand_for == "domain":
+        why = (
+            "negatives_stand_for: domain, which counts the documents that queries are compared with; set one of the two"
+        )
+        refuse(name, common, ["directions"], why)
+    if common.partition_mode == "per_direction" and set(common.directions) & SAME_SIDE:
+        why = f"{' and '.join(sorted(SAME_SIDE))}, whose sums lack the pair itself; set it to joint"
+        refuse(name, common, ["partition_mode"], why)
+    if common.hardness_mode == "hard_negatives" and not common.hard_negatives:
+        why = "hardness_mode: hard_negatives and none of these; raise hard_negatives, or choose all_negatives"
+        refuse(name, common, ["hardness_strength"], why)
+    if common.hardness_mode == "in_batch_negatives" and not common.in_batch:
+        why = "hardness_mode: in_batch_negatives and in_batch: false; choose all_negatives"
+        refuse(name, common, ["hardness_strength"], why)
 
 
 P = TypeVar("P", bound=Params)

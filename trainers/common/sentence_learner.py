@@ -1,6 +1,6 @@
 """Trains one encoder for queries and documents, with one vector per text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from torch.nn import functional
 from batchwright.formats.models import SIDES
 from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Objective, Outcome, compare, info_nce
+from batchwright.training.losses import Objective, Outcome, compare
 from trainers.common.distributed import gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
+from trainers.common.objective import check_dimensions, objective_of
 from trainers.common.passes import float32_products, placed, sent
 from trainers.common.tokenise import Tokenise
 
@@ -28,11 +29,13 @@ class SentenceLearner:
 
     fresh: Sequence[nn.Parameter] = ()
 
-    def __init__(self, job: TrainJob, objective: Objective = info_nce, temperature: float | None = None) -> None:
-        """Load the start model; ``temperature`` divides the cosines, by default that of the job's parameters."""
+    def __init__(self, job: TrainJob, objective: Objective | None = None, temperature: float | None = None) -> None:
+        """Load the start model; ``temperature`` divides the cosines. Loss and temperature are the job's by default."""
         self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
-        self._job, self._objective, self._passes = job, objective, Passes(job, self.model)
+        check_dimensions(job, self.model)
+        self._job, self._passes = job, Passes(job, self.model)
         self._tokenise = Tokenise(self.model)
+        self._objective = objective or objective_of(job.common)
         self._temperature = temperature or job.params.temperature
 
     def prepare(self, batch: TrainBatch) -> BatchTexts:
@@ -44,7 +47,8 @@ class SentenceLearner:
         batch, *sides = prepared
         with self._passes.batch():
             queries, documents = (self._passes.forward(batch, partial(embed, self.model), side) for side in sides)
-            return contrast_batch(queries, documents, batch, self._temperature, self._objective)
+            dimensions = self._job.common.dimension_weights
+            return contrast_batch(queries, documents, batch, self._temperature, self._objective, dimensions)
 
     def save(self, folder: Path) -> None:
         """Write a sentence-transformers folder."""
@@ -62,11 +66,13 @@ def contrast_batch(
     documents: CachedForward,
     batch: TrainBatch,
     temperature: float,
-    objective: Objective = info_nce,
+    objective: Objective,
+    dimensions: Mapping[int, float] | None,
 ) -> Outcome:
     """Compute ``objective`` over the whole batch, and backpropagate its gradient at this rank's rows.
 
-    ``documents`` holds the documents of the rank's rows, followed by their hard negatives.
+    ``documents`` holds the documents of the rank's rows, followed by their hard negatives; ``dimensions`` as in
+    ``compare``.
     """
     device = queries.output.device
     present = present_negatives(batch)
@@ -78,7 +84,7 @@ def contrast_batch(
     masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
-        outcome = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights)
+        outcome = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights, dimensions)
         return outcome, [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
 
     with float32_products(tf32=False):

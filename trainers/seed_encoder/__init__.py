@@ -10,7 +10,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from batchwright.core.errors import InputError
 from batchwright.training.losses import hinge
 from trainers.common.job import TrainJob
-from trainers.common.params import VariantParams
+from trainers.common.params import Common, VariantParams, refuse
 from trainers.common.sentence_learner import SentenceLearner
 
 
@@ -21,6 +21,11 @@ class Params(VariantParams):
     """The loss: masked InfoNCE, or the paper's hinge loss, which has a ``margin`` and no ``temperature``."""
     margin: float = Field(default=0.2, gt=0, le=2)
     """By how much cosine a positive must outscore each negative to cost nothing in the hinge loss."""
+
+    def check(self, name: str, common: Common) -> None:
+        """See ``VariantParams``."""
+        if self.loss == "hinge":
+            refuse(name, common, ["directions", "hardness_strength"], "loss: hinge; remove it, or set loss to infonce")
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:

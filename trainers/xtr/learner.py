@@ -22,7 +22,7 @@ from batchwright.training.losses import Outcome, info_nce
 from trainers.common.distributed import gather_objects, gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
-from trainers.common.params import VariantParams
+from trainers.common.params import Common, VariantParams, refuse
 from trainers.common.passes import float32_products, placed, sent
 from trainers.common.sentence_learner import present_negatives, spread, stands_for, take
 from trainers.common.texts import Group
@@ -43,6 +43,11 @@ class Params(VariantParams):
     single token and beat the positive (docs/xtr.md)."""
     width: int | None = Field(default=None, ge=1)
     """Projects token vectors to this many dimensions, for a smaller index; null keeps those of the start model."""
+
+    def check(self, name: str, common: Common) -> None:
+        """See ``VariantParams``."""
+        why = "XTR, which has a vector for each token, not one for a text; remove it"
+        refuse(name, common, ["directions", "hardness_strength", "dimensions"], why)
 
 
 class TokenTexts(NamedTuple):
