@@ -1,5 +1,6 @@
 """Retrieval scores of all systems, merged from several files, and what each run gains over other systems."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,10 @@ HELD_OUT = "held_out"
 BASELINES = RESULTS / "baselines.json"
 
 
+MEASURE = re.compile(r"\w+@\d+(_\d+d)?")
+"""A measure and its depth, and the number of dimensions that vectors were cut to."""
+
+
 class Scores(Record):
     """The measures of one system on one collection."""
 
@@ -30,7 +35,7 @@ class Scores(Record):
     def more(self) -> dict[str, float]:
         """Other measures, by name."""
         others: dict[str, Any] = self.model_extra or {}
-        return {name: value for name, value in others.items() if name.partition("@")[2].isdecimal()}
+        return {name: value for name, value in others.items() if MEASURE.fullmatch(name)}
 
 
 class DomainScores(Scores):

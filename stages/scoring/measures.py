@@ -44,6 +44,11 @@ def measure_of(name: str) -> ir_measures.Measure:
     return KINDS[name.partition("@")[0]] @ depth_of(name)
 
 
+def at_dimension(dimension: int) -> str:
+    """Return the name of nDCG@10 by vectors cut to so many dimensions, as results have it."""
+    return f"ndcg@10_{dimension}d"
+
+
 def first_with_answer(answers: Sequence[str], documents: Iterable[str]) -> int | None:
     """Return the place of the first document that contains an answer, word for word in normal form, from 0, or None."""
     wanted = [_plain(answer) for answer in answers]

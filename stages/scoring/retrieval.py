@@ -1,9 +1,10 @@
 """Systems to score, which rank the documents of a collection: BM25, trained models and start models."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import bm25s
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import bar
 from batchwright.core.words import words
-from batchwright.retrievers import load_retriever
+from batchwright.retrievers import Index, load_retriever
 from batchwright.retrievers.common.dense import keep_best
+from batchwright.retrievers.common.retriever import DenseIndex
 from stages.scoring.collection import DEPTH, Collection, Text
 
 BM25 = "BM25"
@@ -29,6 +31,14 @@ BLOCK = 256
 
 System = Callable[[Collection], NDArray[np.int64]]
 """Ranks a collection. Returns indices of documents ``(Q, k)``, best first, padded with -1."""
+
+
+class Ranked(NamedTuple):
+    """A ranking by whole vectors, and those by vectors ``cut`` to each number of dimensions."""
+
+    whole: NDArray[np.int64]
+    cut: Mapping[int, NDArray[np.int64]] = {}
+
 
 Search = Callable[[Sequence[Text], int], NDArray[np.int64]]
 """Finds the k best documents for each query, ``(Q, k)``."""
@@ -51,17 +61,29 @@ def model_system(folder: Path, depth: int = DEPTH, tokens: int | None = None) ->
 
     ``tokens`` are those that a query token of an XTR model retrieves; by default as many as the model does.
     """
+    rank = matryoshka_system(folder, (), depth, tokens)
+    return lambda collection: rank(collection).whole
 
-    def rank(collection: Collection) -> NDArray[np.int64]:
+
+def matryoshka_system(
+    folder: Path, dimensions: Sequence[int], depth: int = DEPTH, tokens: int | None = None
+) -> Callable[[Collection], Ranked]:
+    """Return the same system, which ranks by vectors cut to each of ``dimensions``, too; XTR has none."""
+
+    def rank(collection: Collection) -> Ranked:
         documents = collection.documents
         retriever = load_retriever(folder)
         index = retriever.index([each.text for each in documents], [each.domain for each in documents])
         own: dict[str, Any] = {"tokens": tokens} if tokens and retriever.info.variant == "xtr" else {}
 
-        def search(queries: Sequence[Text], k: int) -> NDArray[np.int64]:
+        def search(queries: Sequence[Text], k: int, index: Index = index) -> NDArray[np.int64]:
             return index.search([each.text for each in queries], k, [each.domain for each in queries], **own)[0]
 
-        return _rank(collection, depth, search)
+        cut = {
+            each: _rank(collection, depth, partial(search, index=cast(DenseIndex, index).cut(each)))
+            for each in dimensions
+        }
+        return Ranked(_rank(collection, depth, search), cut)
 
     return rank
 

@@ -1,6 +1,6 @@
 """Write the scores of several systems: of each query, by domain, and overall."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from batchwright.core.files import write_json, write_tsv
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.query_scores import MEASURES, write_query_scores
 from stages.scoring.collection import Collection, average, score_queries
+from stages.scoring.measures import at_dimension
 from stages.scoring.paired import estimate
-from stages.scoring.retrieval import System
+from stages.scoring.retrieval import Ranked
 
 EXAMPLES, SHOWN, LENGTH = 20, 3, 200
 """Queries whose first documents are shown, how many documents, and the characters of a text."""
@@ -24,13 +25,13 @@ Scored = dict[str, dict[str, float]]
 def write_scores(
     file: Path,
     queries: Path,
-    systems: Mapping[str, Sequence[System]],
+    systems: Mapping[str, Sequence[Callable[[Collection], NDArray[np.int64] | Ranked]]],
     collections: Sequence[Collection],
     measures: Sequence[str] = (),
 ) -> str:
     """Score every system, as trained with each of its seeds, on every collection; return a line with what was found.
 
-    ``measures`` come beside those that are always there.
+    ``measures`` come beside those that are always there, and nDCG@10 by vectors cut to fewer dimensions, if ranked so.
 
     Writes averages to ``file`` (JSON), those by domain to its TSV file, and the scores of each query to ``queries``
     (Parquet), and what the systems of the first seed retrieve for some queries of the first collection to
@@ -43,9 +44,11 @@ def write_scores(
     shown: list[dict[str, Any]] = []
     for collection in collections:
         for system, seeds in systems.items():
-            rankings = [rank(collection) for rank in seeds]
-            scored = [score_queries(collection, ranked, measures) for ranked in rankings]
-            shown += examples(collection, system, rankings[0]) if collection is collections[0] else []
+            found = [rank(collection) for rank in seeds]
+            rankings = [each if isinstance(each, Ranked) else Ranked(each) for each in found]
+            scored = [_score(collection, ranked, measures) for ranked in rankings]
+            shown += examples(collection, system, rankings[0].whole) if collection is collections[0] else []
+            more += [name for name in map(at_dimension, rankings[0].cut) if name not in more]
             overall.setdefault(collection.name, {})[system] = _overall(collection, scored)
             own = {"collection": collection.name, "system": system}
             by_domain += [own | row for row in _by_domain(collection, _means(scored), more)]
@@ -59,6 +62,14 @@ def write_scores(
     write_tsv(file.with_name(f"{file.stem}-examples.tsv"), shown)
     write_query_scores(queries, by_query, more)
     return _summary(collections, overall)
+
+
+def _score(collection: Collection, ranked: Ranked, measures: Sequence[str]) -> Scored:
+    scored = score_queries(collection, ranked.whole, measures)
+    for dimension, rows in ranked.cut.items():
+        for query, values in score_queries(collection, rows).items():
+            scored[query][at_dimension(dimension)] = values["ndcg@10"]
+    return scored
 
 
 def _overall(collection: Collection, scored: Sequence[Scored]) -> dict[str, float]:

@@ -94,12 +94,12 @@ def test_measures_that_were_asked_for_follow_the_others(tmp_path: Path):
     file = tmp_path / "cde.json"
     write_evaluation(file, {"cde": 0.6}, ("held_out", "scifact"))
     scored = json.loads(file.read_text())
-    scored["scifact"]["cde"] |= {"hit_rate@5": 0.25, "ndcg@10_error": 0.01}
+    scored["scifact"]["cde"] |= {"hit_rate@5": 0.25, "ndcg@10_64d": 0.5, "ndcg@10_error": 0.01}
     file.write_text(json.dumps(scored))
     table = results_table(read_evaluation([file]))
-    assert table.header[4:] == ["nDCG@10", "MRR@10", "Recall@100", "hit_rate@5"]
-    assert table.rows[0][4:] == [".620", ".570", ".891", ".250"]
-    assert [width for _, width in table.groups] == [1, 3, 4]
+    assert table.header[4:] == ["nDCG@10", "MRR@10", "Recall@100", "hit_rate@5", "ndcg@10_64d"]
+    assert table.rows[0][4:] == [".620", ".570", ".891", ".250", ".500"]
+    assert [width for _, width in table.groups] == [1, 3, 5]
 
 
 def test_two_files_with_scores_of_one_system_are_refused(tmp_path: Path):

@@ -13,6 +13,7 @@ from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.query_scores import read_query_scores
 from stages.scoring.collection import Collection, Text
 from stages.scoring.paired import estimate
+from stages.scoring.retrieval import Ranked
 from stages.scoring.scores import EXAMPLES, LENGTH, write_scores
 
 COLLECTION = Collection(
@@ -67,6 +68,20 @@ def test_measures_that_are_asked_for_come_beside_the_others(tmp_path: Path) -> N
     table = pq.read_table(queries)
     assert table.column_names[-2:] == ["hit_rate@1", "answers@5"]
     assert table["answers@5"].to_pylist() == [None] * 4 + [0.0] * 4
+
+
+def test_quality_at_fewer_dimensions_comes_last(tmp_path: Path) -> None:
+    file, queries = tmp_path / "run.json", tmp_path / "run.parquet"
+    write_scores(file, queries, {"run": [cut_to_2]}, [COLLECTION], ["hit_rate@1"])
+    found = read_json(file, made_by="evaluate")["held_out"]["run"]
+    mean = np.mean([1 / np.log2(place + 2) for place in (4, 3, 2, 1)])
+    assert found["ndcg@10_2d"] == pytest.approx(mean, abs=1e-6) != found["ndcg@10"]
+    assert list(read_tsv(file.with_suffix(".tsv"), made_by="evaluate")[0])[-2:] == ["hit_rate@1", "ndcg@10_2d"]
+    assert np.mean(pq.read_table(queries)["ndcg@10_2d"].to_pylist()) == pytest.approx(mean)
+
+
+def cut_to_2(collection: Collection) -> Ranked:
+    return Ranked(in_order(collection), {2: reversed_order(collection)})
 
 
 def reversed_order(collection: Collection) -> np.ndarray:

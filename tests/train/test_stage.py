@@ -1,19 +1,26 @@
 """The command of the stage ``train``."""
 
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import yaml
+from sentence_transformers import SentenceTransformer
 
 import stages.train
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
+from batchwright.retrievers import ModelInfo, load_retriever
+from stages.evaluate import evaluate
 from stages.train import main, summarise
+from tests.helpers import write_rows
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards
 from trainers.common.job import TrainJob
 
 STEPS = 4
+ALL = ["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
 
 
 @pytest.fixture
@@ -100,6 +107,59 @@ def test_without_negatives_in_the_batch_pairs_need_some_of_their_own(
         main("own 0")
     main("own 2")
     assert "warning: train own 2: 3 of 6 pairs have no hard negatives and teach nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("variant", ["biencoder", "cde"])
+def test_a_model_is_trained_and_evaluated_at_the_dimensions_of_its_run(
+    project: Path, capsys: pytest.CaptureFixture[str], variant: str
+) -> None:
+    values = yaml.safe_load((project / "params.yaml").read_text())
+    values["runs"]["short"] |= {"variant": variant, "dimensions": [4, 12]}
+    write_params(project, values | {"train": values["train"] | {"cde": {"context_documents": 3}}, "evaluate": {}})
+    main("short")
+    assert "warning: train short: dimensions lacks 16, so that whole vectors are not trained" in capsys.readouterr().err
+    folder = project / "models/short"
+    rows = [(str(row["query"]), str(row["document"]), "test") for row in toy_rows(20, 7)]
+    write_rows("toys", rows)
+    evaluate("short")
+    found = read_json(project / "results/evaluate/short.json", made_by="evaluate")["held_out"]["short"]
+    queries, documents, _ = (list(column) for column in zip(*rows, strict=True))
+    index: Any = load_retriever(folder).index(documents)
+    assert ModelInfo.read(folder).dimensions == [4, 12]
+    for dimension in (4, 12):
+        assert found[f"ndcg@10_{dimension}d"] > 0
+        theirs = SentenceTransformer(str(folder), truncate_dim=dimension, device="cpu", trust_remote_code=True)
+        theirs.max_seq_length = 16
+        if variant == "cde":
+            cast(Any, theirs[0]).context = index.contexts[None]
+        scores = theirs.similarity(theirs.encode(queries), theirs.encode(documents))
+        best = index.cut(dimension).search(queries, 3)[1]
+        np.testing.assert_allclose(scores.topk(3).values, best, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"directions": ALL[2:]}, "'runs.short.directions': add query_to_document, the direction of the pairs"),
+        ({"dimensions": [8, 8]}, "'runs.short.dimensions': the same is there twice"),
+        ({"dimensions": [8, 17]}, "dimensions has 17, but vectors of model 'start' have 16; lower it"),
+        ({"directions": ALL, "partition_mode": "per_direction"}, "partition_mode does not .* set it to joint"),
+        ({"directions": ALL, "negatives_stand_for": "domain"}, "directions does not .* negatives_stand_for: domain"),
+        ({"directions": ALL, "in_batch": False}, "directions does not go together with in_batch: false"),
+        ({"hardness_strength": 5, "hardness_mode": "hard_negatives"}, "hardness_strength does not .* raise hard_nega"),
+        ({"directions": ALL, "variant": "seed_encoder", "loss": "hinge"}, "directions .* with loss: hinge; remove it"),
+        ({"dimensions": [8], "variant": "xtr"}, "dimensions does not go together with XTR, which .* remove it"),
+    ],
+)
+def test_options_of_the_loss_that_do_not_go_together_are_refused(
+    project: Path, change: dict[str, object], message: str
+) -> None:
+    values = yaml.safe_load((project / "params.yaml").read_text())
+    values["runs"]["short"] |= change
+    write_params(project, values | {"train": values["train"] | {"xtr": {}, "seed_encoder": {}}})
+    with pytest.raises(InputError, match=message):
+        main("short")
+    assert not (project / "models").exists()
 
 
 @pytest.mark.parametrize(

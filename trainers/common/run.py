@@ -97,7 +97,9 @@ def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folde
     learner.save(folder)
     _write_card(job, manifest, steps, folder)
     settle_tokenizer(folder, length_of(job.info.max_length))
-    job.info.model_copy(update={"variant": job.variant, "random": False}).write(folder)
+    dimensions = job.common.dimension_weights
+    trained = {"variant": job.variant, "random": False, "dimensions": sorted(dimensions) if dimensions else None}
+    job.info.model_copy(update=trained).write(folder)
 
 
 def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> None:

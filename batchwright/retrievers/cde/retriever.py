@@ -3,9 +3,9 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from batchwright.core.arguments import check_texts
 from batchwright.formats.lengths import MaxLength, limit_length
 from batchwright.formats.models import Prefix, Side, loading
 from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
-from batchwright.retrievers.common.dense import encode, search
+from batchwright.retrievers.common.dense import cut, encode, search
 from batchwright.retrievers.common.model_folder import ModelInfo, save_model
 from batchwright.retrievers.common.retriever import Ranking
 
@@ -100,17 +100,23 @@ class ContextualRetriever:
 
 @dataclass(frozen=True)
 class ContextualIndex:
-    """Documents as unit ``vectors`` ``(N, d)`` float32, encoded with ``contexts``."""
+    """Documents as unit ``vectors`` ``(N, d)`` float32, encoded with ``contexts``; queries are cut to ``dimension``."""
 
     retriever: ContextualRetriever
     contexts: Contexts
     vectors: NDArray[np.float32]
+    dimension: int | None = None
+
+    def cut(self, dimension: int) -> Self:
+        """Return an index of vectors cut to ``dimension``."""
+        return replace(self, vectors=cut(self.vectors, dimension), dimension=dimension)
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""
         texts = self.retriever.info.prefixes.put_before(queries, "query", domains)
         device = self.retriever.model.device
-        return search(self.retriever.encode(texts, domains, self.contexts, "query"), self.vectors, k, device)
+        vectors = cut(self.retriever.encode(texts, domains, self.contexts, "query"), self.dimension)
+        return search(vectors, self.vectors, k, device)
 
 
 def _rows(domains: Sequence[str] | None, count: int) -> dict[str | None, NDArray[np.int64]]:

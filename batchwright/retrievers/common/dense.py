@@ -1,8 +1,9 @@
 """Exact retrieval with one vector per text, from any sentence-transformers model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -124,11 +125,20 @@ def encode(model: SentenceTransformer, texts: Sequence[str], side: Side | None =
         for start in range(0, len(texts), _BLOCK):
             block = list(texts[start : start + _BLOCK])
             vectors = model.encode(block, batch_size=_BATCH, show_progress_bar=False, task=side).astype(np.float64)
-            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            blocks.append((vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32))
+            blocks.append(_unit(vectors))
             progress.update(len(block))
     dimension = model.get_embedding_dimension() or 0
     return np.concatenate([np.empty((0, dimension), np.float32), *blocks])
+
+
+def cut(vectors: NDArray[np.float32], dimension: int | None) -> NDArray[np.float32]:
+    """Cut vectors ``(N, d)`` to their first ``dimension`` numbers, as unit vectors; None leaves them whole."""
+    return vectors if dimension in (None, vectors.shape[1]) else _unit(vectors[:, :dimension].astype(np.float64))
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 class DenseRetriever:
@@ -150,11 +160,20 @@ class DenseRetriever:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """Documents as unit ``vectors`` ``(N, d)`` float32, searched exactly, where the model is."""
+    """Documents as unit ``vectors`` ``(N, d)`` float32, searched exactly, where the model is.
+
+    Queries are cut to ``dimension``; None leaves them whole.
+    """
 
     retriever: DenseRetriever
     vectors: NDArray[np.float32]
+    dimension: int | None = None
+
+    def cut(self, dimension: int) -> Self:
+        """Return an index of vectors cut to ``dimension``."""
+        return replace(self, vectors=cut(self.vectors, dimension), dimension=dimension)
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:
         """See ``batchwright.retrievers.Index``."""
-        return search(self.retriever.encode_queries(queries, domains), self.vectors, k, self.retriever.model.device)
+        vectors = cut(self.retriever.encode_queries(queries, domains), self.dimension)
+        return search(vectors, self.vectors, k, self.retriever.model.device)

@@ -64,10 +64,12 @@ class ModelInfo(Params):
     """Where the weights came from before any training here, as named in ``start_models``."""
     random: bool = False
     """Whether the weights are random, as nothing has trained them yet; another seed starts from others."""
+    dimensions: list[int] | None = None
+    """What its vectors were trained to be cut to."""
 
     def write(self, folder: Path) -> None:
         """Write ``batchwright.json`` into a model's folder."""
-        write_json(folder / FILE, self.model_dump())
+        write_json(folder / FILE, self.model_dump(exclude={"dimensions"} if self.dimensions is None else None))
 
     @classmethod
     def read(cls, folder: Path) -> "ModelInfo":

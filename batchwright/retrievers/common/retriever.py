@@ -26,6 +26,13 @@ class Index(Protocol):
         """
 
 
+class DenseIndex(Index, Protocol):
+    """Documents with one vector each, as all variants but XTR index them."""
+
+    def cut(self, dimension: int) -> "DenseIndex":
+        """Return an index that compares vectors cut to their first ``dimension`` numbers."""
+
+
 class Retriever(Protocol):
     """A model that finds documents; it adds its prefixes to texts and cuts them to its maximum length."""
 
