@@ -65,7 +65,9 @@ def test_texts_that_fit_at_once_run_once(model: SentenceTransformer) -> None:
         calls.clear()
         groups = _grouped(model, _texts(6), most)
         _cached_gradient(model.train(), _texts(6), most)
-        assert len(calls) == sum(len(side) * min(len(side), 2) for side in groups)
+        fit = [len(side) == 1 or sum(group.tokens for group in side) <= 16 * most for side in groups]
+        assert len(calls) == sum(len(side) * (1 if once else 2) for side, once in zip(groups, fit, strict=True))
+        assert all(fit) == (most == 6)
     hook.remove()
 
 

@@ -24,9 +24,9 @@ class CachedForward:
     """Encodes texts, and later backpropagates a gradient from their embeddings to the encoder's parameters.
 
     ``encode`` turns a group into a tensor whose first rows are those of its texts; ``output`` holds the rows of all
-    texts, detached. Groups whose graphs ``memory`` does not keep are encoded again in ``backward``. ``encode`` must
-    compute the same both times, so what it draws must depend on the group only. If a GPU's memory is too small, the
-    groups of this one batch may be halved, and draw anew.
+    texts, detached. Groups that do not fit at once, and whose graphs ``memory`` does not keep, are encoded again in
+    ``backward``. ``encode`` must compute the same both times, so what it draws must depend on the group only. If a
+    GPU's memory is too small, the groups of this one batch may be halved, and draw anew.
 
     To chain two stages, let ``encode`` of the second read a leaf made from the first stage's ``output``. Call the
     second stage's ``backward``, then the first stage's with ``leaf.grad``.
@@ -34,7 +34,8 @@ class CachedForward:
 
     def __init__(self, encode: Callable[[Group], Tensor], groups: Sequence[Group], memory: Memory) -> None:
         self._encode, self.memory = encode, memory
-        self._alone = groups[0] if len(groups) == 1 else None
+        fit = len(groups) == 1 or sum(group.tokens for group in groups) <= memory.tokens
+        self._at_once = {id(group) for group in groups} if fit else set()
         encoded = [part for group in groups for part in memory.through(group, self._first)]
         self._groups = [group for group, _ in encoded]
         self.output = torch.cat([rows for _, rows in encoded])
@@ -49,7 +50,7 @@ class CachedForward:
                 self.memory.through(group, partial(self._again, gradient))
 
     def _first(self, group: Group) -> tuple[Group, Tensor]:
-        if group is self._alone or self.memory.keeps(group):
+        if id(group) in self._at_once or self.memory.keeps(group):
             return group, self.memory.keep(self._key(group), group, lambda: self._rows(group))
         with torch.no_grad():
             return group, self._rows(group)
