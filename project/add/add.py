@@ -208,5 +208,7 @@ def _bring_in(path: Path) -> Path:
         if link.exists() or link.is_symlink():
             raise InputError(f"{link}: is there already; rename {path}, or remove that one")
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(file.resolve())
+        whole = file.resolve()
+        own = whole.is_relative_to(Path.cwd().resolve())  # so that it leads to the file in every clone
+        link.symlink_to(os.path.relpath(whole, link.parent.resolve()) if own else whole)
     return target
