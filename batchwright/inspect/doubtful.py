@@ -122,7 +122,7 @@ def _draw(shards: ShardSet, artifacts: Artifacts, most: int, left_out: Counter[s
         reasons, undecided = read_reasons(own), domain.undecided(rows[:, None], rows)
         for kind, cells in (
             (HARD, _hardest((reasons < 0) & undecided, surrogate)),
-            (MASKED, _just_masked(reasons == NAMES.index("score"), surrogate, filtered)),
+            (MASKED, _just_masked((reasons == NAMES.index("score")) & undecided, surrogate, filtered)),
         ):
             for query, document in cells:
                 told = evidence.why("score", query, document) if kind == MASKED else "not masked"
