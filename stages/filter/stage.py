@@ -67,7 +67,12 @@ def main() -> str:
         pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
         processes=processes(),
     )
-    source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
+    source = Provenance(
+        vectors=params.vectors,
+        weights=store.weights,
+        pairs=files_fingerprint([PAIRS]),
+        parameters=params.model_dump(),
+    )
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
     _warn(params.vectors, metrics)
