@@ -37,10 +37,8 @@ def main(run: str) -> str:
     if first.dev:
         summary |= summarise_dev(read_tsv(first.dev_curve, made_by="train"))
     write_json(OUTPUT / f"{run}.json", {**summary, "trained_with": trained_with(settings, first)})
-    return (
-        f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, "
-        f"{_losses(summary)}"
-        + (f", and {settings.seeds - 1} more with other seeds" if settings.seeds > 1 else "")
+    return f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, {_losses(summary)}" + (
+        f", and {settings.seeds - 1} more with other seeds" if settings.seeds > 1 else ""
     )
 
 
