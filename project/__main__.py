@@ -88,11 +88,12 @@ COMMANDS = {
         {"a": {"metavar": "A", "help": SHARDS}, "b": {"metavar": "B", "help": "another one"}, "--json": JSON},
     ),
     "export": Command(
-        "Writes each pair of some shards once, with hard negatives: "
-        "columns anchor, positive, negative_1, negative_2, ...",
+        "Writes each pair of some shards once, with hard negatives (columns anchor, positive, negative_1, ...), "
+        "or negatives that somebody should judge.",
         (
             "batchwright export data/shards/contextual pairs.parquet",
             "batchwright export data/shards/mined-1 pairs.jsonl --negatives 4",
+            "batchwright export contextual raw/judgements/doubtful.jsonl --doubtful",
         ),
         export,
         {
@@ -103,6 +104,11 @@ COMMANDS = {
                 "metavar": "N",
                 "help": "leave out pairs with fewer hard negatives, cut the rest to N; default: the most of any pair",
             },
+            "--doubtful": {
+                "action": "store_true",
+                "help": "write cells to judge instead: the hardest negatives, those masked by a hair, and mined ones",
+            },
+            "--most": {"type": int, "metavar": "N", "help": "so many of each kind and domain, default: 100"},
         },
     ),
     "verify": Command(

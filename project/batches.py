@@ -9,6 +9,7 @@ from batchwright.inspect import overview
 from batchwright.inspect.artifacts import Artifacts, open_shards
 from batchwright.inspect.batch import view_batch
 from batchwright.inspect.diff import compare
+from batchwright.inspect.doubtful import MOST, write_doubtful
 from batchwright.inspect.terminal import as_json, as_text
 from batchwright.inspect.trace import trace
 from batchwright.inspect.views import batch_view, diff_view, overview_view, row_view, trace_view, worst_view
@@ -51,6 +52,17 @@ def diff(a: str, b: str, json: bool) -> str:
     return as_json(difference) if json else as_text(*diff_view(difference))
 
 
-def export(shards: str, output: Path, negatives: int | None) -> str:
-    """Write pairs with their hard negatives; return what was written."""
-    return pairs.export(open_shards(shards).folder, output, negatives)
+def export(shards: str, output: Path, negatives: int | None, doubtful: bool, most: int | None) -> str:
+    """Write pairs with their hard negatives, or cells that somebody should judge; return what was written.
+
+    Raises:
+        InputError: the options contradict each other, or it cannot be written.
+    """
+    if doubtful and negatives is not None:
+        raise InputError("--negatives is for pairs; leave it out with --doubtful, which has --most")
+    if most is not None and not doubtful:
+        raise InputError("--most is for --doubtful; add that, or limit hard negatives with --negatives")
+    shard_set = open_shards(shards)
+    if doubtful:
+        return write_doubtful(shard_set, Artifacts.of(shard_set), output, MOST if most is None else most)
+    return pairs.export(shard_set.folder, output, negatives)

@@ -39,7 +39,8 @@ def init(folder: Path) -> str:
     shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True)
     _write_pipeline(folder)
     _run("git", "add", ".", cwd=folder)
-    ready = f"{folder} is ready. Next:\n  cd {folder}\n  batchwright add FILE    your pairs\n  dvc repro"
+    steps = f"cd {folder}", "batchwright add FILE    your pairs; it estimates how long training takes", "dvc repro"
+    ready = f"{folder} is ready. Next:" + "".join(f"\n  {step}" for step in steps)
     return f"{ready}\n{_hide(folder)}".rstrip()
 
 

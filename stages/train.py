@@ -21,7 +21,7 @@ from trainers.variants import load_run, load_variant
 
 OUTPUT = RESULTS / "train"
 WINDOW = 10
-"""Steps whose losses are averaged, at either end of a training."""
+"""Steps whose losses are averaged, at either end of a training; of a short one, half of its steps."""
 
 
 def main(run: str) -> str:
@@ -37,10 +37,8 @@ def main(run: str) -> str:
     if first.dev:
         summary |= summarise_dev(read_tsv(first.dev_curve, made_by="train"))
     write_json(OUTPUT / f"{run}.json", {**summary, "trained_with": trained_with(settings, first)})
-    return (
-        f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, "
-        f"loss {summary['first_loss']:.4f} -> {summary['last_loss']:.4f}"
-        + (f", and {settings.seeds - 1} more with other seeds" if settings.seeds > 1 else "")
+    return f"{run}: {summary['steps']:,} steps, {summary['pairs']:,} pairs, {_losses(summary)}" + (
+        f", and {settings.seeds - 1} more with other seeds" if settings.seeds > 1 else ""
     )
 
 
@@ -113,8 +111,12 @@ class DevScores:
 
 
 def summarise(curve: Sequence[Mapping[str, str]], batch_size: int) -> dict[str, float | int]:
-    """Return the number of steps and pairs, the mean loss of the first and last steps, and the mean last accuracy."""
-    first, last = curve[:WINDOW], curve[-WINDOW:]
+    """Return the number of steps and pairs, the mean loss of the first and last steps, and the mean last accuracy.
+
+    No step is among both, unless there is only one.
+    """
+    width = _width(len(curve))
+    first, last = curve[:width], curve[-width:]
     return {
         "steps": len(curve),
         "pairs": len(curve) * batch_size,
@@ -127,6 +129,18 @@ def summarise(curve: Sequence[Mapping[str, str]], batch_size: int) -> dict[str, 
 def summarise_dev(curve: Sequence[Mapping[str, str]]) -> dict[str, float]:
     """Return nDCG@10 on the dev queries before the first and after the last step."""
     return {f"dev_{name}": float(curve[place]["ndcg@10"]) for name, place in (("first", 0), ("last", -1))}
+
+
+def _losses(summary: Mapping[str, float | int]) -> str:
+    """Say which losses these are."""
+    first, last, width = (f"{summary['first_loss']:.4f}", f"{summary['last_loss']:.4f}", _width(int(summary["steps"])))
+    if summary["steps"] == 1:
+        return f"loss {first}"
+    return f"loss {first} -> {last}" + (f" (means of {width} steps)" if width > 1 else "")
+
+
+def _width(steps: int) -> int:
+    return max(1, min(WINDOW, steps // 2))
 
 
 def _mean(rows: Sequence[Mapping[str, str]], column: str) -> float:

@@ -65,6 +65,14 @@ def shown(text: str, most: int = 60) -> str:
     return f"'{line}{'…' if len(text) > most else ''}'"
 
 
+def duration(seconds: float) -> str:
+    """Say roughly how long something takes."""
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if (count := round(seconds / length)) > 1 or (count and length == 60):
+            return f"{count:,} {unit}{'s' * (count > 1)}"
+    return f"{max(round(seconds / 10), 1) * 10} seconds"
+
+
 def nearest(unknown: str, known: Iterable[str]) -> str | None:
     """The known name closest to ``unknown``, or None if none is close."""
     return next(iter(difflib.get_close_matches(unknown, list(known), n=1, cutoff=0.5)), None)

@@ -32,6 +32,8 @@ class Provenance(Params):
     """Hash of the model that produced the vectors."""
     pairs: str
     """Hash of the pairs."""
+    parameters: dict[str, Any] = {}
+    """Those of the stage; empty if an older version wrote it."""
 
     def write(self, folder: Path) -> None:
         """Write ``provenance.json`` into an artifact's folder."""

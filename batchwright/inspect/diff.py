@@ -90,10 +90,23 @@ def _read(shards: ShardSet) -> tuple[dict[str, tuple[str, str]], list[list[str]]
 
 
 def _parameters(a: ShardSet, b: ShardSet) -> list[Sides]:
-    flat = [_flat(side.manifest.model_dump(include={"policy", "seed", "models", "parameters"})) for side in (a, b)]
+    """Return the parameters that differ, and limits of likeness of domains in both, as far as both sets have them."""
+    flat = [
+        _flat(side.manifest.model_dump(include={"policy", "seed", "models", "parameters"})) | _found(side, other)
+        for side, other in ((a, b), (b, a))
+    ]
     names = sorted(flat[0] | flat[1])
     sides = [Sides(name=name, a=flat[0].get(name), b=flat[1].get(name)) for name in names]
     return [side for side in sides if side.a != side.b]
+
+
+def _found(own: ShardSet, other: ShardSet) -> dict[str, Any]:
+    """Return what the manifest says of the stages before packing, without what only it says, being newer."""
+    manifest, others = own.manifest, other.manifest
+    if not (manifest.made_with and others.made_with):
+        return {}
+    limits = {name: limit for name, limit in manifest.likeness.items() if name in others.likeness}
+    return _flat(manifest.made_with) | _flat(limits, "likeness.")
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:

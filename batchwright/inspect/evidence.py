@@ -11,6 +11,7 @@ from batchwright.core.errors import InputError
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
 from batchwright.formats.pairs import InMemory
 from batchwright.formats.shards import UNKNOWN, ShardSet
+from batchwright.formats.vectors import PairVectors
 from batchwright.inspect.artifacts import Artifacts
 
 ROUNDING = 1e-3
@@ -90,7 +91,7 @@ def gather(shards: ShardSet, artifacts: Artifacts, batch: pa.RecordBatch) -> Evi
         missing.append(f"no reasons, hardness and clusters: {OLD}")
     surrogate, filtered = None, None
     try:
-        surrogate = _surrogate(shards, artifacts, domain, batch)
+        surrogate = surrogate_of(shards, artifacts, domain, batch)
     except InputError as error:
         missing.append(f"no scores: {error}")
     try:
@@ -100,14 +101,23 @@ def gather(shards: ShardSet, artifacts: Artifacts, batch: pa.RecordBatch) -> Evi
     return Evidence(surrogate=surrogate, filtered=filtered, judge=judge, missing=missing)
 
 
-def _surrogate(shards: ShardSet, artifacts: Artifacts, domain: str, batch: pa.RecordBatch) -> Surrogate:
+def surrogate_of(shards: ShardSet, artifacts: Artifacts, domain: str, batch: pa.RecordBatch) -> Surrogate:
+    """Score a domain's batch as it was scored when it was masked.
+
+    Raises:
+        InputError: the vectors are not there any more.
+    """
+    pairs, rows = surrogate_vectors(shards, artifacts, domain, batch), np.arange(batch.num_rows)
+    sums = pairs.sums(rows)
+    return Surrogate(scores=pairs.queries(rows) @ pairs.documents(rows).T, likeness=sums @ sums.T)
+
+
+def surrogate_vectors(shards: ShardSet, artifacts: Artifacts, domain: str, batch: pa.RecordBatch) -> PairVectors:
+    """Return the vectors, of those that these shards were masked with, of a batch's queries and documents."""
     vectors = artifacts.vectors(domain, shards.manifest.models.get("surrogate", ""))
     if vectors is None:
         raise InputError(f"the vectors that these batches were masked with are not in {artifacts.data}/vectors")
-    pairs = vectors.of_pairs([InMemory([batch])])
-    rows = np.arange(batch.num_rows)
-    sums = pairs.sums(rows)
-    return Surrogate(scores=pairs.queries(rows) @ pairs.documents(rows).T, likeness=sums @ sums.T)
+    return vectors.of_pairs([InMemory([batch])])
 
 
 def _filtered(artifacts: Artifacts, domain: str, batch_ids: pa.Array) -> Filtered:

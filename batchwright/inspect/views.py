@@ -248,7 +248,7 @@ def _more(count: int, most: int | None) -> View:
 
 def _parameters(difference: Difference) -> RenderableType:
     if not difference.parameters:
-        return line("Same policy, seed, models and parameters of packing")
+        return line("Same policy, seed, models and parameters")
     return table(["differs", "A", "B"], [[side.name, _value(side.a), _value(side.b)] for side in difference.parameters])
 
 

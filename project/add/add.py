@@ -20,6 +20,7 @@ from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
 from project.add.columns import Table, guess_columns
+from project.add.estimate import estimate
 from project.add.kinds import Entry, guess_kind, not_read
 from project.add.labels import guess_labels
 from project.add.peek import peek, text_in_header
@@ -50,7 +51,8 @@ def add(path: Path, *, look: bool, **options: Any) -> str:
     if entry in (params["ingest"]["sources"] or []):
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
     _write(params, entry)
-    return f"{shown}\n\nWritten to {PARAMS_FILE}. Next: dvc repro"
+    told = estimate(params, rows.pairs, rows.more)
+    return f"{shown}\n\nWritten to {PARAMS_FILE}.{f' {told}' if told else ''} Next: dvc repro"
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -208,5 +210,7 @@ def _bring_in(path: Path) -> Path:
         if link.exists() or link.is_symlink():
             raise InputError(f"{link}: is there already; rename {path}, or remove that one")
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(file.resolve())
+        whole = file.resolve()
+        own = whole.is_relative_to(Path.cwd().resolve())  # so that it leads to the file in every clone
+        link.symlink_to(os.path.relpath(whole, link.parent.resolve()) if own else whole)
     return target

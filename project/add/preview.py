@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +118,7 @@ def _cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float
     shares = {}
     for group, name, model in _models(params):
         try:
-            file = locate_model(model["name"], _version(model)) / "tokenizer.json"
+            file = locate_model(model["name"], version_of(model)) / "tokenizer.json"
         except InputError:
             continue
         if file.is_file():
@@ -131,7 +131,8 @@ def _cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float
     return shares
 
 
-def _version(model: Entry) -> ModelVersion:
+def version_of(model: Mapping[str, Any]) -> ModelVersion:
+    """Return the version of a model that an entry of ``params.yaml`` names."""
     return ModelVersion(**{name: model[name] for name in ModelVersion.model_fields if name in model})
 
 

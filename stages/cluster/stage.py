@@ -56,7 +56,7 @@ def main() -> str:
         pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
         processes=cells_at_a_time(params),
     )
-    source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs)
+    source = Provenance(vectors=params.vectors, weights=store.weights, pairs=pairs, parameters=params.model_dump())
     publish_domains(done, source.write, CLUSTERS)
     metrics = {domain: of.metrics for domain, of in done.items()}
     write_json(OUTPUT, metrics)

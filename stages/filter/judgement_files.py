@@ -14,6 +14,9 @@ from batchwright.core.untrusted_text import Lines, Records, parse_json
 
 TEXTS = ("query", "document")
 VALUES = ("label", "score")
+VERDICT = "verdict"
+"""The column of what ``batchwright export --doubtful`` asks for. With it, ``score`` is the surrogate's."""
+_COLUMNS = (*TEXTS, *VALUES, VERDICT)
 _BATCH_ROWS = 4096
 
 Row = tuple[str, dict[str, Any]]
@@ -21,7 +24,7 @@ Row = tuple[str, dict[str, Any]]
 
 
 def judgement_rows(file: Path) -> Iterator[Row]:
-    """Yield the rows of a file, with the columns query, document and label or score at least.
+    """Yield the rows of a file, with the columns query, document and verdict, label or score at least.
 
     Raises:
         InputError: the file or a row cannot be read, there is no row, or a column is missing or there twice; the
@@ -80,10 +83,10 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
 
 def _parquet(file: Path) -> Iterator[Row]:
-    with open_parquet(file, (*TEXTS, *VALUES)) as table:
+    with open_parquet(file, _COLUMNS) as table:
         _check(str(file), names := table.schema_arrow.names)
         first = 1
-        for batch in table.iter_batches(_BATCH_ROWS, columns=[name for name in (*TEXTS, *VALUES) if name in names]):
+        for batch in table.iter_batches(_BATCH_ROWS, columns=[name for name in _COLUMNS if name in names]):
             columns = values_of(str(file), _without_decimals(batch), first, "strict")
             for number, values in enumerate(zip(*columns, strict=True), start=first):
                 yield f"{file}: row {number}", dict(zip(batch.schema.names, values, strict=True))
@@ -99,13 +102,16 @@ def _without_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _check(place: str, columns: Iterable[str]) -> None:
-    """Raise InputError unless the columns are there once, and just one of label and score."""
+    """Raise InputError unless the columns are there once, and verdict or just one of label and score."""
     found = list(columns)
-    for name in (*TEXTS, *VALUES):
+    for name in _COLUMNS:
         if found.count(name) > 1:
             raise InputError(f"{place}: has two columns '{name}'; rename one")
     for name in TEXTS:
         if name not in found:
             raise InputError(f"{place}: no column '{name}'; columns found: {', '.join(found) or 'none'}")
-    if sum(name in found for name in VALUES) != 1:
-        raise InputError(f"{place}: needs a column 'label' or a column 'score', not both; rename or remove columns")
+    if VERDICT not in found and sum(name in found for name in VALUES) != 1:
+        raise InputError(
+            f"{place}: needs a column 'label' or a column 'score', not both, or a column '{VERDICT}'; rename or remove "
+            "columns"
+        )

@@ -15,16 +15,25 @@ from batchwright.core.normal_form import normal_form
 from batchwright.core.spill import find_keys, key_words, sort_keys
 from batchwright.formats.models import SIDES
 from batchwright.formats.pairs import domains, scan_texts
-from stages.filter.judgement_files import TEXTS, VALUES, judgement_rows
+from stages.filter.judgement_files import TEXTS, VALUES, VERDICT, judgement_rows
+
+VERDICTS = {"relevant": True, "not relevant": False, "": None}
+"""What the column ``verdict`` may hold; an empty one decides nothing."""
+NOT_OVERRULED, BY_PAIR = -1, -2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judgements:
-    """J judgements: ``queries`` and ``documents`` ``(J,)`` are keys of normal forms, ``relevant`` ``(J,)`` is bool."""
+    """J judgements: ``queries`` and ``documents`` ``(J,)`` are keys of normal forms, ``relevant`` ``(J,)`` is bool.
+
+    ``places`` are their files and rows, for messages; ``undecided`` counts rows with an empty verdict.
+    """
 
     queries: NDArray[np.void]
     documents: NDArray[np.void]
     relevant: NDArray[np.bool_]
+    places: list[str]
+    undecided: int
 
     def __len__(self) -> int:
         return len(self.relevant)
@@ -37,14 +46,38 @@ def read_judgements(files: Sequence[Path], positive: float | None) -> Judgements
         InputError: a file cannot be read, lacks a column or has a row without text or number; it names file and row.
     """
     forms: dict[str, list[str]] = {side: [] for side in TEXTS}
-    relevant = []
+    relevant, places, undecided = [], [], 0
     for place, row in (row for file in files for row in judgement_rows(file)):
+        texts = {side: _form(place, side, row.get(side)) for side in TEXTS}
+        verdict = _verdict(place, row[VERDICT]) if VERDICT in row else _reaches(_number(place, row), positive)
+        if verdict is None:
+            undecided += 1
+            continue
         for side in TEXTS:
-            forms[side].append(_form(place, side, row.get(side)))
-        value = _number(place, row)
-        relevant.append(value > 0 if positive is None else value >= positive)
+            forms[side].append(texts[side])
+        relevant.append(verdict)
+        places.append(place)
     queries, documents = (text_keys(forms[side]) for side in TEXTS)
-    return Judgements(queries=queries, documents=documents, relevant=np.array(relevant, bool))
+    return Judgements(
+        queries=queries,
+        documents=documents,
+        relevant=np.array(relevant, bool),
+        places=places,
+        undecided=undecided,
+    )
+
+
+def _verdict(place: str, value: object) -> bool | None:
+    """Return whether a verdict is that the document answers the query, None if it is empty."""
+    said = "" if value is None else value.strip().lower() if isinstance(value, str) else repr(value)
+    if said in VERDICTS:
+        return VERDICTS[said]
+    known = ", ".join(f"'{word}'" for word in VERDICTS if word)
+    raise InputError(f"{place}: {VERDICT} {value!r} is none of {known}; write one of them, or leave it empty")
+
+
+def _reaches(value: float, positive: float | None) -> bool:
+    return value > 0 if positive is None else value >= positive
 
 
 def _form(place: str, side: str, value: object) -> str:
@@ -85,11 +118,11 @@ class Matched:
 NOTHING = Matched(numbers=np.empty(0, np.int64), rows=np.empty((0, 2), np.int64), relevant=np.empty(0, bool))
 
 
-def match_all(judgements: Judgements, folder: Path) -> tuple[dict[str, Matched], int]:
-    """Return the judgements about each domain of a pairs folder, and how many are about no domain."""
+def match_all(judgements: Judgements, folder: Path) -> tuple[dict[str, Matched], NDArray[np.int64]]:
+    """Return the judgements about each domain of a pairs folder, and the numbers of those about no domain."""
     matched = {domain: match(judgements, folder, domain) for domain in domains(folder)}
-    about = np.unique(np.concatenate([of.numbers for of in matched.values()]))
-    return matched, len(judgements) - len(about)
+    about = np.concatenate([of.numbers for of in matched.values()])
+    return matched, np.setdiff1d(np.arange(len(judgements)), about)
 
 
 def match(judgements: Judgements, folder: Path, domain: str) -> Matched:
@@ -107,8 +140,9 @@ def match(judgements: Judgements, folder: Path, domain: str) -> Matched:
 
 def verdicts(
     matched: Matched, query_class: NDArray[np.int32], document_class: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.bool_], int]:
-    """Return ``judged`` and ``relevant`` as ``Negatives`` has them, and how many judgements were overruled.
+) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.int64]]:
+    """Return ``judged`` and ``relevant`` as ``Negatives`` has them, and what overrules each judgement, ``(m,)``: the
+    number of the first one that says the opposite, ``BY_PAIR``, or ``NOT_OVERRULED``.
 
     A training pair overrules a judgement that its document is irrelevant; where judgements contradict each other, the
     document is relevant. So it is never used as a negative where somebody says that it answers the query.
@@ -121,6 +155,8 @@ def verdicts(
     paired[of_pairs] = True
     mentioned[of_cells] = True
     relevant[of_cells[matched.relevant]] = True
-    overruled = ~matched.relevant & (paired | relevant)[of_cells]
+    by = np.full(len(every), NOT_OVERRULED, np.int64)
+    by[of_cells[matched.relevant][::-1]] = matched.numbers[matched.relevant][::-1]  # the first one stays
+    by[paired] = BY_PAIR
     new = mentioned & ~paired
-    return every[new], relevant[new], int(np.count_nonzero(overruled))
+    return every[new], relevant[new], np.where(matched.relevant, NOT_OVERRULED, by[of_cells])

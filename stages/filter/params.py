@@ -49,7 +49,8 @@ class FilterParams(Params):
     """Instead of ``margin``: ``f(q, d') >= threshold``."""
     judgements: list[str] = []
     """Files of judgements, which overrule the surrogate: CSV, TSV, JSON Lines or Parquet with the columns ``query``,
-    ``document`` and ``label`` or ``score``. Put them into ``raw/judgements``, where DVC notices changes."""
+    ``document`` and ``label``, ``score`` or ``verdict`` (relevant, not relevant, or empty). Put them into
+    ``raw/judgements``, where DVC notices changes."""
     judged_positive: float | None = None
     """A document answers the query from this label or score on, below it does not. Null means above 0."""
     near_duplicates: float = Field(default=0.9, ge=0.7, le=1)

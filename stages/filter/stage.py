@@ -21,7 +21,8 @@ from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, p
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from pipelines.beam.spread import spread
 from stages.filter.duplicates import duplicate_classes
-from stages.filter.judgements import NOTHING, Matched, match_all, read_judgements, verdicts
+from stages.filter.judgement_warnings import about_no_pair, overruled
+from stages.filter.judgements import NOT_OVERRULED, NOTHING, Matched, match_all, read_judgements, verdicts
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import FEW, MOSTLY, Limit, doubtful, likeness_limit, thresholds, unread
@@ -40,7 +41,7 @@ def main() -> str:
     check_unchanged = watching(lambda: files)
     judgements = read_judgements(files, params.judged_positive)
     check_unchanged()
-    matched, unmatched = match_all(judgements, PAIRS) if files else ({}, 0)
+    matched, unmatched = match_all(judgements, PAIRS) if files else ({}, np.empty(0, np.int64))
 
     def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         rng = np.random.default_rng([seed, int(content_id(domain), 16)])
@@ -66,19 +67,30 @@ def main() -> str:
         pairs={domain: count_pairs(PAIRS, domain) for domain in needed},
         processes=processes(),
     )
-    source = Provenance(vectors=params.vectors, weights=store.weights, pairs=files_fingerprint([PAIRS]))
+    source = Provenance(
+        vectors=params.vectors,
+        weights=store.weights,
+        pairs=files_fingerprint([PAIRS]),
+        parameters=params.model_dump(),
+    )
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
     _warn(params.vectors, metrics)
+    sizes = {domain: of["pairs"] for domain, of in metrics.items()}
+    for warning in (*about_no_pair(judgements, unmatched), *overruled(judgements, matched, NEGATIVES, sizes)):
+        print(f"filter: warning: {safe(warning)}", file=sys.stderr)
     write_json(OUTPUT, metrics)
-    write_json(JUDGEMENTS, {"read": len(judgements), "unmatched": unmatched})
+    write_json(JUDGEMENTS, {"read": len(judgements), "unmatched": len(unmatched)})
     pairs = sum(domain["pairs"] for domain in metrics.values())
     dropped, weak = (sum(domain[name] for domain in metrics.values()) for name in ("dropped", "doubtful"))
     counts = f"{pairs:,} pairs of {len(metrics)} domains"
     said = f"{counts} scored by '{params.vectors}', {weak:,} doubtful, {dropped:,} dropped"
     if not files:
         return said
-    return f"{said}; {unmatched:,} of {len(judgements):,} judgements are about no domain's training pairs"
+    undecided = f"; {judgements.undecided:,} rows have no verdict yet" if judgements.undecided else ""
+    return (
+        f"{said}{undecided}; {len(unmatched):,} of {len(judgements):,} judgements are about no domain's training pairs"
+    )
 
 
 def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
@@ -103,7 +115,7 @@ def _judge_domain(
     query_class, document_class = (
         duplicate_classes((Texts(part, side) for part in parts), params.near_duplicates, do_parts) for side in SIDES
     )
-    judged, relevant, overruled = verdicts(matched, query_class, document_class)
+    judged, relevant, overruled_by = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng, do_lightly)
     blank = unread(vectors, scores)
     limit = _likeness(vectors, query_class, document_class, params, rng, blank, weak)
@@ -119,7 +131,10 @@ def _judge_domain(
         relevant=relevant,
     )
     negatives = judge_by_rank(vectors, negatives, params, rng, do_parts)
-    counts = {"doubtful": int(np.count_nonzero(weak)), "judgements_overruled": overruled}
+    counts = {
+        "doubtful": int(np.count_nonzero(weak)),
+        "judgements_overruled": int(np.count_nonzero(overruled_by != NOT_OVERRULED)),
+    }
     distrust = {"no_limit_because": limit.distrust} if limit.distrust else {}
     return negatives, {**_describe(negatives), **counts, **distrust}
 

@@ -16,6 +16,7 @@ from batchwright.by_domain.spread import Map, unless_beam
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import workers
 from batchwright.core.terminal import bar
+from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
 from batchwright.formats.shards import Shard, shard_name, write_shard
 from batchwright.formats.shards.batch import met_before
 from stages.pack.inputs import Inputs, Source
@@ -32,8 +33,8 @@ def make_batches(
 
     Returns:
         ``recipe`` if the domain has one, the measures of each batch as ``rows``, the number of different ``documents``
-        to train on, and for each epoch the share of a batch that comes from one cluster, how many pairs are
-        ``left_over`` and how many times a pair was ``repeated``.
+        to train on, the limit of ``likeness``, and for each epoch the share of a batch that comes from one cluster, how
+        many pairs are ``left_over`` and how many times a pair was ``repeated``.
     """
     source = Source(inputs, name, unless_beam(do_parts))
     domain, draws = source.opened
@@ -52,9 +53,16 @@ def make_batches(
         "rows": rows,
         "shares": shares_of(policy, params, recipe),
         "documents": len(np.unique(domain.negatives.document_class[kept])),
+        "likeness": _limit(domain.negatives),
         "left_over": [left_over for left_over, _ in counts],
         "repeated": [repeated for _, repeated in counts],
     }
+
+
+def _limit(negatives: Negatives) -> float | None:
+    """Return how alike pairs must be to be masked by score, None if nothing or not only this decides."""
+    limits = np.unique(negatives.likeness)
+    return round(float(limits[0]), 6) if len(limits) == 1 and limits[0] not in (NO_PAIR, EVERY_PAIR) else None
 
 
 def batch_file(folder: Path, place: int, batches_per_file: int) -> tuple[Path, int]:

@@ -32,12 +32,14 @@ _TEXTS = ("id", "query", "document", "domain")
 class Inputs:
     """The vectors that clusters and negatives were made from, and the judge if there is one.
 
-    ``together`` are the domains that are packed as one, by their batch name.
+    ``made_with`` are the parameters of both stages, and ``together`` the domains that are packed as one, by their batch
+    name.
     """
 
     vectors: VectorStore
     surrogate: VectorStore
     judge: Judge | None
+    made_with: Mapping[str, Mapping[str, Any]]
     together: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -108,17 +110,27 @@ def open_inputs(judging: JudgeParams | None) -> Inputs:
     Raises:
         InputError: clusters or negatives were made from other pairs or vectors, or there is no such judge.
     """
-    vectors, surrogate = _vectors_of(CLUSTERS, "cluster"), _vectors_of(NEGATIVES, "filter")
-    return Inputs(vectors=vectors, surrogate=surrogate, judge=Judge(judging) if judging else None)
+    vectors, clustering = _vectors_of(CLUSTERS, "cluster")
+    surrogate, filtering = _vectors_of(NEGATIVES, "filter")
+    return Inputs(
+        vectors=vectors,
+        surrogate=surrogate,
+        judge=Judge(judging) if judging else None,
+        made_with={"cluster": clustering, "filter": filtering},
+    )
 
 
-def _vectors_of(folder: Path, stage: str) -> VectorStore:
-    """Open the vectors that ``folder`` was made from; raise InputError if they or the pairs have changed since."""
+def _vectors_of(folder: Path, stage: str) -> tuple[VectorStore, dict[str, Any]]:
+    """Open the vectors that ``folder`` was made from; return them and the stage's parameters.
+
+    Raises:
+        InputError: they or the pairs have changed since.
+    """
     source = Provenance.read(folder, stage)
     store = VectorStore.open(VECTORS / source.vectors)
     if (source.weights, source.pairs) != (store.weights, files_fingerprint([PAIRS])):
         raise InputError(f"{folder}: the pairs or vectors it was made from have changed; run the stage '{stage}' again")
-    return store
+    return store, source.parameters
 
 
 def map_pairs(parts: Iterable[PairsPart]) -> pa.Table:

@@ -38,7 +38,9 @@ FIRST, CHANGE, LOOK, MORE, TRY, SHARE, UPGRADE = (
 REPRODUCE, RESULTS = (Section("docs/results.md", heading) for heading in ("Reproduce the first run", "Look at results"))
 SUBMIT, BUCKETS = (Section("docs/scale.md", heading) for heading in ("Submit", "Buckets"))
 NIGHTLY, ROLL_BACK = (Section("docs/retrain.md", heading) for heading in ("Retrain every night", "Use and roll back"))
+JUDGE = Section("docs/batches.md", "Let a judge decide")
 WALKS = {README_WALK, FIRST, CHANGE, MORE, TRY, SHARE, UPGRADE, REPRODUCE, RESULTS, SUBMIT, BUCKETS, NIGHTLY, ROLL_BACK}
+WALKS |= {JUDGE}
 """Sections whose lines of shell are steps, one after the other; tests of their own run their code."""
 
 

@@ -177,7 +177,7 @@ def test_shell_commands_of_the_docs_run(project, command):
 
 def test_python_code_of_the_docs_runs(project, tmp_path):
     for number, code in enumerate(sorted(commands("python"))):
-        (tmp_path / f"{number}.py").write_text(code)
+        (tmp_path / f"{number}.py").write_text(code.replace(MINILM, STATIC))  # trains in seconds
     (project.folder / "blocks.py").write_text(RUN_BLOCKS)
     done = project.shell(f"python blocks.py {tmp_path}")
     failed = {file.with_suffix(".py").read_text(): file.read_text() for file in tmp_path.glob("*.error")}

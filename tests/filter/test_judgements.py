@@ -20,7 +20,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.negatives import KnownPositives, Negatives, judged
 from batchwright.formats.pairs import read_pairs
-from stages.filter.judgements import Matched, read_judgements, verdicts
+from stages.filter.judgements import BY_PAIR, NOT_OVERRULED, Matched, read_judgements, verdicts
 from stages.filter.stage import main
 from tests.helpers import plant_vectors, topic_pairs, write_pairs, write_params
 
@@ -183,9 +183,11 @@ def test_verdicts_are_those_of_a_loop(pairs: list[tuple[int, int]], cells: list[
         if cell not in pairs:
             expected[cell] = expected.get(cell, False) or verdict
     assert {tuple(cell): bool(each) for cell, each in zip(found.tolist(), relevant, strict=True)} == expected
-    assert overruled == sum(
-        not verdict and (cell in pairs or expected[cell]) for cell, verdict in zip(classes, said, strict=True)
-    )
+    yes = {cell: number for number, cell in reversed(list(enumerate(classes))) if said[number]}
+    assert overruled.tolist() == [
+        NOT_OVERRULED if verdict else BY_PAIR if cell in pairs else yes.get(cell, NOT_OVERRULED)
+        for cell, verdict in zip(classes, said, strict=True)
+    ]
 
 
 def prepare(workspace: Path, rows: Rows, **changes: object) -> list[tuple[str, str]]:

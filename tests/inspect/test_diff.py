@@ -1,5 +1,6 @@
 """``batchwright diff A B``, checked against sets of pairs."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.files import read_json, read_tsv
 from batchwright.formats.shards import ShardSet
 from stages.cluster import stage as cluster
@@ -26,7 +28,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, before = tmp_path_factory.mktemp("other"), Path.cwd()
     os.chdir(folder)
     try:
-        write_params(folder, {"base.seed": 2, "pack.epochs": 1, "pack.left_over": "refill"})
+        write_params(folder, {"base.seed": 2, "pack.epochs": 1, "pack.left_over": "refill", "cluster.cluster_size": 8})
         write_pairs("fish", topic_pairs(45, seed=1)[:40])
         write_pairs("frogs", topic_pairs(20, seed=5))
         plant_vectors()
@@ -54,7 +56,7 @@ def test_a_set_does_not_differ_from_itself(ask: Ask, ask_json: AskJson) -> None:
     assert (found["parameters"], found["lost"], found["gained"]) == ([], {}, {})
     assert found["meet_in_both"] == {"name": "meet in both", "a": 1, "b": 1}
     assert all(group[name]["a"] == group[name]["b"] for group in found["groups"] for name in ("batches", "hardness"))
-    assert "Same policy, seed, models and parameters of packing" in ask("diff", "random", "random")
+    assert "Same policy, seed, models and parameters" in ask("diff", "random", "random")
 
 
 def test_pairs_gained_and_lost_are_listed_by_domain(ask: Ask, ask_json: AskJson, other: Path) -> None:
@@ -87,8 +89,25 @@ def test_parameters_that_differ_are_named(ask: Ask, ask_json: AskJson, other: Pa
         "parameters.epochs": (2, 1),
         "parameters.left_over": ("drop", "refill"),
         "parameters.cluster_share": ([0.0, 1.0], [1.0]),
+        "cluster.cluster_size": (16, 8),
+        "filter.judgements": (["raw/judgements/said.jsonl"], []),
+        "filter.likeness": (0.3, None),
+        "likeness.fish": (0.3, None),
     }
-    assert re.search(r"^parameters.left_over +drop +refill$", ask("diff", "contextual", other), re.MULTILINE)
+    printed = ask("diff", "contextual", other)
+    for line in (r"parameters.left_over +drop +refill", r"cluster.cluster_size +16 +8", r"likeness.fish +0.3 +-"):
+        assert re.search(f"^{line}$", printed, re.MULTILINE)
+
+
+def test_older_shards_do_not_say_how_they_were_clustered(ask_json: AskJson, other: Path) -> None:
+    manifest = Path("data/shards/random/manifest.json")
+    values = json.loads(manifest.read_text())
+    del values["made_with"], values["likeness"]
+    Path("data/shards/random", CHECKSUMS).unlink()
+    manifest.write_text(json.dumps(values))
+    names = [each["name"] for each in ask_json("diff", "random", other)["parameters"]]
+    assert "policy" in names
+    assert not [name for name in names if name.startswith(("filter", "cluster", "likeness"))]
 
 
 def test_hardness_and_masks_are_those_of_the_stage_by_domain_and_epoch(ask_json: AskJson) -> None:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shutil
 import subprocess
 import time
 from importlib.metadata import version
@@ -180,6 +182,19 @@ def test_the_rest_of_the_page_leads_on(project: Path, installed: Path) -> None:
         time.sleep(1)
     sizes = {row.get("cluster.cluster_size") for row in csv.DictReader(shell("dvc exp show --csv").splitlines())}
     assert {"16", "32"} <= sizes
+
+
+@pytest.mark.slow
+def test_other_trainers_train_on_a_new_project_s_batches(project: Path, installed: Path) -> None:
+    page = (REPO / "docs/train-elsewhere.md").read_text(encoding="utf-8")
+    [made] = re.findall(r"`(dvc repro [^`]*)`", page)
+    commands = [made, *re.findall(r"^batchwright export .*", page, re.MULTILINE)]
+    done = run("sh", "-ec", "\n".join(commands), cwd=project, installed=installed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]:
+        done = run("python", "-c", code, cwd=project, installed=installed)
+        assert done.returncode == 0, done.stderr
+        shutil.rmtree(project / "trained")
 
 
 def write_csv(file: Path, word: str) -> None:

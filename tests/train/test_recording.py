@@ -45,6 +45,15 @@ def job(folder: Path, inputs: tuple[Path, Path]) -> TrainJob:
     return toy_job(folder, *inputs, dev=Dev(), evaluate_every=2)
 
 
+def test_after_ten_steps_the_time_that_is_left_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 100.0 + 9 * 3])
+    monkeypatch.setattr(step_loop.time, "monotonic", lambda: next(clock))
+    pace = step_loop.Pace(steps=620)
+    told = [pace.after(step) for step in range(11, 41)]  # resumed after ten steps
+    assert told[9] == "600 of 620 steps left, about 30 minutes at the pace so far"
+    assert not any(told[:9] + told[10:])
+
+
 def test_rows_that_are_appended_are_the_rows_of_the_finished_table(tmp_path: Path) -> None:
     rows = [{"step": 1, "loss": 2 / 3}, {"step": 2, "loss": 1e-9}]
     for row in rows:

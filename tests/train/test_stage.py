@@ -218,3 +218,9 @@ def test_the_summary_averages_the_first_and_last_steps() -> None:
     curve = [{"loss": str(20 - step), "accuracy": str(step / 20)} for step in range(20)]
     summary = summarise(curve, batch_size=8)
     assert summary == {"steps": 20, "pairs": 160, "first_loss": 15.5, "last_loss": 5.5, "accuracy": 0.725}
+
+
+def test_no_step_is_among_both_the_first_and_the_last() -> None:
+    curve = [{"loss": str(5 - step), "accuracy": "0"} for step in range(5)]
+    losses = [[summarise(curve[:steps], 8)[name] for name in ("first_loss", "last_loss")] for steps in (5, 2, 1)]
+    assert losses == [[4.5, 1.5], [5, 4], [5, 5]]

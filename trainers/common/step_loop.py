@@ -19,13 +19,15 @@ from transformers import get_linear_schedule_with_warmup
 from batchwright.core.atomic import faults
 from batchwright.core.errors import InputError
 from batchwright.core.storage import Storage
-from batchwright.core.terminal import counter
+from batchwright.core.terminal import counter, duration
 from trainers.common.distributed import rank, sum_gradients, world_size
 from trainers.common.job import Job
 from trainers.common.params import Optimisation
 from trainers.common.passes import float32_products
 
 SAVE_EVERY_SECONDS = 120.0
+FIRST = 10
+"""Steps after which the time that is left is said."""
 _KEPT = 2
 _STATE = "state.pt"
 
@@ -70,6 +72,7 @@ def run_steps(
     progress = counter(steps, initial=len(curve), desc=f"{task} {job.name}", unit="step", delay=0, disable=rank() > 0)
     for row in curve:
         record(row)
+    pace = Pace(steps)
     with progress, float32_products(tf32=params.precision == "tfloat32" and job.device == "cuda"):
         for step in range(len(curve), steps):
             measures = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
@@ -89,10 +92,30 @@ def run_steps(
             record(row)
             progress.set_postfix(loss=f"{row['loss']:.4f}", refresh=False)
             progress.update()
+            if rank() == 0 and (told := pace.after(step + 1)):
+                progress.write(f"{task} {job.name}: {told}", file=sys.stderr)
             if clock.strikes():
                 saved = save_checkpoint(job.storage, model, optimiser, schedule, curve) if rank() == 0 else None
                 job.report(curve[-1], saved)
     return curve
+
+
+class Pace:
+    """Says once, after ``FIRST`` steps, how long the rest will take; the first step does not count, it warms up."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps, self._done = steps, 0
+        self._start = 0.0
+
+    def after(self, step: int) -> str:
+        """Return what to say after a step, mostly nothing."""
+        self._done += 1
+        if self._done == 1:
+            self._start = time.monotonic()
+        if self._done != FIRST or step >= self._steps:
+            return ""
+        left = (time.monotonic() - self._start) / (FIRST - 1) * (self._steps - step)
+        return f"{self._steps - step:,} of {self._steps:,} steps left, about {duration(left)} at the pace so far"
 
 
 def _fetch(measures: Measures) -> Row:

@@ -63,8 +63,10 @@ class Manifest(Params):
     """The content of ``manifest.json``.
 
     ``documents`` is the number of different documents of each domain, and ``cluster_shares`` the share of a batch that
-    comes from one cluster in each of its epochs, 0 if batches are random; older manifests lack both. ``small_domains``
-    says what was done with domains that cannot fill a batch. Shards of ``format`` 1 lack the columns that say why cells
+    comes from one cluster in each of its epochs, 0 if batches are random. ``likeness`` is how alike pairs of a domain
+    must be for one's document to be masked for the other's query, None if nothing is masked so, and ``made_with`` are
+    the parameters of the stages ``filter`` and ``cluster``. Older manifests lack these four. ``small_domains`` says
+    what was done with domains that cannot fill a batch. Shards of ``format`` 1 lack the columns that say why cells
     are masked (``SHARD_SCHEMA``); they are still read (``completed``).
     """
 
@@ -76,7 +78,9 @@ class Manifest(Params):
     seed: int
     documents: dict[str, int] = {}
     cluster_shares: dict[str, list[float]] = {}
+    likeness: dict[str, float | None] = {}
     small_domains: dict[str, SmallDomain] = {}
+    made_with: dict[str, dict[str, Any]] = {}
     parameters: dict[str, Any]
     models: dict[str, str]
     epochs: list[EpochSummary]
@@ -139,7 +143,7 @@ COLUMNS = {
 
 def write_card(folder: Path, manifest: Manifest) -> None:
     """Write the card of the shards in ``folder``. It makes ``datasets.load_dataset(folder)`` find the shards."""
-    made_from = {"seed": manifest.seed, "models": manifest.models, "pack": manifest.parameters}
+    made_from = {"seed": manifest.seed, "models": manifest.models, "pack": manifest.parameters, **manifest.made_with}
     facts = {
         "policy": manifest.policy,
         "rows": f"{manifest.rows:,}",
