@@ -21,8 +21,9 @@ from benchmarks.gpu.measure import (
     reset_peak,
     seconds_of,
 )
-from benchmarks.gpu.training import Trainer, ours, plan, read, theirs
+from benchmarks.gpu.training import TEMPERATURE, Trainer, ours, plan, read, theirs
 from trainers.common.job import TrainJob
+from trainers.variants import load_variant
 
 FASTER, FASTER_COMPILED, SHARE, DEARER = 1.3, 2, 0.5, 1.55
 LEAST = 3
@@ -103,9 +104,8 @@ def job_of(form: Form, folder: Path, lengths: Lengths, setting: Setting) -> Trai
 def build(form: Form, job: TrainJob, setting: Setting, contender: str) -> Trainer:
     """Load the model of a contender, ready to train."""
     if contender == CDE:
-        chunk, options = job.common.mini_batch_size, {"context_documents": form.context, "context_dropout": 0}
-        assert chunk != "auto"
-        job = plan("cde", job.start_model, job.shards, chunk, **options)
+        options = {"temperature": TEMPERATURE, "context_documents": form.context, "context_dropout": 0}
+        job = replace(job, name="cde", variant="cde", params=load_variant("cde").Params.model_validate(options))
     common = job.common.model_copy(update={**setting.common, **OWN.get(contender, {})})
     job = replace(job, common=common)
     if contender in OWN:
