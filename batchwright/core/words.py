@@ -1,10 +1,13 @@
 """Words of a text; in scripts that put nothing between words, letters and pairs of neighbours take their place.
 
+Vowels and tones that are written around a letter, as in Hindi, Tamil or vocalised Arabic, belong to its word.
+
 As an index of words, single letters and pairs together find about as much as a segmenter's words do (Luk and Kwok,
 *A comparison of Chinese document indexing strategies and retrieval models*, 2002), and need no dictionary.
 """
 
 import re
+import unicodedata
 from itertools import pairwise
 
 _BLOCKS = (
@@ -18,16 +21,25 @@ _BLOCKS = (
     "\u31f0-\u31ff\uff66-\uff9f\U0001aff0-\U0001b16f"  # Japanese
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # ideographs
 )
+_JOINER = "\u200d"
+MARKS = _JOINER + "".join(
+    mark for mark in map(chr, range(0x300, 0x20000)) if unicodedata.category(mark).startswith("M")
+)
+"""What belongs to the letter before it, for the character class of a pattern; ``re`` has none of its own."""
 _LETTER = rf"(?!\W)[{_BLOCKS}](?:(?=\W)[{_BLOCKS}])*"  # with the vowels and tones that are written around it
-_LETTERS, _RUN = re.compile(_LETTER), re.compile(f"(?:{_LETTER})+")
+_LETTERS, _RUN, _MARK = re.compile(_LETTER), re.compile(f"(?:{_LETTER})+"), re.compile(f"[{MARKS}]")
 
 
 def words(text: str, spaced: re.Pattern[str]) -> list[str]:
     """Return the words of a text, in no order: what ``spaced`` finds, but of scripts without spaces letters and pairs.
 
-    A pair are two letters that follow one another.
+    A pair are two letters that follow one another. An accent counts the same whether it stands alone or not.
     """
-    if text.isascii() or not (runs := _RUN.findall(text)):
+    if text.isascii():
+        return spaced.findall(text)
+    if _MARK.search(text):
+        text = unicodedata.normalize("NFC", text)
+    if not (runs := _RUN.findall(text)):
         return spaced.findall(text)
     found: list[str] = spaced.findall(_RUN.sub(" ", text))
     for run in runs:

@@ -54,7 +54,9 @@ from pipelines.embed.chunks import in_key_order
 from pipelines.embed.params import Bm25Params, TfidfParams
 from pipelines.embed.subspace import BITS, ROW_BITS, integers, principal_subspace
 
-WORD = re.compile(r"[^\W_]+")  # letters and digits, so the parts of an identifier are separate words
+WORD = re.compile(
+    rf"(?:[^\W_]+[{words.MARKS}]*)++"
+)  # letters and digits, so the parts of an identifier are separate words
 _CODE = [
     Path(grid.__file__),
     Path(words.__file__),

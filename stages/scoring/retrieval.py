@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import bar
-from batchwright.core.words import words
+from batchwright.core.words import MARKS, words
 from batchwright.retrievers import Index, load_retriever
 from batchwright.retrievers.common.dense import keep_best
 from batchwright.retrievers.common.retriever import DenseIndex
@@ -24,7 +24,7 @@ K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini and BEIR set them: nDCG@10 .676 on SciFact with stemming, .662 without."""
 PROGRESS_FROM = 100_000
 """From so many documents on BM25 takes long, and shows how far it is."""
-WORD = re.compile(r"\b\w\w+\b")
+WORD = re.compile(rf"(?=\w[\w{MARKS}])(?:\w+[{MARKS}]*)++")  # of two characters or more
 """What counts as a word of a text with spaces; that is the library's default."""
 BLOCK = 256
 """Queries whose whole ranking is in memory at once."""

@@ -1,14 +1,18 @@
 """Words, with and without spaces between them."""
 
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchwright.core.words import letters_apart, words
+from batchwright.core.words import MARKS, letters_apart, words
+from pipelines.embed.lexical import WORD
+from stages.scoring.retrieval import WORD as BM25_WORD
 
-WORD = re.compile(r"[^\W_]+")
+UNMARKED = {WORD: re.compile(r"[^\W_]+"), BM25_WORD: re.compile(r"\b\w\w+\b")}
+"""What the patterns find in texts without marks."""
 
 
 @pytest.mark.parametrize(
@@ -32,10 +36,40 @@ def test_letters_and_pairs_stand_for_words_of_scripts_without_spaces(text: str, 
     assert sorted(words(text, WORD)) == sorted(expected)
 
 
-@given(st.text(st.characters(max_codepoint=0x0DFF)) | st.just("한국어 텍스트") | st.just("ქართული ენა"))
-def test_words_of_other_scripts_are_what_they_were(text: str) -> None:
-    assert words(text, WORD) == WORD.findall(text)
+@pytest.mark.parametrize("pattern", UNMARKED)
+@given(
+    st.text(st.characters(max_codepoint=0x0DFF, exclude_categories=["Mn", "Mc", "Me"]) | st.sampled_from("a_ é"))
+    | st.just("한국어 텍스트")
+    | st.just("ქართული ენა")
+)
+def test_words_of_other_scripts_are_what_they_were(pattern: re.Pattern[str], text: str) -> None:
+    assert words(text, pattern) == UNMARKED[pattern].findall(text)
     assert letters_apart(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "हिन्दी में लिखा",  # Hindi
+        "বাংলা ভাষা",  # Bengali
+        "தமிழ் மொழி",  # Tamil
+        "ക്‍ഷേത്രം പോകും",  # Malayalam, with a joiner
+        "العَرَبِيَّة لُغَة",  # Arabic with vowels
+        "שָׁלוֹם עוֹלָם",  # Hebrew with vowels
+    ],
+)
+@pytest.mark.parametrize("pattern", UNMARKED)
+def test_marks_belong_to_their_word(pattern: re.Pattern[str], text: str) -> None:
+    assert words(text, pattern) == unicodedata.normalize("NFC", text).split()
+
+
+def test_an_accent_counts_the_same_whether_it_stands_alone_or_not() -> None:
+    assert words("cafe\u0301 noir", WORD) == words("caf\u00e9 noir", WORD) == ["caf\u00e9", "noir"]
+
+
+def test_words_of_two_characters_count_for_bm25() -> None:
+    assert words("a में b2 म x", BM25_WORD) == ["में", "b2"]
+    assert all(words(f"a{mark}b", BM25_WORD) for mark in MARKS)
 
 
 def test_letters_are_set_apart() -> None:
