@@ -40,6 +40,10 @@ class RetrainParams(Params):
     """Least nDCG@10 of each model in each collection."""
     drift: DriftParams = DriftParams()
     """How far the data may be from those of the deployed night before anything is trained."""
+    keep_days: float | None = Field(default=None, ge=0)
+    """Each night begins by removing older data and models from DVC's cache on this machine, and older unfinished work
+    from the scratch folder: those of no commit of the last so many days. What is here, deployed or a candidate stays,
+    and so does all that was pushed. Not for a cache that projects share. Null removes nothing."""
     review: bool = False
     """Push what passes as the branch ``candidate``, for a person to merge and ``batchwright promote``."""
 

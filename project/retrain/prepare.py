@@ -3,8 +3,10 @@
 import json
 import os
 import platform
+import shutil
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import yaml
@@ -15,9 +17,23 @@ from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
 from batchwright.core.storage import check_disk
-from project.retrain.repository import LOCK, RECORD, Upstream, dvc, fetch, foreign_changes, git, unstage, upstream
+from project.retrain.repository import (
+    CANDIDATE,
+    DEPLOYED,
+    LOCK,
+    RECORD,
+    Upstream,
+    dvc,
+    fetch,
+    foreign_changes,
+    git,
+    revision,
+    unstage,
+    upstream,
+)
 
 _LOCKS = Path(".dvc/tmp/rwlock")
+_DAY = 24 * 3600
 _DVC = ".dvc"
 """What the names of DVC's pointers end with."""
 
@@ -105,6 +121,26 @@ def _check_disk() -> None:
     needed = sum(out.get("size", 0) for stage in stages.values() for out in stage.get("outs", []))
     for folder in (Path.cwd(), scratch_root()):
         check_disk({folder: needed}, "a run")
+
+
+def clean(at: Upstream, days: float) -> None:
+    """Remove from the cache what no file here and no commit of the last so many days has, and older unfinished work.
+
+    What is deployed and what waits for a person stay, too: ``days`` goes back at least as far as they do.
+    """
+    current = [commit for branch in (DEPLOYED, CANDIDATE) if (commit := revision(at.branch_ref(branch)))]
+    made = [float(git("show", "--no-patch", "--format=%ct", commit)) for commit in current]
+    since = min([time.time() - days * _DAY, *made])
+    day = date.fromtimestamp(since).isoformat()  # of the local time, as DVC reads it
+    dvc("gc", "--workspace", "--date", day, "--force", quiet=True)
+    for work in scratch_root().glob("*/*"):
+        if work.is_dir() and _last_change(work) < since:
+            shutil.rmtree(work)
+
+
+def _last_change(folder: Path) -> float:
+    """When something in a folder last changed, in seconds since 1970."""
+    return max(path.lstat().st_mtime for path in [folder, *folder.rglob("*")])
 
 
 def sync(at: Upstream) -> None:

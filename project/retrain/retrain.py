@@ -13,7 +13,7 @@ from batchwright.formats.runs import Run, Runs
 from project.retrain.drift import LAST, Figures, drift, figures, locked_data
 from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
 from project.retrain.message import Message, Outcome
-from project.retrain.prepare import preflight, snapshot, sync
+from project.retrain.prepare import clean, preflight, snapshot, sync
 from project.retrain.publish import publish, push
 from project.retrain.record import Record, Since
 from project.retrain.repository import (
@@ -84,6 +84,9 @@ def _retrain(message: Message) -> Outcome:
     models = _models(limits)
     at = preflight()
     sync(at)
+    if limits.keep_days is not None:
+        message.at("removing old data and models")
+        clean(at, limits.keep_days)
     message.at("taking in what came since")
     snapshot()
     message.at("making what has changed")

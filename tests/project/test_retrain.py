@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from batchwright.core.errors import InputError
-from project.retrain.repository import dvc
+from project.retrain.prepare import clean
+from project.retrain.repository import dvc, upstream
 from project.retrain.retrain import retrain
 from tests.project.nightly import Nightly
 
@@ -82,6 +84,36 @@ def test_three_nights(project: Nightly) -> None:
     project.write("fish", "some", "more")
     project.retrain("promoted")
     assert project.refs()["deployed"] == project.refs()["promoted-3"]
+
+
+def test_old_nights_are_removed_from_the_cache_and_stay_in_the_remote(
+    project: Nightly, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_cache(name: str) -> bool:
+        pairs = yaml.safe_load(project.run(f"git fetch --quiet --tags; git show {name}:dvc.lock").stdout)["stages"][
+            "pack"
+        ]["outs"][0]["md5"]
+        return (project.folder / ".dvc/cache/files/md5" / pairs[:2] / pairs[2:]).exists()
+
+    allow(project, "keep_days: 7")
+    day = 24 * 3600
+    in_ten_days, ten_days_ago = time.time() + 10 * day, time.time() - 10 * day
+    stale, fresh = (project.folder / ".scratch/train" / name for name in ("stale", "fresh"))
+    for folder in (stale, fresh):
+        folder.mkdir(parents=True)
+    os.utime(stale, (ten_days_ago, ten_days_ago))
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{in_ten_days:.0f} +0000")
+    project.write("fish")
+    project.retrain("promoted")
+    assert (stale.exists(), fresh.exists()) == (False, True)
+    assert in_cache("promoted-1") and in_cache("promoted-2")
+
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setattr("project.retrain.prepare.time.time", lambda: in_ten_days)
+    clean(upstream(), days=7)
+    assert (in_cache("promoted-1"), in_cache("promoted-2")) == (False, True)
+    project.run("python -m project rollback")
+    assert "birds" in published(project)[0], "whoever follows deployed gets it from the remote"
 
 
 def allow(project: Nightly, limits: str, before: str = "floor: 0.2") -> None:

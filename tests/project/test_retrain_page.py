@@ -2,8 +2,10 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +125,67 @@ def test_the_cron_job_makes_a_job_that_runs_once() -> None:
     assert "jobTemplate" not in job["spec"]
     job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["replica"] = job["spec"]["rayClusterSpec"].pop("rayVersion")
     assert faults(job) == ["Additional properties are not allowed ('replica' was unexpected)"]
+
+
+def test_the_image_installs_the_pinned_packages_of_the_pipeline() -> None:
+    instructions = (ROOT / "Dockerfile").read_text()
+    [extras] = re.findall(r'pip install .*--constraint requirements.lock "\.\[(.+)\]"', instructions)
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(extras.split(",")) <= declared["optional-dependencies"].keys()
+    [python] = re.findall(r"^FROM python:(\S+)-slim$", instructions, re.MULTILINE)
+    assert declared["requires-python"] == f">={python}"
+    [command] = re.findall(r"^CMD (.+)$", instructions, re.MULTILINE)
+    assert json.loads(command)[0] in declared["scripts"]
+
+
+STAND_INS = {
+    "airflow_dag.py": """
+class DAG:
+    def __init__(self, name, **settings): assert settings["schedule"] == "0 3 * * *"
+    def __enter__(self): pass
+    def __exit__(self, *_): pass
+class BashOperator:
+    def __init__(self, bash_command, cwd, skip_on_exit_code, **_):
+        code = subprocess.run(["bash", "-c", bash_command], cwd=cwd).returncode
+        sys.exit(code not in (0, skip_on_exit_code))
+""",
+    "dagster_job.py": """
+op, job = (lambda function: function,) * 2
+Definitions = ScheduleDefinition = lambda **_: sys.exit(ended(sys.modules["__main__"].night))
+Failure = RuntimeError
+""",
+    "prefect_flow.py": """
+class flow:
+    def __init__(self, function): self.function = function
+    def serve(self, name, cron, limit): sys.exit(ended(self.function))
+""",
+}
+"""Each orchestrator, as far as our files use it: it runs at once what they define."""
+MODULES = ("airflow", "airflow.sdk", "airflow.providers.standard.operators.bash", "dagster", "prefect")
+
+
+@pytest.mark.parametrize("name", STAND_INS)
+def test_orchestrators_take_a_night_without_news_for_a_success(tmp_path: Path, name: str) -> None:
+    script = (SCHEDULE / name).read_text().replace("/srv/mine", str(tmp_path))
+    (tmp_path / "script.py").write_text(script)
+    start = f"""
+import runpy, subprocess, sys, types
+def ended(function):
+    try: function()
+    except RuntimeError: return 1
+    return 0
+{STAND_INS[name]}
+for module in {MODULES}:
+    sys.modules[module] = types.ModuleType(module)
+    vars(sys.modules[module]).update(globals())
+runpy.run_path("script.py", run_name="__main__")
+"""
+    (tmp_path / "start.py").write_text(start)
+    program = tmp_path / ".venv/bin/batchwright"
+    program.parent.mkdir(parents=True)
+    for code, success in ((0, True), (3, True), (4, False), (1, False)):
+        program.write_text(f'#!/bin/sh\n[ "$1" = retrain ] && exit {code}\n')
+        program.chmod(0o755)
+        done = subprocess.run([sys.executable, "start.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) == success, done.stderr
+        assert "Traceback" not in done.stderr
