@@ -32,13 +32,15 @@ COMMANDS = {
         (
             "batchwright add faq.csv",
             "batchwright add answers/ --query title --document body --domain support",
+            "batchwright add https://example.com/faq.csv",
+            "batchwright add hf://datasets/owner/name --split train",
             "batchwright add big.parquet --look      # changes nothing",
         ),
         "project.add.add:add",
         {
             "path": {
-                "type": Path,
-                "help": "Parquet, Arrow, JSON Lines, CSV or TSV, or a folder of them, or of BEIR's",
+                "help": "Parquet, Arrow, JSON Lines, CSV or TSV, or a folder of them, or of BEIR's; the URL of such a "
+                "file (https://, s3://), which DVC imports; or a dataset, hf://datasets/OWNER/NAME@REVISION",
             },
             "--query": {"metavar": "COLUMN", "help": "the column of queries, if its name does not say so"},
             "--document": {"metavar": "COLUMN", "help": "the column of documents that answer them"},
@@ -50,6 +52,8 @@ COMMANDS = {
             "--no-header": {"action": "store_true", "help": "the first line of CSV is data; columns are 1, 2, 3, ..."},
             "--domain": {"metavar": "NAME", "help": "the domain of all pairs; by default, the file's name"},
             "--domain-column": {"metavar": "COLUMN", "help": "or the column that names each pair's domain"},
+            "--split": {"metavar": "NAME", "help": "the split of a dataset on the hub, default: train"},
+            "--config": {"metavar": "NAME", "help": "its configuration, if it has several"},
             "--look": {"action": "store_true", "help": "only look"},
         },
     ),

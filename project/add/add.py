@@ -1,4 +1,4 @@
-"""Look at a file or a folder of pairs, show what it holds, and name it in ``params.yaml``."""
+"""Look at a file, a folder or a dataset of pairs, show what it holds, and name it in ``params.yaml``."""
 
 import io
 import os
@@ -25,9 +25,10 @@ from project.add.kinds import Entry, guess_kind, not_read
 from project.add.labels import guess_labels
 from project.add.peek import peek, text_in_header
 from project.add.preview import describe, describe_columns, preview
+from project.add.remote import dataset, fetched, is_url
 
 
-def add(path: Path, *, look: bool, **options: Any) -> str:
+def add(path: str, *, look: bool, split: str | None = None, config: str | None = None, **options: Any) -> str:
     """Return what there is to see; ``look`` changes nothing, and other options overrule guesses.
 
     Raises:
@@ -36,8 +37,22 @@ def add(path: Path, *, look: bool, **options: Any) -> str:
     _check(options)
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     params = _read()
-    path = _in_project(path)
-    entry, table = _entry(path, given)
+    if on_hub := dataset(path, split, config):
+        return _add(params, Path(on_hub["name"]), on_hub, given, look)
+    for name, value in (("split", split), ("config", config)):
+        if value is not None:
+            raise InputError(
+                f"{path}: {_flag(name)} is for datasets of the hub, hf://datasets/OWNER/NAME; leave it out"
+            )
+    if is_url(path):
+        with fetched(path, look=look) as file:
+            return _add(params, file, guess_kind(file), given, look)
+    local = _in_project(Path(path))
+    return _add(params, local, guess_kind(local), given, look)
+
+
+def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bool) -> str:
+    entry, table = _entry(path, kind, given)
     rows = preview(_source(entry))
     if not rows.pairs:
         reason = next(iter(rows.rejected), "it is empty")
@@ -47,7 +62,8 @@ def add(path: Path, *, look: bool, **options: Any) -> str:
     entry = _quoted(entry, str(path))
     if look:
         return f"{shown}\n\nNothing was written."
-    entry = _quoted(entry | guess_kind(_bring_in(path)), str(path))
+    if "revision" not in entry:  # which is on the hub
+        entry = _quoted(entry | guess_kind(_bring_in(path)), str(path))
     if entry in (params["ingest"]["sources"] or []):
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
     _write(params, entry)
@@ -68,9 +84,8 @@ def _flag(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-def _entry(path: Path, given: Entry) -> tuple[Entry, Table]:
-    """Return the entry of a source, and the first values of its columns; a BEIR folder has none."""
-    entry = guess_kind(path)
+def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
+    """Complete the entry of a source; return it and the first values of its columns; a BEIR folder has none."""
     table: Table = {}
     if entry["kind"] == "csv":
         entry |= _csv(entry, given)
