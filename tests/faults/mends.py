@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         "a source lies where DVC does not look",
         "stages/ingest.py",
-        "    check_watched(_files(params), RAW_PAIRS)\n",
+        "    check_watched(_files(sources), RAW_PAIRS)\n",
         "",
         "ingest/test_watched.py",
     ),
