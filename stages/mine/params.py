@@ -19,10 +19,16 @@ def _watched(miner: str) -> str:
     return miner
 
 
+def _folder(model: str) -> str:
+    if model == BM25:
+        raise ValueError(f"'{BM25}' is no folder, which DVC could watch; name a model, and join '{BM25}'")
+    return model
+
+
 class Mining(Choice):
     """Group ``mine.NAME``."""
 
-    model: NamedPath
+    model: Annotated[NamedPath, AfterValidator(_folder)]
     """The folder of a trained model or a start model, such as ``models/biencoder``, whose ranks and scores count."""
     join: list[Annotated[str, AfterValidator(_watched)]] = []
     """Further miners, which take turns with the model: ``bm25``, or models in ``models/start``. Each counts ranks and

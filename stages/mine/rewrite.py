@@ -8,18 +8,30 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.core.spill import slices, spilled_texts
 from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, write_shard
 from stages.negatives.choice import NONE
 
+_ROWS, _DOCUMENTS = "negatives.npy", "documents.arrow"
+
+
+def write_mined(folder: Path, rows: NDArray[np.int32], documents: pa.LargeStringArray) -> None:
+    """Write into ``folder`` which of ``documents`` are mined for each pair: ``rows`` ``(N, count)``, padded with -1."""
+    used = np.unique(rows[rows != NONE])
+    taken = spilled_texts(documents.take(pa.array(used[block])) for block in slices(len(used)))
+    batch = pa.record_batch({"document": taken})
+    with pa.ipc.new_file(str(folder / _DOCUMENTS), batch.schema) as written:
+        written.write_batch(batch)
+    np.save(folder / _ROWS, np.where(rows == NONE, NONE, np.searchsorted(used, rows)).astype(np.int32))
+
 
 class Mined:
-    """The hard negatives mined for a domain's pairs, whose ``ids`` ``(N,)`` are sorted.
+    """The hard negatives that ``write_mined`` wrote for a domain's pairs, whose ``ids`` ``(N,)`` are sorted."""
 
-    ``rows`` ``(N, count)`` holds the rows of the ``documents`` mined for each pair, padded with -1.
-    """
-
-    def __init__(self, ids: NDArray[np.bytes_], documents: pa.LargeStringArray, rows: NDArray[np.int32]) -> None:
-        self._ids, self._documents, self._rows = ids, documents, rows
+    def __init__(self, ids: NDArray[np.bytes_], folder: Path) -> None:
+        self._ids, self._rows = ids, np.load(folder / _ROWS)
+        with pa.memory_map(str(folder / _DOCUMENTS)) as source:  # stays mapped when its handle is closed
+            self._documents = pa.ipc.open_file(source).get_batch(0)["document"]
 
     def __len__(self) -> int:
         """Return the number of pairs."""

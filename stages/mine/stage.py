@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.by_domain.domains import Metrics, do_domains
@@ -24,13 +25,12 @@ from batchwright.formats.vectors import PairVectors, Provenance, VectorStore, bl
 from stages import negatives as shared
 from stages.mine.documents import Known, know, query_texts, read_documents
 from stages.mine.params import BM25, Mining
-from stages.mine.rewrite import Mined, rewrite_shards
+from stages.mine.rewrite import Mined, rewrite_shards, write_mined
 from stages.mine.search import Found, Miner, Search, load_miner
 from stages.negatives.choice import MOST_RANKS, NONE, Choice, Ranking, choose, draw_keys
 
 BATCHES = SHARDS / "contextual"
 OUTPUT = RESULTS / "mine"
-_FILE = "negatives.npy"
 
 
 def main(name: str) -> str:
@@ -45,10 +45,11 @@ def main(name: str) -> str:
     near_duplicates = float(source.parameters["near_duplicates"])
 
     def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
-        rows, pairs = _mine(domain, store, miners, near_duplicates, params, seed, do_parts)
-        np.save(folder / _FILE, rows)
-        from_corpus = int(np.count_nonzero(rows >= pairs))
-        return {"pairs": pairs, "mined": int(np.count_nonzero(rows != NONE)), "from_corpus": from_corpus}
+        texts = read_documents(domain)
+        rows = _mine(domain, texts, store, miners, near_duplicates, params, seed, do_parts)
+        write_mined(folder, rows, texts)
+        counts = {"mined": np.count_nonzero(rows != NONE), "from_corpus": np.count_nonzero(rows >= len(rows))}
+        return {"pairs": len(rows), **{name: int(count) for name, count in counts.items()}}
 
     needed = {domain: _inputs(domain, store) for domain in domains(PAIRS)}
     settings = params.model_dump(), hashes, seed, near_duplicates, files_fingerprint([Path(shared.__file__).parent])
@@ -60,7 +61,7 @@ def main(name: str) -> str:
         pairs={domain: _documents_in(domain) for domain in needed},
     )
     with atomic_dir(SHARDS / name) as folder:
-        mined = {domain: _open(domain, of.files / _FILE) for domain, of in done.items()}
+        mined = {domain: _open(domain, of.files) for domain, of in done.items()}
         written = rewrite_shards(shards, mined, folder)
         own = {"miner": hashes[params.model], **{f"miner {also}": hashes[also] for also in list(hashes)[1:]}}
         manifest = shards.manifest.model_copy(update={"shards": written, "models": {**shards.manifest.models, **own}})
@@ -70,7 +71,7 @@ def main(name: str) -> str:
     missing = params.count * counts["pairs"] - counts["mined"]
     write_json(OUTPUT / f"{name}.json", {**counts, "missing": missing})
     by = " and ".join(f"'{miner}'" for miner in params.miners)
-    corpus = f", {counts['from_corpus']:,} of them from the corpus" if CORPUS.exists() and counts["from_corpus"] else ""
+    corpus = f", {counts['from_corpus']:,} of them from the corpus" if counts["from_corpus"] else ""
     found = f"{counts['mined']:,} hard negatives for {counts['pairs']:,} pairs, mined by {by}"
     return f"{name}: {found}{corpus}; {missing:,} missing"
 
@@ -85,36 +86,37 @@ def _documents_in(domain: str) -> int:
     return sum(count_pairs(folder, domain) for folder in (PAIRS, CORPUS) if pairs_file(folder, domain).exists())
 
 
-def _open(domain: str, file: Path) -> Mined:
+def _open(domain: str, folder: Path) -> Mined:
     chunks = chain([[]], blocks_of(scan_texts(PAIRS, domain, "id", "train")))  # a first one if there are no pairs
     ids = spilled_rows(np.array(chunk, "S32") for chunk in chunks)
-    return Mined(ids, read_documents(domain), np.load(file))
+    return Mined(ids, folder)
 
 
 def _mine(
     domain: str,
+    texts: pa.LargeStringArray,
     store: VectorStore,
     miners: Sequence[Miner],
     near_duplicates: float,
     params: Choice,
     seed: int,
     do_parts: Map,
-) -> tuple[NDArray[np.int32], int]:
-    """Return the rows ``(N, count)`` of each pair's hard negatives among ``read_documents``, and N."""
+) -> NDArray[np.int32]:
+    """Return the rows ``(N, count)`` of each pair's hard negatives among ``texts``, those of ``read_documents``."""
     vectors = store.of(domain).of_pairs(pair_parts(PAIRS, domain, "train"))
     negatives = Negatives.read(NEGATIVES, domain, len(vectors))
     if not len(vectors):
-        return np.empty((0, params.count), np.int32), 0
+        return np.empty((0, params.count), np.int32)
     known = know(domain, negatives, near_duplicates, do_parts)
     positives = KnownPositives(known.negatives)
     ranks = [
         params.depth + min(int(positives.count(known.negatives.query_class[block]).max()), MOST_RANKS)
         for block in blocks(len(vectors))
     ]
-    texts, queries = read_documents(domain), query_texts(domain)
+    queries = query_texts(domain)
     found = [Search(miner, domain, texts, known.different, queries).all(ranks, do_parts) for miner in miners]
     keys = draw_keys(seed, scan_texts(PAIRS, domain, "id", "train")) if params.sample else None
-    return choose_negatives(found, vectors, known, params, keys), len(vectors)
+    return choose_negatives(found, vectors, known, params, keys)
 
 
 def choose_negatives(

@@ -129,6 +129,7 @@ def test_a_second_run_and_a_resumed_one_give_the_same_bytes(
             {"join": ["models/second"]},
             "a miner to join is 'bm25' or a model in models/start: of the others, DVC",
         ),
+        ({"model": "bm25"}, "'bm25' is no folder, which DVC could watch; name a model, and join 'bm25'"),
         ({"model": "made"}, "model 'made': has no batchwright.json"),
         ({"modl": "models/first"}, "unknown parameter 'mine.again.modl'; did you mean 'model'"),
     ],
