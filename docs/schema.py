@@ -13,7 +13,7 @@ from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch import StartModel
 from stages.filter.params import FilterParams
-from stages.mine import Mining
+from stages.mine.params import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
@@ -76,7 +76,7 @@ class AllParams(Params):
     tune: dict[Name, Tuning]
     """Settings and batches for a run, found by short trials. A run takes them with ``batches: NAME``."""
     mine: dict[Name, Mining]
-    """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that a trained model finds."""
+    """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that models and BM25 find."""
     tokens: list[Name]
     """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
     evaluate: EvaluateParams

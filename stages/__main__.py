@@ -46,9 +46,9 @@ STAGES = {
         {"name": {"help": "an entry of pretrain in params.yaml"}},
     ),
     "mine": Command(
-        "Rewrites the contextual batches with hard negatives mined by a trained model: data/shards/NAME.",
+        "Rewrites the contextual batches with hard negatives mined by trained models: data/shards/NAME.",
         ("python -m stages mine mined-1",),
-        "stages.mine:main",
+        "stages.mine.stage:main",
         {"name": {"help": "an entry of mine in params.yaml"}},
     ),
     "tune": Command(

@@ -1,4 +1,7 @@
-"""Stage ``ingest``: turns sources of any kind into unique pairs by domain, rejects with their reasons, and counts."""
+"""Stage ``ingest``: turns sources of any kind into unique pairs by domain, rejects with their reasons, and counts.
+
+A corpus is documents without queries, which are written as pairs with an empty query are.
+"""
 
 import shutil
 import sys
@@ -12,92 +15,114 @@ from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import load_params
-from batchwright.core.paths import PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched, watching
+from batchwright.core.paths import CORPUS, PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched, watching
 from batchwright.core.terminal import safe, shown
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, collect_rejected, take_account
 from pipelines.ingest.domain import PAIRS_FILE, write_domain
-from pipelines.ingest.heavy import Heavy, heavy_queries
+from pipelines.ingest.heavy import heavy_queries
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
+from pipelines.ingest.sources.base import Source
 
 OUTPUT = RESULTS / "ingest.json"
 
-Parts = Sequence[tuple[int, PartRead]]  # index of the entry in ingest.sources, and one of its parts
+Parts = Sequence[tuple[int, PartRead]]  # index of the source, those of the corpus last, and one of its parts
+Domains = Mapping[str, tuple[Sequence[int], Done]]  # numbers of the parts that hold a domain, and what was made of them
 
 
 def main() -> str:
-    """Write ``data/pairs``, ``data/rejects.parquet`` and ``results/ingest.json``."""
+    """Write ``data/pairs``, ``data/corpus``, ``data/rejects.parquet`` and ``results/ingest.json``."""
     params = load_params("ingest", IngestParams)
-    check_watched(_files(params), RAW_PAIRS)
-    check_unchanged = watching(lambda: _files(params))
-    parts = read_sources(params)
+    sources = [*params.sources, *(source.as_corpus() for source in params.corpus)]
+    check_watched(_files(sources), RAW_PAIRS)
+    check_unchanged = watching(lambda: _files(sources))
+    parts = read_sources(sources)
     check_unchanged()
-    numbers = _parts_of_domains(parts)
+    first = len(params.sources)  # of the corpus
+    numbers = _parts_of_domains(parts, range(first))
     domain_parts = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
     heavy = heavy_queries(domain_parts, params.held_out, params.dev)
-    done = _do_domains(params, domain_parts, heavy)
-    summary = _publish(params, parts, numbers, done)
+    hashes = sorted(query.query_hash for query in heavy)
+    pairs = _do_domains("ingest/domains", parts, numbers, params.held_out, params.dev, hashes)
+    corpus = _do_domains("ingest/corpus", parts, _parts_of_domains(parts, range(first, len(sources))), 0, 0, [])
+    summary = _publish(params, [source.label for source in sources], parts, pairs, corpus)
     check_unchanged()
     for query in heavy:
         what = f"{shown(query.query)} has {query.pairs:,} of {query.of:,} {query.split} pairs of '{query.domain}'"
         print(f"ingest: warning: {safe(what)}, too many for one query; it stays in train", file=sys.stderr)
+    for domain in sorted(corpus.keys() - pairs.keys()):
+        what = f"the corpus has documents of '{domain}', but no pair is of this domain"
+        print(f"ingest: warning: {safe(what)}; nothing is mined from them", file=sys.stderr)
     return summary
 
 
-def _files(params: IngestParams) -> list[str]:
-    return [file for source in params.sources for file in source.files()]
+def _files(sources: Sequence[Source]) -> list[str]:
+    return [file for source in sources for file in source.files()]
 
 
-def _parts_of_domains(parts: Parts) -> dict[str, list[int]]:
-    """Return the numbers of the parts that hold candidates of each domain."""
+def _parts_of_domains(parts: Parts, entries: range) -> dict[str, list[int]]:
+    """Return the numbers of the parts of some sources that hold candidates of each domain."""
     numbers = defaultdict(list)
-    for number, (_, part) in enumerate(parts):
-        for domain in part.pieces:
+    for number, (entry, part) in enumerate(parts):
+        for domain in part.pieces if entry in entries else ():
             numbers[domain].append(number)
     return dict(sorted(numbers.items()))
 
 
 def _do_domains(
-    params: IngestParams, domain_parts: Mapping[str, Sequence[PartRead]], heavy: Sequence[Heavy]
-) -> dict[str, Done]:
-    hashes = sorted(query.query_hash for query in heavy)
+    stage: str, parts: Parts, numbers: Mapping[str, Sequence[int]], held_out: float, dev: float, heavy: Sequence[int]
+) -> Domains:
+    """Write the unique pairs of all domains; queries with the hashes ``heavy`` stay in train."""
+    read = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
 
     def work(domain: str, folder: Path, _: Map) -> Metrics:
-        return write_domain(domain, domain_parts[domain], folder, params.held_out, params.dev, hashes)
+        return write_domain(domain, read[domain], folder, held_out, dev, heavy)
 
     determines = {
-        domain: [params.held_out, params.dev, hashes, [part.pieces[domain]["digest"] for part in of_domain]]
-        for domain, of_domain in domain_parts.items()
+        domain: [held_out, dev, heavy, [part.pieces[domain]["digest"] for part in of_domain]]
+        for domain, of_domain in read.items()
     }
-    return do_domains("ingest/domains", Path(ingest.__file__).parent, work, determines, spread)
+    done = do_domains(stage, Path(ingest.__file__).parent, work, determines, spread)
+    return {domain: (numbers[domain], of) for domain, of in done.items()}
 
 
-def _publish(params: IngestParams, parts: Parts, numbers: Mapping[str, Sequence[int]], done: Mapping[str, Done]) -> str:
-    rejected = collect_rejected(parts, [(done[domain].files, of_domain) for domain, of_domain in numbers.items()])
+def _publish(params: IngestParams, labels: Sequence[str], parts: Parts, pairs: Domains, corpus: Domains) -> str:
+    every = [*pairs.values(), *corpus.values()]
+    rejected = collect_rejected(parts, [(done.files, of_domain) for of_domain, done in every])
     kept = [
         (parts[number][0], count)
-        for domain, of_domain in numbers.items()
-        for number, count in zip(of_domain, done[domain].metrics["pairs_of"], strict=True)
+        for of_domain, done in every
+        for number, count in zip(of_domain, done.metrics["pairs_of"], strict=True)
     ]
-    rows = [(entry, part.rows) for entry, part in parts]
-    accounts = take_account(len(params.sources), rows, kept, rejected)
-    labels = [source.label for source in params.sources]
+    accounts = take_account(len(labels), [(entry, part.rows) for entry, part in parts], kept, rejected)
     check_rejects(labels, accounts, rejected, params.max_reject_rate)
-    if not done:
+    if not pairs:
         raise InputError("params.yaml: no row of 'ingest.sources' is a pair; lower ingest.max_reject_rate to see why")
-    counts = {domain: work.metrics["counts"] for domain, work in done.items()}
-    with atomic_dir(PAIRS) as folder, atomic_file(REJECTS) as rejects, atomic_file(OUTPUT) as results:
-        for domain, work in done.items():
-            shutil.copyfile(work.files / PAIRS_FILE, pairs_file(folder, domain))
+    counts = {domain: done.metrics["counts"] for domain, (_, done) in pairs.items()}
+    documents = {domain: int(done.metrics["counts"]["train"]) for domain, (_, done) in corpus.items()}
+    named = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
+    first = len(params.sources)
+    sources, more = (dict(list(named.items())[some]) for some in (slice(first), slice(first, None)))
+    with (
+        atomic_dir(PAIRS) as folder,
+        atomic_dir(CORPUS) as beside,
+        atomic_file(REJECTS) as rejects,
+        atomic_file(OUTPUT) as results,
+    ):
+        for target, domains in ((folder, pairs), (beside, corpus)):
+            for domain, (_, done) in domains.items():
+                shutil.copyfile(done.files / PAIRS_FILE, pairs_file(target, domain))
         write_table(rejects, rejected, REJECTS_SCHEMA)
-        sources = {f"{entry} {label}": accounts[entry].as_json() for entry, label in enumerate(labels)}
-        write_json(results, {"domains": counts, "sources": sources})
+        found = {"domains": counts, "sources": sources}
+        write_json(results, {**found, "corpus": {"domains": documents, "sources": more}} if more else found)
     train, dev, test = (sum(count[split] for count in counts.values()) for split in ("train", "dev", "test"))
-    pairs = f"{train:,} train, {dev:,} dev and {test:,} test pairs"
+    told = f"{train:,} train, {dev:,} dev and {test:,} test pairs in {len(counts)} domains"
+    if more:
+        told = f"{told}, {sum(documents.values()):,} documents in the corpus"
     removed = sum(account.negatives.total() for account in accounts)
-    summary = f"{pairs} in {len(counts)} domains, {len(rejected) - removed:,} rows rejected"
+    summary = f"{told}, {len(rejected) - removed:,} rows rejected"
     return f"{summary}, {removed:,} hard negatives removed that answer their query" if removed else summary

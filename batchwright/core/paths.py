@@ -9,6 +9,8 @@ from batchwright.core.errors import InputError
 PIPELINE = Path("dvc.yaml")
 DATA = Path("data")
 PAIRS = DATA / "pairs"
+CORPUS = DATA / "corpus"
+"""Documents without queries, in files like those of pairs whose queries are empty."""
 REJECTS = DATA / "rejects.parquet"
 VECTORS = DATA / "vectors"
 NEGATIVES = DATA / "negatives"

@@ -142,7 +142,7 @@ def _mined(
 ) -> Iterator[tuple[tuple[int, int], Row]]:
     for place, row, other, text in domain.mined(batch, rows):
         if other < 0:
-            left_out["mined texts that no pair has any more"] += 1
+            left_out["mined texts that no pair has"] += 1
         else:
             found = Row(why="mined", document=text, score=0, other=str(domain.ids[other]), **_own(batch, place))
             yield domain.key(row, other), found

@@ -35,9 +35,9 @@ from experiments.rivals.sets import SURROGATES
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.points import side_centroids
-from stages.filter.duplicates import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import MOSTLY, doubtful, likeness_limit, thresholds, unread
+from stages.negatives.duplicates import duplicate_classes
 from stages.pack.domain import mask_of, measure
 from stages.pack.params import PackParams
 from stages.pack.plan import Batch, plan_batches

@@ -11,8 +11,8 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.formats.vectors import PairVectors, blocks
 from experiments.masks.sets import PairSet
 from experiments.rivals.sets import surrogate_vectors
-from stages.filter.duplicates import duplicate_classes
 from stages.filter.rules import likeness_limit
+from stages.negatives.duplicates import duplicate_classes
 
 NEAR_DUPLICATES = 0.9
 DEPTH = 63

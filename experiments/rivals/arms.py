@@ -16,7 +16,7 @@ from experiments.rivals.library import guided_loss, minable, mined, no_duplicate
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Surrogate, Training
 from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
-from stages.filter.duplicates import duplicate_classes
+from stages.negatives.duplicates import duplicate_classes
 
 MARGIN = np.float32(0.05)
 NEAR_DUPLICATES = 0.9

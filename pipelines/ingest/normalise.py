@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from batchwright.formats.pairs import file_stem
 from pipelines.ingest.sources import AnySource
-from pipelines.ingest.sources.base import Row
+from pipelines.ingest.sources.base import NO_QUERY, Row
 
 SHOWN = 200
 _LONGEST_STEM = 200  # a file name may have 255 bytes
@@ -26,7 +26,7 @@ class RowError(ValueError):
 
 
 class Pair(NamedTuple):
-    """A valid pair."""
+    """A valid pair, or a document of a corpus, whose query is empty."""
 
     query: str
     document: str
@@ -42,7 +42,8 @@ def normalise(row: Row) -> Pair:
     """
     if row.fault is not None:
         raise RowError(row.fault)
-    query, document = _text(row.query, "query"), _text(row.document, "document")
+    query = "" if row.query is NO_QUERY else _text(row.query, "query")
+    document = _text(row.document, "document")
     domain = _text(row.domain, "domain")
     negatives = list(dict.fromkeys(_text(value, "negative") for value in row.negatives if not _is_blank(value)))
     if query == document:
@@ -104,7 +105,7 @@ def clean(text: str) -> str:
 
 def excerpt(row: Row) -> str:
     """A short text by which a user can recognise a raw row."""
-    shown = next((value for value in (row.query, row.document) if value is not None), "")
+    shown = next((value for value in (row.query, row.document) if value not in (None, NO_QUERY)), "")
     return printable(str(shown))
 
 

@@ -3,7 +3,7 @@
 from pydantic import Field, ValidationInfo, field_validator
 
 from batchwright.core.params import Params
-from pipelines.ingest.sources import AnySource
+from pipelines.ingest.sources import AnyCorpus, AnySource
 
 
 class IngestParams(Params):
@@ -11,6 +11,9 @@ class IngestParams(Params):
 
     sources: list[AnySource] = Field(min_length=1)
     """Where the pairs come from; ``kind`` selects the type of each source. The ending of a file says it, too."""
+    corpus: list[AnyCorpus] = []
+    """Documents without queries, among which ``mine`` finds hard negatives for pairs of the same domain: sources of
+    which only the column of documents is read, or of BEIR folders ``corpus.jsonl``."""
     held_out: float = Field(default=0.1, ge=0, lt=1)
     """Share of queries to hold out as the test split, which training never sees; the same queries in all domains."""
     dev: float = Field(default=0.0, ge=0, lt=1)

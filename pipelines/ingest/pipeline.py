@@ -3,7 +3,7 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +14,6 @@ from batchwright.core.fingerprint import code_fingerprint, file_sha256, fingerpr
 from batchwright.core.paths import watching
 from batchwright.core.runtime import scratch, workers
 from pipelines.beam.spread import guarded, raise_errors, spread
-from pipelines.ingest.params import IngestParams
 from pipelines.ingest.read import PartRead, find_part, read_part
 from pipelines.ingest.sources.base import Part, Source
 
@@ -23,31 +22,31 @@ _LARGE = 10 << 20
 """Bytes in all files from which on several processes pay."""
 
 Element = tuple[int, Part, Path]
-"""Index of the entry, a part of it, and the folder for what is read."""
+"""Index of the source, a part of it, and the folder for what is read."""
 
 
-def read_sources(params: IngestParams) -> list[tuple[int, PartRead]]:
-    """Return all parts in order, each with the index of its entry in ``ingest.sources``.
+def read_sources(sources: Sequence[Source]) -> list[tuple[int, PartRead]]:
+    """Return all parts in order, each with the index of its source.
 
     Raises:
         InputError: a source cannot be read, or changes meanwhile; the message reports the errors of all sources.
     """
-    parts = [(entry, part) for entry, source in enumerate(params.sources) for part in source.parts()]
-    watched = [watching(partial(params.sources[entry].read_for, part)) for entry, part in parts]
+    parts = [(entry, part) for entry, source in enumerate(sources) for part in source.parts()]
+    watched = [watching(partial(sources[entry].read_for, part)) for entry, part in parts]
     folder_of = _naming()
-    elements = [(entry, part, folder_of(params.sources[entry], part)) for entry, part in parts]
+    elements = [(entry, part, folder_of(sources[entry], part)) for entry, part in parts]
     checks = {folder: check for (_, _, folder), check in zip(elements, watched, strict=True)}
     read = {folder: find_part(folder) for folder in checks}
     unread = {folder: element for element in elements if read[folder := element[2]] is None}
     if unread:
-        _read(params, list(unread.values()), checks)
+        _read(sources, list(unread.values()), checks)
         read |= {folder: find_part(folder) for folder in unread}
     forget_others(_STAGE, {folder.name for folder in read})
     return [(entry, _present(part, read[folder])) for entry, part, folder in elements]
 
 
-def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callable[[], None]]) -> None:
-    files = {file for entry, part, _ in unread for file in params.sources[entry].read_for(part)}
+def _read(sources: Sequence[Source], unread: list[Element], checks: dict[Path, Callable[[], None]]) -> None:
+    files = {file for entry, part, _ in unread for file in sources[entry].read_for(part)}
     processes = workers() if sum(Path(file).stat().st_size for file in files) >= _LARGE else 1
     for _, _, folder in unread:  # what a killed run left, or what is damaged
         shutil.rmtree(folder, ignore_errors=True)
@@ -55,7 +54,7 @@ def _read(params: IngestParams, unread: list[Element], checks: dict[Path, Callab
     def read(element: Element) -> None:
         entry, part, folder = element
         try:
-            read_part(params.sources[entry], part, folder, checks[folder])
+            read_part(sources[entry], part, folder, checks[folder])
         except InputError:
             checks[folder]()  # it may have failed because its file changed
             raise

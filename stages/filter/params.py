@@ -5,29 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from batchwright.core.params import Params
-
-MOST_RANKS = 1000
-
-
-class MineParams(Params):
-    """Group ``filter.mine``."""
-
-    count: int = Field(default=4, gt=0)
-    """Hard negatives per query."""
-    depth: int = Field(default=50, gt=0, le=MOST_RANKS)
-    """Mine from the query's top ``depth`` documents, not counting known positives."""
-    skip: int = Field(default=0, ge=0)
-    """Number of top ranks to skip."""
-    min_score: float | None = None
-    """Minimum score of a hard negative; documents below it are too easy. Null sets no minimum."""
-    sample: bool = False
-    """Draw hard negatives at random from these ranks instead of taking the hardest."""
-
-    @model_validator(mode="after")
-    def _enough_ranks(self) -> "MineParams":
-        if self.depth - self.skip < self.count:
-            raise ValueError(f"{self.count} negatives cannot come from ranks {self.skip + 1} to {self.depth}")
-        return self
+from stages.negatives.choice import MOST_RANKS, Choice
 
 
 class FilterParams(Params):
@@ -62,8 +40,8 @@ class FilterParams(Params):
     drop_doubtful: bool = False
     """Drop doubtful pairs: those whose own document scores no higher than one in five documents of the domain. They are
     counted in any case. Pairs with a vector of zeros stay."""
-    mine: MineParams | None = None
-    """Mine hard negatives for each query from the documents that score highest; null mines none."""
+    mine: Choice | None = None
+    """Mine hard negatives for each query from the documents that the surrogate scores highest; null mines none."""
 
     @property
     def ranks(self) -> int:

@@ -1,6 +1,6 @@
 """Rank each domain's documents for its queries, to drop inconsistent pairs and to mine hard negatives."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,30 +10,20 @@ from batchwright.by_domain.spread import Map
 from batchwright.core.neighbours import knn
 from batchwright.formats.negatives import INCONSISTENT, KEPT, KnownPositives, Negatives, judged
 from batchwright.formats.vectors import PairVectors, blocks
-from stages.filter.params import MOST_RANKS, FilterParams, MineParams
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ranking:
-    """The top-ranked documents of n queries, one document per duplicate class.
-
-    ``scores``, ``rows`` and ``rank`` are ``(n, depth)``, best first. ``rank`` counts from 0 and skips known positives,
-    which have rank -1.
-    """
-
-    scores: NDArray[np.float32]
-    rows: NDArray[np.int64]
-    rank: NDArray[np.int64]
+from stages.filter.params import FilterParams
+from stages.negatives.choice import MOST_RANKS, Ranking, choose
 
 
 def judge_by_rank(
     vectors: PairVectors,
     negatives: Negatives,
     params: FilterParams,
-    rng: np.random.Generator,
+    keys: NDArray[np.uint64] | None = None,
     do_parts: Map = map,
 ) -> Negatives:
     """Return ``negatives`` with ``mined`` set and inconsistent pairs ``dropped``, as ``params`` requires.
+
+    ``keys`` ``(N,)`` decide what is drawn at random (see ``draw_keys``).
 
     Compares every query with every document of the domain: N M d multiplications, with one block of each in memory.
     """
@@ -47,49 +37,26 @@ def judge_by_rank(
     searches = [(block, depth + _most_known(negatives, known, block)) for block in blocks(len(negatives))]
     results = do_parts(partial(_search, vectors, documents), searches)
     for (block, _), (scores, rows) in zip(searches, results, strict=True):
-        ranking = _rank(scores, rows, negatives, known, block)
+        positive = known.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
+        ranking = Ranking.of(scores, rows, positive, negatives.scores[block])
         if params.consistency:
-            lost = ~consistent(ranking, negatives.scores[block], params.consistency)
+            lost = ~consistent(ranking, params.consistency)
             dropped[block] = np.where(lost & (dropped[block] == KEPT), INCONSISTENT, dropped[block])
         if params.mine:
-            draws = rng.random((len(ranking.rows), depth)) if params.mine.sample else None
-            false = negatives.false(block, ranking.scores, vectors.likeness(block, ranking.rows))
-            false &= ~irrelevant.contains(negatives.query_class[block][:, None], negatives.document_class[ranking.rows])
-            mined[block] = hard_negatives(ranking, false, params.mine, draws)
+            false = negatives.false(block, scores, vectors.likeness(block, rows))
+            false &= ~irrelevant.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
+            mined[block] = choose([ranking], [false], params.mine, None if keys is None else keys[block])
     return replace(negatives, dropped=dropped, mined=mined)
 
 
-def consistent(ranking: Ranking, scores: NDArray[np.float32], most: int) -> NDArray[np.bool_]:
-    """Return which pairs have fewer than ``most`` documents that score higher than their own ``scores`` ``(n,)``.
+def consistent(ranking: Ranking, most: int) -> NDArray[np.bool_]:
+    """Return which pairs ``(n,)`` have fewer than ``most`` documents that score higher than their own.
 
     Documents with the same score as the pair's own do not count.
     """
-    higher = (ranking.rank >= 0) & (ranking.scores > scores[:, None])
+    higher = (ranking.rank >= 0) & (ranking.scores > ranking.own[:, None])
     kept: NDArray[np.bool_] = higher.sum(axis=1) < most
     return kept
-
-
-def hard_negatives(
-    ranking: Ranking, false: NDArray[np.bool_], params: MineParams, draws: NDArray[np.float64] | None
-) -> NDArray[np.int32]:
-    """Return the rows ``(n, count)`` of each query's hard negatives, best first, padded with -1.
-
-    Ranks and scores are limited by ``params``; ``false`` ``(n, depth)`` marks false negatives. Takes the hardest or,
-    given ``draws`` ``(n, depth)`` with a random number for each rank, those with the lowest numbers.
-    """
-    fit = (ranking.rank >= params.skip) & (ranking.rank < params.depth) & ~false
-    if params.min_score is not None:
-        fit &= ranking.scores >= params.min_score
-    none = fit.shape[1]
-    places = np.where(fit, np.arange(none), none)
-    if draws is not None:
-        drawn = np.where(fit, np.take_along_axis(draws, np.clip(ranking.rank, 0, params.depth - 1), axis=1), np.inf)
-        places = np.take_along_axis(places, np.argsort(drawn, axis=1, kind="stable")[:, : params.count], axis=1)
-    places = np.sort(places, axis=1)[:, : params.count]
-    rows = np.pad(ranking.rows, ((0, 0), (0, 1)), constant_values=-1)
-    mined = np.full((len(fit), params.count), -1, dtype=np.int32)
-    mined[:, : places.shape[1]] = np.take_along_axis(rows, places, axis=1)
-    return mined
 
 
 def _most_known(negatives: Negatives, known: KnownPositives, block: slice) -> int:
@@ -102,18 +69,6 @@ def _search(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     block, depth = search
     return nearest(vectors.queries(block), vectors, documents, depth)
-
-
-def _rank(
-    scores: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    negatives: Negatives,
-    known: KnownPositives,
-    block: slice,
-) -> Ranking:
-    """Rank the documents found for a block of pairs."""
-    positive = known.contains(negatives.query_class[block][:, None], negatives.document_class[rows])
-    return Ranking(scores=scores, rows=rows, rank=np.where(positive, -1, np.cumsum(~positive, axis=1) - 1))
 
 
 def nearest(

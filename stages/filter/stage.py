@@ -17,15 +17,17 @@ from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, chec
 from batchwright.core.terminal import safe
 from batchwright.formats.models import SIDES
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
-from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file
+from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file, scan_texts
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
 from pipelines.beam.spread import spread
-from stages.filter.duplicates import duplicate_classes
+from stages import negatives as shared
 from stages.filter.judgement_warnings import about_no_pair, overruled
 from stages.filter.judgements import NOT_OVERRULED, NOTHING, Matched, match_all, read_judgements, verdicts
 from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import FEW, MOSTLY, Limit, doubtful, likeness_limit, thresholds, unread
+from stages.negatives.choice import draw_keys
+from stages.negatives.duplicates import duplicate_classes
 
 OUTPUT = RESULTS / "filter.json"
 JUDGEMENTS = RESULTS / "judgements.json"
@@ -44,12 +46,11 @@ def main() -> str:
     matched, unmatched = match_all(judgements, PAIRS) if files else ({}, np.empty(0, np.int64))
 
     def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
-        rng = np.random.default_rng([seed, int(content_id(domain), 16)])
-        negatives, metrics = _judge_domain(domain, store, matched.get(domain, NOTHING), params, rng, do_parts)
+        negatives, metrics = _judge_domain(domain, store, matched.get(domain, NOTHING), params, seed, do_parts)
         negatives.write(folder, domain)
         return metrics
 
-    settings = params.model_dump(exclude={"judgements"}), seed
+    settings = params.model_dump(exclude={"judgements"}), seed, files_fingerprint([Path(shared.__file__).parent])
     needed = {
         domain: [
             settings,
@@ -107,8 +108,9 @@ def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
 
 
 def _judge_domain(
-    domain: str, store: VectorStore, matched: Matched, params: FilterParams, rng: np.random.Generator, do_parts: Map
+    domain: str, store: VectorStore, matched: Matched, params: FilterParams, seed: int, do_parts: Map
 ) -> tuple[Negatives, Metrics]:
+    rng = np.random.default_rng([seed, int(content_id(domain), 16)])
     parts, do_lightly = pair_parts(PAIRS, domain, "train"), unless_beam(do_parts)
     vectors = store.of(domain).of_pairs(parts, do_lightly)
     scores = vectors.scores(do_lightly)
@@ -130,7 +132,8 @@ def _judge_domain(
         judged=judged,
         relevant=relevant,
     )
-    negatives = judge_by_rank(vectors, negatives, params, rng, do_parts)
+    keys = draw_keys(seed, scan_texts(PAIRS, domain, "id", "train")) if params.mine and params.mine.sample else None
+    negatives = judge_by_rank(vectors, negatives, params, keys, do_parts)
     counts = {
         "doubtful": int(np.count_nonzero(weak)),
         "judgements_overruled": int(np.count_nonzero(overruled_by != NOT_OVERRULED)),

@@ -1,31 +1,19 @@
 """Systems to score, which rank the documents of a collection: BM25, trained models and start models."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import bm25s
 import numpy as np
-import Stemmer
 from numpy.typing import NDArray
 
-from batchwright.core.errors import InputError
-from batchwright.core.terminal import bar
-from batchwright.core.words import MARKS, words
 from batchwright.retrievers import Index, load_retriever
-from batchwright.retrievers.common.dense import keep_best
 from batchwright.retrievers.common.retriever import DenseIndex
+from batchwright.retrievers.common.words import WordIndex
 from stages.scoring.collection import DEPTH, Collection, Text
 
 BM25 = "BM25"
-K1, B = 0.9, 0.4
-"""Parameters of BM25 as Anserini and BEIR set them: nDCG@10 .676 on SciFact with stemming, .662 without."""
-PROGRESS_FROM = 100_000
-"""From so many documents on BM25 takes long, and shows how far it is."""
-WORD = re.compile(rf"(?=\w[\w{MARKS}])(?:\w+[{MARKS}]*)++")  # of two characters or more
-"""What counts as a word of a text with spaces; that is the library's default."""
 BLOCK = 256
 """Queries whose whole ranking is in memory at once."""
 
@@ -49,9 +37,8 @@ def word_system(depth: int = DEPTH) -> System:
 
     def rank(collection: Collection) -> NDArray[np.int64]:
         documents = [document.text for document in collection.documents]
-        return _rank(
-            collection, depth, lambda queries, k: rank_by_words([query.text for query in queries], documents, k)[0]
-        )
+        index = WordIndex(documents)
+        return _rank(collection, depth, lambda queries, k: index.search([query.text for query in queries], k)[0])
 
     return rank
 
@@ -108,46 +95,3 @@ def _without(ranked: NDArray[np.int64], own: Sequence[int], depth: int) -> NDArr
         kept = row[row != number]
         row[: len(kept)], row[len(kept) :] = kept, -1
     return left[:, :depth]
-
-
-def rank_by_words(
-    queries: Sequence[str], documents: Sequence[str], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Rank documents by Lucene's BM25 over English stems; of scripts without spaces over letters and pairs of them.
-
-    Returns:
-        Indices and scores of each query's best documents, best first, ``(Q, min(k, N))`` each; equal scores are
-        ordered by index. Documents without a word of the query are not ranked: the places left have index -1, score 0.
-
-    Raises:
-        InputError: no document contains a word that BM25 indexes.
-    """
-    progress = {"show_progress": len(documents) >= PROGRESS_FROM}
-    tokens = _stems(documents, progress)
-    if not any(tokens.ids):
-        raise InputError("BM25 cannot rank the documents: they contain no words, only punctuation and stop words")
-    index = bm25s.BM25(k1=K1, b=B)
-    index.index(tokens, **progress)
-    asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, progress))
-    k = min(k, len(documents))
-    indices = np.full((len(queries), k), -1, np.int64)
-    scores = np.zeros((len(queries), k), np.float32)
-    for row, query in enumerate(bar(asked, desc="BM25", unit="query")):
-        of_documents = index.get_scores_from_ids(index.get_tokens_ids(query))
-        best = _best(of_documents, k)
-        indices[row, : len(best)], scores[row, : len(best)] = best, of_documents[best]
-    return indices, scores
-
-
-def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Indices of the k largest of ``scores`` ``(N,)`` above 0. ``bm25s`` leaves the order of equal ones to the CPU."""
-    found = np.flatnonzero(scores > 0)
-    kept: NDArray[np.int64] = found[keep_best(scores[None, found], k)[0]]
-    return kept[np.argsort(-scores[kept], kind="stable")]
-
-
-def _stems(texts: Sequence[str], progress: dict[str, bool]) -> bm25s.tokenization.Tokenized:
-    cut = [" ".join(words(text.lower(), WORD)) for text in texts]
-    return bm25s.tokenize(
-        cut, lower=False, token_pattern=r"\S+", stopwords="en", stemmer=Stemmer.Stemmer("english"), **progress
-    )

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchwright.core.words import MARKS, letters_apart, words
+from batchwright.retrievers.common.words import WORD as BM25_WORD
 from pipelines.embed.lexical import WORD
-from stages.scoring.retrieval import WORD as BM25_WORD
 
 UNMARKED = {WORD: re.compile(r"[^\W_]+"), BM25_WORD: re.compile(r"\b\w\w+\b")}
 """What the patterns find in texts without marks."""

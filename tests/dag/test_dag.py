@@ -119,7 +119,7 @@ def test_deps_are_few_and_mostly_folders():
 
 def test_stages_that_work_by_domain_depend_on_the_libraries() -> None:
     names = {name for name in STAGES if Path("batchwright/by_domain/domains.py") in _imported(name)}
-    assert names == {"ingest", "embed", "filter", "cluster", "pack@contextual", "pack@random"}
+    assert names == {"ingest", "embed", "filter", "cluster", "pack@contextual", "pack@random", "mine@mined-1"}
     assert [name for name in names if "requirements.lock" not in STAGES[name]["deps"]] == []
 
 

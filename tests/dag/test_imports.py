@@ -30,7 +30,7 @@ _FUNCTION = re.compile(r"^([a-z_]\w*(?:\.\w+)+):\w+$")
 IMPORTERS = {"import_module", "__import__", "run_module", "run_path"}
 LOADS_BY_NAME = {"batchwright/core/command.py"}
 """Files that import a module whose name they are given."""
-SHARED_BY_STAGES = {"scoring"}
+SHARED_BY_STAGES = {"negatives", "scoring"}
 
 
 def _files(package: str) -> list[Path]:

@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         "a source lies where DVC does not look",
         "stages/ingest.py",
-        "    check_watched(_files(params), RAW_PAIRS)\n",
+        "    check_watched(_files(sources), RAW_PAIRS)\n",
         "",
         "ingest/test_watched.py",
     ),
@@ -422,9 +422,9 @@ MUTANTS = [
     ),
     Mutant(
         "damaged mined negatives are used",
-        "stages/mine.py",
-        "        if kept(ledger, [file]) is None:\n",
-        "        if not file.exists():\n",
+        "batchwright/by_domain/domains.py",
+        "domain: kept(folder / _LEDGER, [folder / _FILES])\n",
+        "domain: read_ledger(folder / _LEDGER) if (folder / _LEDGER).exists() else None\n",
         "mine/test_stage.py::test_a_second_run_and_a_resumed_one_give_the_same_bytes",
     ),
     Mutant(
@@ -443,7 +443,7 @@ MUTANTS = [
     ),
     Mutant(
         "shards of other pairs get the negatives of a neighbour",
-        "stages/mine.py",
+        "stages/mine/rewrite.py",
         "if place == len(self) or self._ids[place] != pair.encode():",
         "if place == len(self):",
         "mine/test_stage.py::test_shards_of_other_pairs_are_refused",

@@ -16,7 +16,7 @@ from project.retrain.gate import RetrainParams
 from stages.cluster.params import ClusterParams
 from stages.fetch import StartModel
 from stages.filter.params import FilterParams
-from stages.mine import Mining
+from stages.mine.params import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams

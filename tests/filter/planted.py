@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchwright.formats.negatives import KnownPositives, Negatives
-from stages.filter.duplicates import duplicate_classes
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
+from stages.negatives.duplicates import duplicate_classes
 from stages.pack.domain import mask_of
 
 RULE = FilterParams(vectors="planted", margin=0.05)

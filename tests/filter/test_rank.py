@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from batchwright.formats import vectors as store
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.vectors import PairVectors
-from stages.filter.params import FilterParams, MineParams
+from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import thresholds
+from stages.negatives.choice import Choice, draw_keys
 
 RULES = [{"margin": 0.0}, {"margin": 0.5}, {"factor": 0.25}, {"threshold": 1.0}]
 WIDTH = 4
@@ -45,6 +46,10 @@ def planted(pairs: int, texts: int, seed: int) -> tuple[PairVectors, Negatives]:
     )
 
 
+def keys_of(pairs: int, seed: int = 0) -> NDArray[np.uint64]:
+    return draw_keys(seed, map(str, range(pairs)))
+
+
 def others(vectors: PairVectors, negatives: Negatives, row: int) -> list[float]:
     """Return the scores of all document classes that are not known positives of a row's query, highest first."""
     positive = set(negatives.document_class[negatives.query_class == negatives.query_class[row]].tolist())
@@ -71,9 +76,7 @@ def without_duplicates(scores: NDArray[np.float32], thresholds: NDArray[np.float
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 8), st.integers(0, 2**32 - 1))
 def test_a_pair_is_kept_if_fewer_than_k_other_documents_score_higher(pairs: int, texts: int, k: int, seed: int) -> None:
     vectors, negatives = planted(pairs, texts, seed)
-    judged = judge_by_rank(
-        vectors, negatives, FilterParams(vectors="v", margin=0, consistency=k), np.random.default_rng(0)
-    )
+    judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=k))
     expected = [
         sum(score > negatives.scores[row] for score in others(vectors, negatives, row)) < k for row in range(pairs)
     ]
@@ -86,7 +89,7 @@ def test_a_pair_is_kept_if_fewer_than_k_other_documents_score_higher(pairs: int,
     st.integers(1, 30),
     st.integers(1, 12),
     st.builds(
-        lambda count, skip, more: MineParams(count=count, skip=skip, depth=count + skip + more),
+        lambda count, skip, more: Choice(count=count, skip=skip, depth=count + skip + more),
         st.integers(1, 4),
         st.integers(0, 3),
         st.integers(0, 4),
@@ -95,12 +98,12 @@ def test_a_pair_is_kept_if_fewer_than_k_other_documents_score_higher(pairs: int,
     st.integers(0, 2**32 - 1),
 )
 def test_mined_negatives_are_the_hardest_that_are_not_false_negatives(
-    pairs: int, texts: int, mine: MineParams, rule: dict[str, float], seed: int
+    pairs: int, texts: int, mine: Choice, rule: dict[str, float], seed: int
 ) -> None:
     vectors, negatives = planted(pairs, texts, seed)
     params = FilterParams(vectors="v", mine=mine, **rule)
     negatives = replace(negatives, thresholds=thresholds(negatives.scores, params))
-    judged = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
+    judged = judge_by_rank(vectors, negatives, params)
     assert judged.kept.all()
     assert judged.mined.shape == (pairs, mine.count)
     for row, mined in enumerate(judged.mined):
@@ -121,7 +124,7 @@ def test_mined_negatives_are_the_hardest_that_are_not_false_negatives(
     st.integers(1, 30),
     st.integers(1, 12),
     st.builds(
-        lambda count, skip, more, least: MineParams(
+        lambda count, skip, more, least: Choice(
             count=count, skip=skip, depth=count + skip + more, min_score=least, sample=True
         ),
         st.integers(1, 4),
@@ -131,13 +134,11 @@ def test_mined_negatives_are_the_hardest_that_are_not_false_negatives(
     ),
     st.integers(0, 2**32 - 1),
 )
-def test_sampled_negatives_are_a_subset_of_the_allowed_ones(
-    pairs: int, texts: int, mine: MineParams, seed: int
-) -> None:
+def test_sampled_negatives_are_a_subset_of_the_allowed_ones(pairs: int, texts: int, mine: Choice, seed: int) -> None:
     vectors, negatives = planted(pairs, texts, seed)
     params = FilterParams(vectors="v", margin=0, mine=mine)
     negatives = replace(negatives, thresholds=thresholds(negatives.scores, params))
-    judged = judge_by_rank(vectors, negatives, params, np.random.default_rng(seed))
+    judged = judge_by_rank(vectors, negatives, params, keys_of(pairs, seed))
     for row, mined in enumerate(judged.mined):
         found = mined[mined >= 0]
         allowed = [
@@ -158,12 +159,10 @@ def test_sampling_takes_all_ranks_equally_often_and_follows_the_seed() -> None:
     vectors = pair_vectors(*generator.normal(size=(2, 400, 16)))
     scores = vectors.scores()
     negatives = without_duplicates(scores, scores + 99)
-    everything = MineParams(count=10, depth=10)
-    ranked = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, mine=everything), generator).mined
-    params = FilterParams(vectors="v", margin=0, mine=MineParams(count=3, depth=10, sample=True))
-    first, again, other = (
-        judge_by_rank(vectors, negatives, params, np.random.default_rng(seed)).mined for seed in (1, 1, 2)
-    )
+    everything = Choice(count=10, depth=10)
+    ranked = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, mine=everything)).mined
+    params = FilterParams(vectors="v", margin=0, mine=Choice(count=3, depth=10, sample=True))
+    first, again, other = (judge_by_rank(vectors, negatives, params, keys_of(400, seed)).mined for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     taken = (first[:, :, None] == ranked[:, None, :]).any(axis=1).mean(axis=0)
@@ -177,10 +176,10 @@ def test_the_size_of_blocks_does_not_change_what_is_found(sample: bool, monkeypa
     vectors = pair_vectors(*generator.normal(size=(2, 150, 16)))
     scores = vectors.scores()
     negatives = without_duplicates(scores, scores)
-    params = FilterParams(vectors="v", margin=0, consistency=5, mine=MineParams(count=4, depth=20, sample=sample))
-    whole = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
+    params = FilterParams(vectors="v", margin=0, consistency=5, mine=Choice(count=4, depth=20, sample=sample))
+    whole = judge_by_rank(vectors, negatives, params, keys_of(150))
     monkeypatch.setattr(store, "_BLOCK_ROWS", 32)
-    in_blocks = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
+    in_blocks = judge_by_rank(vectors, negatives, params, keys_of(150))
     assert 0 < whole.kept.sum() < 150
     np.testing.assert_array_equal(in_blocks.kept, whole.kept)
     np.testing.assert_array_equal(in_blocks.mined, whole.mined)
@@ -190,9 +189,9 @@ def test_the_size_of_blocks_does_not_change_what_is_found(sample: bool, monkeypa
 def test_if_all_vectors_are_equal_all_pairs_are_kept_and_nothing_is_mined(value: float) -> None:
     vectors = pair_vectors(*np.full((2, 40, 16), value))
     scores = vectors.scores()
-    params = FilterParams(vectors="v", margin=0, consistency=1, mine=MineParams(count=2, depth=10))
+    params = FilterParams(vectors="v", margin=0, consistency=1, mine=Choice(count=2, depth=10))
     negatives = without_duplicates(scores, thresholds(scores, params))
-    judged = judge_by_rank(vectors, negatives, params, np.random.default_rng(0))
+    judged = judge_by_rank(vectors, negatives, params)
     assert judged.kept.all()
     assert (judged.mined == -1).all()
 
@@ -206,7 +205,5 @@ def test_a_pair_with_the_wrong_document_is_dropped() -> None:
     vectors = pair_vectors(queries, documents)
     scores = vectors.scores()
     negatives = without_duplicates(scores, scores)
-    judged = judge_by_rank(
-        vectors, negatives, FilterParams(vectors="v", margin=0, consistency=1), np.random.default_rng(0)
-    )
+    judged = judge_by_rank(vectors, negatives, FilterParams(vectors="v", margin=0, consistency=1))
     assert np.flatnonzero(~judged.kept).tolist() == [4, 9]

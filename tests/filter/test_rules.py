@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.filter.params import FilterParams, MineParams
+from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
 
 SCORES = st.lists(st.floats(-1, 1, width=32), max_size=20)
@@ -47,11 +47,6 @@ def test_relative_thresholds_are_never_above_the_score(scores: list[float], slac
 def test_exactly_one_rule_must_be_given(rules: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match="give one of margin, factor and threshold, or likeness"):
         FilterParams(vectors="v", **rules)
-
-
-def test_more_negatives_than_ranks_are_refused() -> None:
-    with pytest.raises(ValidationError, match="5 negatives cannot come from ranks 7 to 10"):
-        MineParams(count=5, depth=10, skip=6)
 
 
 @pytest.mark.parametrize("rule", [{"margin": 0.1}, {"factor": 0.5}, {"threshold": -1}, {"likeness": 0.1}])

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.vectors import PairVectors
-from stages.mine import choose_hardest
+from stages.mine.documents import Known
+from stages.mine.stage import choose_negatives
+from stages.negatives.choice import Choice
 
 
 def case(seed: int, pairs: int) -> tuple[PairVectors, Negatives]:
@@ -36,8 +38,10 @@ def test_the_choice_is_that_of_a_loop_over_the_ranking(seed: int, pairs: int, co
     vectors, negatives = case(seed, pairs)
     generator = np.random.default_rng(seed)
     depth = int(generator.integers(1, pairs + 1))
-    ranked = np.stack([generator.permutation(pairs)[:depth] for _ in range(pairs)])
-    found = choose_hardest(ranked, vectors, negatives, count)
+    ranked = np.stack([generator.permutation(pairs)[:depth] for _ in range(pairs)]).astype(np.int32)
+    scores = np.zeros(ranked.shape, np.float32)
+    known = Known(classes=negatives.document_class, negatives=negatives)
+    found = choose_negatives([(scores, ranked)], vectors, known, Choice(count=count, depth=count + pairs))
     assert found.shape == (pairs, count)
     for query in range(pairs):
         own = negatives.query_class[query]

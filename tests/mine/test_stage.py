@@ -15,7 +15,8 @@ from batchwright.export import export
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import InMemory, read_pairs
 from batchwright.formats.shards import ShardSet
-from stages import mine
+from batchwright.formats.vectors import VectorStore
+from stages.mine import stage as mine
 from stages.pack import stage as pack
 from tests.helpers import run_stage, topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
@@ -77,11 +78,11 @@ def by_hand(domain: str) -> list[list[str]]:
     pairs = read_pairs(Path("data/pairs"), domain)
     documents = pairs["document"].to_pylist()
     negatives = Negatives.read(Path("data/negatives"), domain, len(pairs))
-    vectors = mine.VectorStore.open(Path("data/vectors/planted")).of(domain).of_pairs([InMemory(pairs.to_batches())])
+    vectors = VectorStore.open(Path("data/vectors/planted")).of(domain).of_pairs([InMemory(pairs.to_batches())])
     scores = vectors.queries(np.arange(len(pairs))) @ vectors.documents(np.arange(len(pairs))).T
     ranked, _ = retrieve(Path("models/first"), pairs["query"].to_pylist(), documents, len(pairs), 16)
     return [
-        [documents[row] for row in own[:25] if scores[query, row] < negatives.thresholds[query] and row != query][:3]
+        [documents[row] for row in own[:26] if scores[query, row] < negatives.thresholds[query] and row != query][:3]
         for query, own in enumerate(ranked)
     ]
 
@@ -92,7 +93,7 @@ def test_a_second_run_and_a_resumed_one_give_the_same_bytes(
 ) -> None:
     run_mine()
     first = tree(ROUND)
-    choose, calls = mine.choose_hardest, []
+    choose, calls = mine.choose_negatives, []
 
     def die_at_the_second(*arguments: object) -> object:
         calls.append(1)
@@ -100,7 +101,8 @@ def test_a_second_run_and_a_resumed_one_give_the_same_bytes(
             raise KeyboardInterrupt
         return choose(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mine, "choose_hardest", die_at_the_second)
+    monkeypatch.setattr(mine, "choose_negatives", die_at_the_second)
+    shutil.rmtree(".scratch/mine")
     with pytest.raises(KeyboardInterrupt):
         run_mine()
     if damaged:
@@ -112,14 +114,22 @@ def test_a_second_run_and_a_resumed_one_give_the_same_bytes(
     assert warned == damaged
     assert tree(ROUND) == first
     run_mine()
-    assert len(calls) == 5 + damaged, "a later run uses nothing of a finished one"
+    assert len(calls) == 3 + damaged, "a later run does nothing again"
+    prepare(cats=topic_pairs(20, seed=2))
+    run_mine()
+    assert len(calls) == 4 + damaged, "a new domain leaves the others as they are"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"count": 30}, "30 negatives cannot come from 25 ranks"),
+        ({"count": 30}, "30 negatives cannot come from ranks 1 to 25"),
         ({"model": "models/nothing"}, "model 'models/nothing': no such folder"),
+        (
+            {"join": ["models/second"]},
+            "a miner to join is 'bm25' or a model in models/start: of the others, DVC",
+        ),
+        ({"model": "bm25"}, "'bm25' is no folder, which DVC could watch; name a model, and join 'bm25'"),
         ({"model": "made"}, "model 'made': has no batchwright.json"),
         ({"modl": "models/first"}, "unknown parameter 'mine.again.modl'; did you mean 'model'"),
     ],

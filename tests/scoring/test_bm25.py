@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
-from stages.scoring import retrieval
-from stages.scoring.retrieval import rank_by_words
+from batchwright.retrievers import Ranking
+from batchwright.retrievers.common import words as bm25
+from batchwright.retrievers.common.words import WordIndex
 from tests.helpers import topic_pairs
+
+
+def rank_by_words(queries: list[str], documents: list[str], k: int) -> Ranking:
+    return WordIndex(documents).search(queries, k)
 
 
 def test_a_document_ranks_first_for_its_own_words() -> None:
@@ -54,7 +59,7 @@ def formula(query: list[str], document: list[str], documents: list[list[str]]) -
     for word in query:
         found, count = sum(word in each for each in documents), document.count(word)
         idf = np.log(1 + (len(documents) - found + 0.5) / (found + 0.5))
-        total += np.float32(idf * count / (count + retrieval.K1 * (1 - retrieval.B + retrieval.B * length)))
+        total += np.float32(idf * count / (count + bm25.K1 * (1 - bm25.B + bm25.B * length)))
     return total
 
 
@@ -79,7 +84,7 @@ def test_many_documents_show_how_far_it_is(monkeypatch: pytest.MonkeyPatch, caps
     documents = ["a red car", "a blue boat", "green trees"]
     quiet = rank_by_words(["blue boats"], documents, 2)
     assert not capsys.readouterr().err
-    monkeypatch.setattr(retrieval, "PROGRESS_FROM", 3)
+    monkeypatch.setattr(bm25, "PROGRESS_FROM", 3)
     shown = rank_by_words(["blue boats"], documents, 2)
     assert "Stem" in capsys.readouterr().err
     for one, other in zip(quiet, shown, strict=True):

@@ -38,3 +38,10 @@ AnySource = Annotated[
     Field(discriminator="kind"),
     with_kind(_kind),
 ]
+
+AnyCorpus = Annotated[
+    ArrowSource | BeirSource | CsvSource | HuggingFaceSource | JsonlSource | ParquetSource,
+    Field(discriminator="kind"),
+    with_kind(_kind),
+]
+"""What can be read without queries."""

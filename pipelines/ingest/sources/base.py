@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 import pyarrow as pa
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params
@@ -17,11 +17,15 @@ from batchwright.core.untrusted_arrow import values_of
 from pipelines.files import find_files
 from pipelines.ingest.sources.labels import Labels
 
+NO_QUERY = object()
+"""The query of a row that is only a document."""
+
 
 class Row(NamedTuple):
     """A raw row: values as they are in the source, and the ``fault`` because of which it is no pair whatever they are.
 
     ``source`` is its file; ``number`` counts from 1 and is the line number in text files, so that an editor finds it.
+    Rows of a corpus have the query ``NO_QUERY``.
     """
 
     source: str
@@ -81,7 +85,7 @@ class Source(Params, ABC):
 class Columns(Params):
     """Names of a table's columns."""
 
-    query: str = "query"
+    query: str = Field(default="query", min_length=1)
     """The column that holds the query."""
     document: str = "document"
     """The column that holds the document that answers the query; a list of documents becomes a pair for each."""
@@ -107,12 +111,16 @@ class TableSource(Source):
             raise ValueError("give either 'domain' (a name) or 'domain_column'")
         return self
 
+    def as_corpus(self) -> Self:
+        """The same source, of which only documents are read."""
+        return self.model_copy(update={"columns": Columns.model_construct(query="", document=self.columns.document)})
+
     @property
     def wanted_columns(self) -> list[str]:
         """The columns to read, without repetition."""
         columns, label = self.columns, self.labels.column if self.labels else None
         named = [columns.query, columns.document, *columns.negatives, self.domain_column, label]
-        return list(dict.fromkeys(name for name in named if name is not None))
+        return list(dict.fromkeys(name for name in named if name))
 
     def check_columns(self, name: str, columns: Iterable[str]) -> None:
         """Raise InputError if the table ``name`` lacks a column or has it twice."""
@@ -138,7 +146,7 @@ class TableSource(Source):
             yield Row(
                 source=name,
                 number=number,
-                query=values.get(self.columns.query),
+                query=values.get(self.columns.query) if self.columns.query else NO_QUERY,
                 document=_text_of(document),
                 domain=self.domain if self.domain_column is None else values.get(self.domain_column),
                 negatives=list(map(_text_of, negatives)),

@@ -3,13 +3,15 @@
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal, Self, TextIO
+
+from pydantic import Field
 
 from batchwright.core.errors import InputError
 from batchwright.core.untrusted_text import RepeatedKeyError, parse_json
 from batchwright.formats.beir import BeirFolder
 from pipelines.files import not_empty, open_text
-from pipelines.ingest.sources.base import FileSource, Part, Row, Source, faulty
+from pipelines.ingest.sources.base import NO_QUERY, FileSource, Part, Row, Source, faulty
 
 _PROBED_ROWS = 1000
 
@@ -64,14 +66,20 @@ class BeirSource(Source):
     """The folder that contains ``corpus.jsonl``, ``queries.jsonl`` and ``qrels``."""
     domain: str
     """The domain of all its pairs."""
-    split: str = "train"
-    """The split to read, from ``qrels/SPLIT.tsv``."""
+    split: str = Field(default="train", min_length=1)
+    """The split to read, from ``qrels/SPLIT.tsv``; a corpus needs none."""
+
+    def as_corpus(self) -> Self:
+        """The same source, of which all documents are read, judged or not."""
+        return self.model_copy(update={"split": ""})
 
     @property
     def label(self) -> str:
-        return str(Path(self.path, "qrels", f"{self.split}.tsv"))
+        return str(Path(self.path, "qrels", f"{self.split}.tsv") if self.split else Path(self.path, "corpus.jsonl"))
 
     def files(self) -> list[str]:
+        if not self.split:
+            return [self.label]
         return [str(Path(self.path, "corpus.jsonl")), str(Path(self.path, "queries.jsonl")), self.label]
 
     def parts(self) -> list[Part]:
@@ -87,6 +95,10 @@ class BeirSource(Source):
 
     def rows(self, part: Part) -> Iterator[Row]:
         folder = BeirFolder(Path(self.path))
+        if not self.split:
+            every = not_empty(part.name, enumerate(folder.documents(), start=1))
+            yield from (Row(part.name, number, NO_QUERY, text, self.domain) for number, (_, text) in every)
+            return
         judged = not_empty(part.name, enumerate(folder.judgments(self.split), start=1))
         positive = [(number, query, document) for number, (query, document, relevance) in judged if relevance > 0]
         queries = _texts(folder.queries(), {query for _, query, _ in positive})

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from batchwright.by_domain.spread import Map
 from batchwright.core.spill import SpilledRows, SpilledTexts, cut_small, first_in, slices, sort_keys, spilled_texts
-from stages.filter.sketches import KEY, SKETCH, forms_and_keys, jaccard, sketch
+from stages.negatives.sketches import KEY, SKETCH, forms_and_keys, jaccard, sketch
 
 NEIGHBOURS = 4
 """How many of the next texts with the same band key each text is compared with, unless they are already joined."""

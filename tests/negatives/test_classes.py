@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchwright.core.normal_form import normal_form, normal_forms
-from stages.filter import duplicates
-from stages.filter.duplicates import duplicate_classes
-from stages.filter.sketches import WIDTH, jaccard, numbers_in
+from stages.negatives import duplicates
+from stages.negatives.duplicates import duplicate_classes
+from stages.negatives.sketches import WIDTH, jaccard, numbers_in
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -194,5 +194,5 @@ def test_no_texts_one_text_and_empty_texts_get_classes(near_duplicates: float) -
 def test_the_size_of_blocks_does_not_change_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [text(number // 2, words=30) + ("" if number % 2 else " more") for number in range(40)]
     whole = duplicate_classes([texts], 0.9)
-    monkeypatch.setattr("stages.filter.sketches._BLOCK_BYTES", 300)
+    monkeypatch.setattr("stages.negatives.sketches._BLOCK_BYTES", 300)
     np.testing.assert_array_equal(duplicate_classes([texts], 0.9), whole)

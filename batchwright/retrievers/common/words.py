@@ -1,0 +1,67 @@
+"""Retrieval by words: BM25."""
+
+import re
+from collections.abc import Sequence
+
+import bm25s
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+from batchwright.core.errors import InputError
+from batchwright.core.terminal import bar
+from batchwright.core.words import MARKS, words
+from batchwright.retrievers.common.dense import keep_best
+from batchwright.retrievers.common.retriever import Ranking
+
+K1, B = 0.9, 0.4
+"""Parameters of BM25 as Anserini and BEIR set them: nDCG@10 .676 on SciFact with stemming, .662 without."""
+PROGRESS_FROM = 100_000
+"""From so many documents on BM25 takes long, and shows how far it is."""
+WORD = re.compile(rf"(?=\w[\w{MARKS}])(?:\w+[{MARKS}]*)++")  # of two characters or more
+"""What counts as a word of a text with spaces; that is the library's default."""
+
+
+class WordIndex:
+    """An ``Index`` by Lucene's BM25 over English stems; of scripts without spaces over letters and pairs of them.
+
+    Documents without a word of the query are not ranked: the places left have number -1, score 0.
+
+    Raises:
+        InputError: no document contains a word that BM25 indexes.
+    """
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        self._count = len(documents)
+        self._progress = {"show_progress": len(documents) >= PROGRESS_FROM}
+        tokens = _stems(documents, self._progress)
+        if not any(tokens.ids):
+            raise InputError("BM25 cannot rank the documents: they contain no words, only punctuation and stop words")
+        self._index = bm25s.BM25(k1=K1, b=B)
+        self._index.index(tokens, **self._progress)
+
+    def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:  # noqa: ARG002
+        """See ``batchwright.retrievers.Index``."""
+        asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, self._progress))
+        k = min(k, self._count)
+        indices = np.full((len(queries), k), -1, np.int64)
+        scores = np.zeros((len(queries), k), np.float32)
+        for row, query in enumerate(bar(asked, desc="BM25", unit="query")):
+            of_documents = self._index.get_scores_from_ids(self._index.get_tokens_ids(query))
+            best = _best(of_documents, k)
+            indices[row, : len(best)], scores[row, : len(best)] = best, of_documents[best]
+        return indices, scores
+
+
+def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Indices of the k largest of ``scores`` ``(N,)`` above 0. ``bm25s`` leaves the order of equal ones to the CPU."""
+    found = np.flatnonzero(scores > 0)
+    kept: NDArray[np.int64] = found[keep_best(scores[None, found], k)[0]]
+    return kept[np.argsort(-scores[kept], kind="stable")]
+
+
+def _stems(texts: Sequence[str], progress: dict[str, bool]) -> bm25s.tokenization.Tokenized:
+    cut = [" ".join(words(text.lower(), WORD)) for text in texts]
+    return bm25s.tokenize(
+        cut, lower=False, token_pattern=r"\S+", stopwords="en", stemmer=Stemmer.Stemmer("english"), **progress
+    )
