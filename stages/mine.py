@@ -23,7 +23,7 @@ from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import KnownPositives, Negatives, judged
 from batchwright.formats.pairs import domains, file_stem, pair_parts, scan_pairs, scan_texts
-from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, write_shard
+from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, unscored, write_shard
 from batchwright.formats.shards.manifest import write_card
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore, blocks
 from batchwright.retrievers import Retriever, load_retriever
@@ -95,7 +95,7 @@ def main(name: str) -> str:
         negatives[domain] = _open(domain, file)
     with atomic_dir(SHARDS / name) as folder:
         written = rewrite_shards(shards, negatives, folder)
-        changes = {"shards": written, "models": {**shards.manifest.models, "miner": miner}}
+        changes = {"format": 2, "shards": written, "models": {**shards.manifest.models, "miner": miner}}
         manifest = shards.manifest.model_copy(update=changes)
         manifest.write(folder)
         write_card(folder, manifest)
@@ -178,6 +178,7 @@ def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined], folder: Path
     keys = zip(batch["domain"].to_pylist(), batch["id"].to_pylist(), strict=True)
     field = SHARD_SCHEMA.field("negatives")
     texts = pa.array([_mined(negatives, domain, pair, folder) for domain, pair in keys], type=field.type)
+    batch = unscored(batch)  # a teacher's scores are of other negatives
     return batch.set_column(batch.schema.get_field_index(field.name), field, texts)
 
 
