@@ -1,7 +1,7 @@
 """Systems to score, which rank the documents of a collection: BM25, trained models and start models."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -122,6 +122,21 @@ def rank_by_words(
     Raises:
         InputError: no document contains a word that BM25 indexes.
     """
+    k = min(k, len(documents))
+    indices = np.full((len(queries), k), -1, np.int64)
+    scores = np.zeros((len(queries), k), np.float32)
+    for row, of_documents in enumerate(score_by_words(queries, documents)):
+        best = _best(of_documents, k)
+        indices[row, : len(best)], scores[row, : len(best)] = best, of_documents[best]
+    return indices, scores
+
+
+def score_by_words(queries: Sequence[str], documents: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+    """Yield the scores ``(N,)`` of all documents for each query, by the same BM25.
+
+    Raises:
+        InputError: no document contains a word that BM25 indexes.
+    """
     progress = {"show_progress": len(documents) >= PROGRESS_FROM}
     tokens = _stems(documents, progress)
     if not any(tokens.ids):
@@ -129,14 +144,8 @@ def rank_by_words(
     index = bm25s.BM25(k1=K1, b=B)
     index.index(tokens, **progress)
     asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, progress))
-    k = min(k, len(documents))
-    indices = np.full((len(queries), k), -1, np.int64)
-    scores = np.zeros((len(queries), k), np.float32)
-    for row, query in enumerate(bar(asked, desc="BM25", unit="query")):
-        of_documents = index.get_scores_from_ids(index.get_tokens_ids(query))
-        best = _best(of_documents, k)
-        indices[row, : len(best)], scores[row, : len(best)] = best, of_documents[best]
-    return indices, scores
+    for query in bar(asked, desc="BM25", unit="query"):
+        yield index.get_scores_from_ids(index.get_tokens_ids(query))
 
 
 def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
