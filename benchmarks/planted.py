@@ -99,7 +99,7 @@ def write_batches(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int, 
         for epoch in range(epochs)
     ]
     Manifest(
-        format=1 if batches[0].schema == SCHEMAS[1] else 2,
+        format=next(number for number, schema in SCHEMAS.items() if batches[0].schema == schema),
         policy="contextual",
         batch_size=size,
         rows=len(batches) * size,

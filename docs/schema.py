@@ -17,6 +17,7 @@ from stages.mine.params import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
+from stages.teach import Teaching
 from stages.tune.stage import Tuning
 from trainers.biencoder import Params as BiencoderParams
 from trainers.cde.start import Params as CdeParams
@@ -77,6 +78,8 @@ class AllParams(Params):
     """Settings and batches for a run, found by short trials. A run takes them with ``batches: NAME``."""
     mine: dict[Name, Mining]
     """Copies of the contextual batches, in ``data/shards/NAME``, with hard negatives that models and BM25 find."""
+    teach: dict[Name, Teaching]
+    """Copies of batches, in ``data/shards/NAME``, with a teacher's scores of documents and hard negatives."""
     tokens: list[Name]
     """Runs of the variant ``xtr`` whose retrieval by tokens is measured."""
     evaluate: EvaluateParams

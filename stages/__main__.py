@@ -51,6 +51,12 @@ STAGES = {
         "stages.mine.stage:main",
         {"name": {"help": "an entry of mine in params.yaml"}},
     ),
+    "teach": Command(
+        "Copies batches with a teacher's scores of each pair's document and hard negatives: data/shards/NAME.",
+        ("python -m stages teach scored",),
+        "stages.teach:main",
+        {"name": {"help": "an entry of teach in params.yaml"}},
+    ),
     "tune": Command(
         "Finds temperature, learning rate, loss and batches for a run by short trials: data/shards/NAME, results/tune.",
         ("python -m stages tune best",),

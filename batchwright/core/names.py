@@ -12,12 +12,12 @@ from batchwright.core.params import PARAMS_FILE, read_params
 from batchwright.core.terminal import shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-RESERVED = {"runs": {"start"}, "mine": {"contextual", "random"}, "tune": {"contextual", "random"}}
+RESERVED = {"runs": {"start"}, **{group: {"contextual", "random"} for group in ("mine", "teach", "tune")}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""
 _BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
 """Ends of the names of further tables that a run, a pre-training or a list of tokens has in ``results``."""
 _RULE = "use letters, digits, - and _, at most 100, the first a letter or digit"
-_GROUPS = ("runs", "start_models", "pretrain", "mine", "tune", "tokens")
+_GROUPS = ("runs", "start_models", "pretrain", "mine", "teach", "tune", "tokens")
 
 
 def check_name(name: str) -> str:
@@ -80,7 +80,7 @@ def _taken(names: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
     for group, entries in names.items():
         beside = {name + kind for name in entries for kind in _BESIDE}
         yield from ((group, name) for name in sorted(entries & (beside | RESERVED.get(group, set()))))
-    for group, other in (("pretrain", "start_models"), ("tune", "mine")):
+    for group, other in (("pretrain", "start_models"), ("teach", "mine"), ("tune", "mine"), ("tune", "teach")):
         yield from ((group, name) for name in sorted(names.get(group, set()) & names.get(other, set())))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote, unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,6 +28,10 @@ PAIRS_SCHEMA = pa.schema(
         pa.field("negatives", pa.list_(pa.string()), nullable=False),
     ]
 )
+
+SCORED_PAIRS = PAIRS_SCHEMA.append(pa.field("scores", pa.list_(pa.float32()), nullable=False))
+"""With a teacher's ``scores`` of the document and of each of ``negatives``, in this order, NaN where it has none; an
+empty list if it has none at all. Domains without scores lack the column, and are read as if all lists were empty."""
 
 REJECTS_SCHEMA = pa.schema(
     [
@@ -90,7 +95,7 @@ def scan_pairs(
         InputError: the file is missing, damaged, unsorted or has other columns.
     """
     file, last = pairs_file(folder, domain), None
-    with _open(file, PAIRS_SCHEMA) as table:
+    with _open(file, PAIRS_SCHEMA, SCORED_PAIRS) as table:
         for batch in _batches(table, range(table.num_row_groups), ["id", *columns]):
             ids = batch["id"]
             following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
@@ -106,7 +111,7 @@ def count_row_groups(folder: Path, domain: str) -> int:
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
         return int(table.num_row_groups)
 
 
@@ -116,7 +121,7 @@ def count_pairs(folder: Path, domain: str) -> int:
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
         return int(table.metadata.num_rows)
 
 
@@ -128,7 +133,7 @@ def scan_row_group(
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
         for batch in _batches(table, [group], columns):
             yield _of_split(batch, split).select(columns)
 
@@ -158,7 +163,7 @@ def read_columns(folder: Path, domain: str, *names: str) -> pa.Table:
     Raises:
         InputError: the file is missing or damaged.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA) as table:
+    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
         return table.read(list(names))
 
 
@@ -178,20 +183,28 @@ def _batches(table: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str
     Long texts make batches of many rows too large, but not row groups.
     """
     names = list(dict.fromkeys([*columns, "split"]))
+    lacking = set(names) - set(table.schema_arrow.names)
     several = len(groups) > 1  # threads cost more than they save where there is little to read
     for group in groups:
-        yield from table.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=several)
+        for batch in table.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=several):
+            yield _with_no_scores(batch) if lacking else batch
+
+
+def _with_no_scores(batch: pa.RecordBatch) -> pa.RecordBatch:
+    field = SCORED_PAIRS.field("scores")
+    none = pa.ListArray.from_arrays(np.zeros(len(batch) + 1, np.int32), pa.array([], pa.float32()))
+    return batch.append_column(field, none)
 
 
 @contextmanager
-def _open(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
-    """Open a file with the columns of ``schema``."""
+def _open(file: Path, *schemas: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """Open a file with the columns of one of ``schemas``."""
     check(file)
     try:
         # ``read_table`` would import pandas, which takes a second; not mapped, batches leave behind all that was read.
         with pq.ParquetFile(file, memory_map=True) as table:
-            if table.schema_arrow.remove_metadata() != schema:
-                raise InputError(f"{file}: columns are {table.schema_arrow.names}, expected {schema.names}")
+            if table.schema_arrow.remove_metadata() not in schemas:
+                raise InputError(f"{file}: columns are {table.schema_arrow.names}, expected {schemas[0].names}")
             yield table
     except FileNotFoundError:
         raise InputError(f"{file}: no such file; run the stage 'ingest' first") from None
@@ -255,7 +268,7 @@ def pair_parts(folder: Path, domain: str, split: Split) -> list[PairsPart]:
     """
     file = pairs_file(folder, domain)
     if not file.exists() or file.stat().st_size <= _FEW_BYTES:
-        return [InMemory(list(scan_pairs(folder, domain, split)))]
+        return [InMemory(list(scan_pairs(folder, domain, split, SCORED_PAIRS.names)))]
     for _ in scan_pairs(folder, domain, split, []):  # checks the order of ids
         pass
     return [RowGroup(folder, domain, number, split) for number in range(count_row_groups(folder, domain))]

@@ -17,6 +17,7 @@ StandFor = Literal["batch", "domain"]
 Direction = Literal["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
 PartitionMode = Literal["joint", "per_direction"]
 HardnessMode = Literal["in_batch_negatives", "hard_negatives", "all_negatives"]
+Distillation = Literal["kl", "margin_mse"]
 
 
 class Run(Params, extra="allow"):
@@ -29,7 +30,7 @@ class Run(Params, extra="allow"):
     variant: Name
     """A folder in ``trainers/``: biencoder, cde, seed_encoder or xtr."""
     batches: Name
-    """A folder in ``data/shards``: a packing policy, or an entry of ``mine`` or of ``tune``."""
+    """A folder in ``data/shards``: a packing policy, or an entry of ``mine``, ``teach`` or ``tune``."""
     start: NamedPath
     """The model to start from: ``models/start/NAME``, fetched or pre-trained, or another run's ``models/NAME``."""
     seeds: int = Field(default=1, ge=1)

@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 
 from batchwright.core.errors import InputError
 from batchwright.formats.models import Prefixes, Side
-from batchwright.formats.shards import ShardSet, unpack_mask
+from batchwright.formats.shards import ShardSet, read_scores, unpack_mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,8 @@ class TrainBatch:
     ``masked`` ``(B, B)`` bool excludes document ``j`` from query ``i``'s negatives, ``negative_counts`` ``(B,)`` int64
     is the number of hard negatives of each row. ``index`` is the batch's number among all packed batches.
     ``stands_for`` ``(B, B)`` float32 is how many of the domain's documents document ``j`` stands for as a negative of
-    query ``i``; None: each for itself.
+    query ``i``; None: each for itself. ``taught`` ``(B, 1 + K)`` float32 are a teacher's scores of all rows' documents
+    and hard negatives, NaN where it has none; None: nobody asked.
     """
 
     index: int
@@ -33,6 +34,7 @@ class TrainBatch:
     negative_counts: NDArray[np.int64]
     masked: NDArray[np.bool_]
     stands_for: NDArray[np.float32] | None
+    taught: NDArray[np.float32] | None = None
 
     @property
     def size(self) -> int:
@@ -45,7 +47,8 @@ class BatchReader:
     """Reads training batches from memory-mapped shards, with at most ``hard_negatives`` hard negatives per row.
 
     With ``whole_domain``, a batch's documents stand for all of their domain, otherwise for themselves. Without
-    ``in_batch``, all of them are masked: a query is compared with its own hard negatives alone.
+    ``in_batch``, all of them are masked: a query is compared with its own hard negatives alone. With ``taught``,
+    batches have a teacher's scores.
     """
 
     shards: ShardSet
@@ -53,6 +56,7 @@ class BatchReader:
     hard_negatives: int
     whole_domain: bool = False
     in_batch: bool = True
+    taught: bool = False
 
     def read(self, index: int, rows: slice) -> TrainBatch:
         """Read training batch ``index`` for the rank that holds ``rows``.
@@ -85,6 +89,7 @@ class BatchReader:
             negative_counts=np.minimum(batch["negatives"].value_lengths().to_numpy(), self.hard_negatives),
             masked=unpack_mask(batch["mask"].to_pylist(), size) | (not self.in_batch),
             stands_for=self.shards.stands_for(index, batch) if self.whole_domain else None,
+            taught=read_scores(batch, self.hard_negatives) if self.taught else None,
         )
 
     def _prefixed(self, domains: list[str], texts: list[str], side: Side) -> list[str]:
@@ -96,7 +101,7 @@ class ShardBatches(Dataset[TrainBatch]):
 
     ``epochs`` count from 0; without them, all. Load it with ``DataLoader(dataset, batch_size=None)``, and leave
     ``shuffle`` off: the order of the batches is part of what was packed. ``hard_negatives``, ``prefixes``,
-    ``whole_domain`` and ``in_batch`` as in ``BatchReader``.
+    ``whole_domain``, ``in_batch`` and ``taught`` as in ``BatchReader``.
 
     Raises:
         InputError: there is no such epoch.
@@ -110,10 +115,11 @@ class ShardBatches(Dataset[TrainBatch]):
         prefixes: Prefixes | None = None,
         whole_domain: bool = False,
         in_batch: bool = True,
+        taught: bool = False,
     ) -> None:
         chosen = range(len(shards.manifest.epochs)) if epochs is None else epochs
         self._numbers = [number for epoch in chosen for number in shards.manifest.batches_of(epoch)]
-        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain, in_batch)
+        self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain, in_batch, taught)
 
     def __len__(self) -> int:
         """Return the number of batches."""

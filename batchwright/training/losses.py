@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from batchwright.formats.runs import Direction, HardnessMode, PartitionMode
+from batchwright.formats.runs import Direction, Distillation, HardnessMode, PartitionMode
 
 
 class Outcome(NamedTuple):
@@ -48,12 +48,26 @@ class Terms:
 PLAIN = Terms()
 """Each query's scores with documents, and nothing else."""
 
-Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None, Vectors], Outcome]
-"""A loss as a function of four tensors, and of the vectors that they come from.
+
+@dataclass(frozen=True, kw_only=True)
+class Distill:
+    """What is learned from a teacher, whose scores are divided by ``temperature``.
+
+    Its ``loss`` counts ``weight`` times beside InfoNCE; None: it alone.
+    """
+
+    loss: Distillation = "kl"
+    weight: float | None = 1
+    temperature: float = 1
+
+
+Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None, Vectors | None, Tensor | None], Outcome]
+"""A loss as a function of four tensors, of the vectors that they come from, and of a teacher's scores.
 
 ``scores`` ``(B, B)`` has the positives on its diagonal. ``masked`` ``(B, B)`` bool is True for false negatives; its
 diagonal is ignored. ``negative_scores`` ``(B, K)`` are the scores of each row's own hard negatives, -inf if absent.
-``stands_for`` ``(B, B)`` is how many documents document j stands for as a negative of query i; None: itself alone."""
+``stands_for`` ``(B, B)`` is how many documents document j stands for as a negative of query i; None: itself alone.
+``taught`` ``(B, 1 + K)`` are a teacher's scores of each row's document and hard negatives, NaN where it has none."""
 
 
 def info_nce(
@@ -62,16 +76,37 @@ def info_nce(
     negative_scores: Tensor,
     stands_for: Tensor | None = None,
     vectors: Vectors | None = None,
+    taught: Tensor | None = None,
     *,
     terms: Terms = PLAIN,
+    distill: Distill | None = None,
 ) -> Outcome:
     """InfoNCE: cross-entropy of each row's positive among the unmasked documents and the row's own hard negatives.
 
     *Contextual Document Embeddings* (arXiv 2410.02525), equation 4. With ``stands_for`` it estimates the cross-entropy
     over a whole collection from the few documents in the batch: the logarithm is added to their scores (sampled
     softmax, Bengio and Senecal, 2008). ``terms`` other than the default ones need ``vectors``. A masked pair (i, j) is
-    masked in both directions, and so are queries i and j, and documents i and j, among themselves.
+    masked in both directions, and so are queries i and j, and documents i and j, among themselves. With ``distill``,
+    what ``taught`` teaches is added (``distillation``).
     """
+    outcome = _contrast(scores, masked, negative_scores, stands_for, vectors, terms)
+    if distill is None:
+        return outcome
+    if taught is None:
+        raise ValueError("distill needs a teacher's scores")
+    own = torch.cat([scores.diagonal()[:, None], negative_scores], dim=1)
+    loss = distillation(own, taught / distill.temperature, distill.loss)
+    return outcome._replace(loss=loss if distill.weight is None else outcome.loss + distill.weight * loss)
+
+
+def _contrast(
+    scores: Tensor,
+    masked: Tensor,
+    negative_scores: Tensor,
+    stands_for: Tensor | None,
+    vectors: Vectors | None,
+    terms: Terms,
+) -> Outcome:
     compared = _compared(scores, masked, negative_scores)
     counted = compared if stands_for is None else _compared(scores + stands_for.log(), masked, negative_scores)
     pairs = torch.arange(len(scores), device=scores.device)
@@ -110,12 +145,39 @@ def _hardness(compared: Tensor, terms: Terms, temperature: float) -> Tensor:
     return (terms.hardness_strength * temperature * compared.detach()).where(chosen, 0)
 
 
+def distillation(own: Tensor, taught: Tensor, loss: Distillation) -> Tensor:
+    """How far a model's scores ``own`` are from those that it is ``taught``: the mean over queries that have both.
+
+    Both are ``(B, 1 + K)``, a query's document before its hard negatives; scores that are not finite are left out, and
+    a query needs its document and a hard negative. ``kl``: the divergence of the softmax of ``own`` from that of
+    ``taught``; sentence-transformers' DistillKLDivLoss is this times its squared ``student_temperature``.
+    ``margin_mse``: the mean squared difference between the margins of the document over its hard negatives, as in
+    MarginMSELoss (arXiv 2010.02666).
+    """
+    there = torch.isfinite(own.detach()) & torch.isfinite(taught)
+    learns = there[:, 0] & there[:, 1:].any(dim=1)
+    there &= learns[:, None]
+    if loss == "kl":
+        hidden = ~there & learns[:, None]
+        of_taught, of_own = (
+            functional.log_softmax(each.where(there, 0).masked_fill(hidden, -torch.inf), dim=1)
+            for each in (taught, own)
+        )
+        losses = (of_taught.exp() * (of_taught - of_own)).where(there, 0).sum(dim=1)
+    else:
+        own, taught = own.where(there, 0), taught.where(there, 0)
+        margins = (own[:, :1] - own[:, 1:]) - (taught[:, :1] - taught[:, 1:])
+        losses = margins.square().where(there[:, 1:], 0).sum(dim=1) / there[:, 1:].sum(dim=1).clamp(min=1)
+    return losses.sum() / learns.sum().clamp(min=1)
+
+
 def hinge(
     scores: Tensor,
     masked: Tensor,
     negative_scores: Tensor,
     stands_for: Tensor | None = None,  # noqa: ARG001
     vectors: Vectors | None = None,  # noqa: ARG001
+    taught: Tensor | None = None,  # noqa: ARG001
     *,
     margin: float,
 ) -> Outcome:
@@ -141,6 +203,7 @@ def compare(
     objective: Objective = info_nce,
     stands_for: Tensor | None = None,
     dimensions: Mapping[int, float] | None = None,
+    taught: Tensor | None = None,
 ) -> Outcome:
     """Compute ``objective`` on the inner products of unit vectors, divided by ``temperature``.
 
@@ -158,6 +221,7 @@ def compare(
         stands_for: ``(B, B)``, how many documents document ``j`` stands for as a negative of query ``i``, 1 on the
             diagonal; None: each for itself.
         dimensions: The weight of each number of dimensions; None: whole vectors.
+        taught: ``(B, 1 + K)``, a teacher's scores of each query's document and hard negatives, NaN where it has none.
     """
     if dimensions:
         found = {
@@ -170,6 +234,7 @@ def compare(
                 temperature,
                 objective,
                 stands_for,
+                taught=taught,
             )
             for size in sorted(dimensions)
         }
@@ -178,7 +243,7 @@ def compare(
     scores = queries @ documents.T / temperature
     own = torch.einsum("bd,bkd->bk", queries, negatives) / temperature
     vectors = Vectors(queries, documents, temperature)
-    return objective(scores, masked, own.masked_fill(absent, -torch.inf), stands_for, vectors)
+    return objective(scores, masked, own.masked_fill(absent, -torch.inf), stands_for, vectors, taught)
 
 
 def _cut(vectors: Tensor, dimension: int) -> Tensor:

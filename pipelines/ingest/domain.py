@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import content_id
 from batchwright.core.normal_form import normal_form
-from batchwright.formats.pairs import PAIRS_SCHEMA, ROWS
+from batchwright.formats.pairs import PAIRS_SCHEMA, ROWS, SCORED_PAIRS
 from pipelines.ingest.normalise import SHOWN, printable
 from pipelines.ingest.read import REJECTED, PartRead
 
@@ -48,11 +48,15 @@ def write_domain(
         of ``parts`` gave.
     """
     batches = [(place, batch) for place, part in enumerate(parts) for batch in part.candidates(domain)]
-    has_negatives = any(pc.sum(pc.list_value_length(batch["negatives"])).as_py() for _, batch in batches)
+    has_negatives, has_scores = (
+        any(pc.sum(pc.list_value_length(batch[name])).as_py() for _, batch in batches)
+        for name in ("negatives", "scores")
+    )
+    schema = SCORED_PAIRS if has_scores else PAIRS_SCHEMA
     answers = answers_in(batch for _, batch in batches) if has_negatives else None
     kept: list[pa.Table] = []
     with (
-        pq.ParquetWriter(folder / PAIRS_FILE, PAIRS_SCHEMA, compression="zstd") as pairs,
+        pq.ParquetWriter(folder / PAIRS_FILE, schema, compression="zstd") as pairs,
         pa.ipc.new_file(folder / _REJECTS_FILE, _PLACED) as rejects,
     ):
         for candidates in _ranges(batches):
@@ -62,7 +66,7 @@ def write_domain(
             unique, duplicates = deduplicate(candidates)
             rejects.write_table(duplicates.select(_PLACED.names))
             unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share, heavy))
-            pairs.write_table(unique.select(PAIRS_SCHEMA.names).cast(PAIRS_SCHEMA), row_group_size=ROWS)
+            pairs.write_table(unique.select(schema.names).cast(schema), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     return _counts(pa.concat_tables(kept), len(parts))
 
@@ -112,24 +116,32 @@ def screen(pairs: pa.Table, answers: Answers) -> tuple[pa.Table, list[dict[str, 
     Texts are the same if their normal forms are, as in the stage ``filter``; ``answers`` are those of the whole domain.
     Return the pairs without these negatives, and the negatives as rejects with the rows that they came from.
     """
-    lists = pairs["negatives"].to_pylist()
+    lists, scores = pairs["negatives"].to_pylist(), pairs["scores"].to_pylist()
     rejected: list[dict[str, Any]] = []
     for row, negatives in enumerate(lists):
         if not negatives:
             continue
         query, document = (normal_form(pairs[side][row].as_py()) for side in ("query", "document"))
-        lists[row] = []
-        for negative in negatives:
+        lists[row], of = [], scores[row]
+        scores[row] = of[:1]
+        for place, negative in enumerate(negatives, start=1):
             form = normal_form(negative)
             if not _holds(answers, _key(query, form)):
                 lists[row].append(negative)
+                scores[row] += of[place : place + 1]
                 continue
             origin = {name: pairs[name][row].as_py() for name in ("source", "row", "part")}
             reason = REPEATED if form == document else POSITIVE
             rejected.append({**origin, "reason": reason, "text": printable(negative)})
-    place = pairs.schema.get_field_index("negatives")
-    screened = pairs.set_column(place, "negatives", pa.array(lists, pairs.schema.field(place).type))
-    return screened, rejected
+    return _with(pairs, negatives=lists, scores=scores), rejected
+
+
+def _with(pairs: pa.Table, **columns: list[list[Any]]) -> pa.Table:
+    """Return ``pairs`` with other lists in some columns."""
+    for name, lists in columns.items():
+        place = pairs.schema.get_field_index(name)
+        pairs = pairs.set_column(place, name, pa.array(lists, pairs.schema.field(place).type))
+    return pairs
 
 
 def _key(query: str, document: str) -> np.uint64:
@@ -145,7 +157,7 @@ def deduplicate(candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Return the unique pairs of a domain, sorted by id, and their duplicates with the columns of rejects.
 
     Of equal pairs, that of the first ``part`` counts, and of the first source and row in it. It gets the hard negatives
-    of the others, in the same order, each once.
+    of the others, in the same order, each once. Of a teacher's scores, the first of each text counts.
     """
     order = pc.sort_indices(candidates, [(key, "ascending") for key in ("id", "part", "source", "row")]).to_numpy()
     repeated = _equals_previous(candidates["id"].take(pa.array(order)))
@@ -154,19 +166,22 @@ def deduplicate(candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
     shown = pa.array([printable(query) for query in queries.to_pylist()], pa.large_string())
     rejected = duplicates.append_column("reason", pa.repeat(DUPLICATE, len(duplicates))).append_column("text", shown)
     unique = candidates.take(pa.array(order[~repeated]))
-    joined = _joined(candidates["negatives"].take(pa.array(order)), repeated)
-    return unique.set_column(unique.schema.get_field_index("negatives"), "negatives", joined), rejected
+    negatives, scores = _joined(candidates.select(["negatives", "scores"]).take(pa.array(order)), repeated)
+    return _with(unique, negatives=negatives, scores=scores), rejected
 
 
-def _joined(negatives: pa.ChunkedArray, repeated: NDArray[np.bool_]) -> pa.Array:
-    """Join each list with those after it that are of the same pair."""
-    lists: list[dict[str, None]] = []
-    for same_pair, texts in zip(repeated.tolist(), negatives.to_pylist(), strict=True):
-        if same_pair:
-            lists[-1].update(dict.fromkeys(texts))
-        else:
-            lists.append(dict.fromkeys(texts))
-    return pa.array(map(list, lists), negatives.type)
+def _joined(candidates: pa.Table, repeated: NDArray[np.bool_]) -> tuple[list[list[str]], list[list[float]]]:
+    """Join each list of negatives with those after it that are of the same pair, and their scores likewise."""
+    lists: list[dict[str | None, float]] = []  # None stands for the pair's document
+    for same_pair, texts, scores in zip(repeated.tolist(), *candidates.to_pydict().values(), strict=True):
+        if not same_pair:
+            lists.append({None: math.nan})
+        of = lists[-1]
+        for text, score in zip([None, *texts], scores or [math.nan] * (1 + len(texts)), strict=True):
+            if math.isnan(of.setdefault(text, score)):
+                of[text] = score
+    negatives = [[text for text in of if text is not None] for of in lists]
+    return negatives, [[] if all(map(math.isnan, of.values())) else list(of.values()) for of in lists]
 
 
 def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:

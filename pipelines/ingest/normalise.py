@@ -1,5 +1,6 @@
 """Turns raw rows into clean, valid pairs, or into the reason for rejecting them; or into texts that need no pair."""
 
+import math
 import re
 import textwrap
 import unicodedata
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from batchwright.formats.pairs import file_stem
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.base import NO_QUERY, Row
+from pipelines.ingest.sources.labels import number_of
 
 SHOWN = 200
 _LONGEST_STEM = 200  # a file name may have 255 bytes
@@ -26,12 +28,16 @@ class RowError(ValueError):
 
 
 class Pair(NamedTuple):
-    """A valid pair, or a document of a corpus, whose query is empty."""
+    """A valid pair, or a document of a corpus, whose query is empty.
+
+    ``scores`` are a teacher's of its document and negatives, NaN where it has none, if it has any.
+    """
 
     query: str
     document: str
     domain: str
     negatives: list[str]
+    scores: Sequence[float] = ()
 
 
 def normalise(row: Row) -> Pair:
@@ -45,12 +51,16 @@ def normalise(row: Row) -> Pair:
     query = "" if row.query is NO_QUERY else _text(row.query, "query")
     document = _text(row.document, "document")
     domain = _text(row.domain, "domain")
-    negatives = list(dict.fromkeys(_text(value, "negative") for value in row.negatives if not _is_blank(value)))
+    scores = list(map(_score, row.scores)) or [math.nan] * (1 + len(row.negatives))
+    negatives: dict[str, float] = {}
+    for value, score in zip(row.negatives, scores[1:], strict=True):
+        if not _is_blank(value):
+            negatives.setdefault(_text(value, "negative"), score)
     if query == document:
         raise RowError("query equals document")
     if len(file_stem(domain)) > _LONGEST_STEM:
         raise RowError("domain is too long for a name")
-    return Pair(query, document, domain, negatives)
+    return Pair(query, document, domain, list(negatives), (scores[0], *negatives.values()) if row.scores else ())
 
 
 def read_texts(sources: Sequence[AnySource]) -> Iterator[list[str]]:
@@ -84,6 +94,13 @@ def _text(value: object, name: str) -> str:
     if _is_blank(value):
         raise RowError(f"empty {name}")
     return clean(value)
+
+
+def _score(value: object) -> float:
+    score = math.nan if value in (None, "") or value != value else number_of(value)  # NaN is unlike itself
+    if score is None:
+        raise RowError("score is not a number")
+    return score
 
 
 def _is_blank(value: object) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
 from batchwright.core.spill import slices, spilled_texts
-from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, write_shard
+from batchwright.formats.shards import SHARD_SCHEMA, Shard, ShardSet, unscored, write_shard
 from stages.negatives.choice import NONE
 
 _ROWS, _DOCUMENTS = "negatives.npy", "documents.arrow"
@@ -66,6 +66,7 @@ def _replace(batch: pa.RecordBatch, negatives: Mapping[str, Mined], folder: Path
     keys = zip(batch["domain"].to_pylist(), batch["id"].to_pylist(), strict=True)
     field = SHARD_SCHEMA.field("negatives")
     texts = pa.array([_mined(negatives, domain, pair, folder) for domain, pair in keys], type=field.type)
+    batch = unscored(batch)  # a teacher's scores are of other negatives
     return batch.set_column(batch.schema.get_field_index(field.name), field, texts)
 
 

@@ -3,13 +3,14 @@
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
+from math import nan
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.formats.negatives import KnownPositives, Negatives, Relation, judged
-from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons
+from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons, scored
 from batchwright.formats.vectors import PairVectors
 from stages.pack.judge import Judge
 
@@ -40,7 +41,8 @@ class Domain:
         the number of rows that are mostly masked and, if there is a judge, how many cells it was asked about and
         masked.
         """
-        table = self.pairs.take(rows).cast(_OF_PAIRS)
+        taken = self.pairs.take(rows)
+        table = taken.select(_OF_PAIRS.names).cast(_OF_PAIRS)
         same_domain = _same(table["domain"])
         similarities = _similarities(self.vectors, rows) * same_domain
         scores = similarities if self.surrogate is self.vectors else _similarities(self.surrogate, rows)
@@ -65,7 +67,8 @@ class Domain:
             **judge_counts,
             "rows_mostly_masked": rows_mostly_masked(mask),
         }
-        return pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA), measures
+        batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
+        return scored(batch, _scores(taken, batch)) if "scores" in taken.column_names else batch, measures
 
     @cached_property
     def relations(self) -> tuple[Relation, ...]:
@@ -100,6 +103,13 @@ class Domain:
         both = zip(from_source.to_pylist(), there.sum(axis=1).tolist(), strict=True)
         lists = [list(dict.fromkeys([*negatives, *islice(texts, count)])) for negatives, count in both]
         return pa.array(lists, type=from_source.type)
+
+
+def _scores(pairs: pa.Table, batch: pa.RecordBatch) -> pa.Array:
+    """Return a teacher's scores for a batch of ``pairs``, NaN for hard negatives that were mined."""
+    given, counts = pairs["scores"].to_pylist(), batch["negatives"].value_lengths().to_pylist()
+    lists = [own + [nan] * (1 + count - len(own)) if own else [] for own, count in zip(given, counts, strict=True)]
+    return pa.array(lists, pa.list_(pa.float32()))
 
 
 def _same(values: pa.ChunkedArray) -> NDArray[np.bool_]:

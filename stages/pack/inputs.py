@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from batchwright.by_domain.spread import Map
 from batchwright.core.errors import InputError
@@ -136,17 +137,28 @@ def _vectors_of(folder: Path, stage: str) -> tuple[VectorStore, dict[str, Any]]:
 def map_pairs(parts: Iterable[PairsPart]) -> pa.Table:
     """Return the pairs of all parts, uncompressed and memory-mapped, so that they can be read in any order.
 
-    Columns have large types; ``negatives`` comes last; ``split`` is left out.
+    Columns have large types; ``negatives`` come after the other texts; ``split`` is left out, and so are ``scores`` if
+    there are none.
     """
     columns, lists, lengths = {name: SpilledTexts() for name in _TEXTS}, SpilledTexts(), SpilledRows(np.int64)
-    for batch in chain.from_iterable(part.read([*_TEXTS, "negatives"]) for part in parts):
+    scores, counts = SpilledRows(np.float32), SpilledRows(np.int64)
+    for batch in chain.from_iterable(part.read([*_TEXTS, "negatives", "scores"]) for part in parts):
         for name, texts in columns.items():
             texts.add(batch[name])
         lists.add(batch["negatives"].flatten())
         lengths.add(pc.list_value_length(batch["negatives"]).to_numpy())
-    counts = lengths.array()
-    ends = spilled(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ends[1:])
+        scores.add(batch["scores"].flatten().to_numpy())
+        counts.add(pc.list_value_length(batch["scores"]).to_numpy())
+    table = {name: texts.array() for name, texts in columns.items()}
+    table["negatives"] = _lists(lists.array(), lengths.array())
+    if len(numbers := scores.array()):
+        table["scores"] = _lists(pa.array(numbers), counts.array())
+    return pa.table(table)
+
+
+def _lists(values: pa.Array, lengths: NDArray[np.int64]) -> pa.LargeListArray:
+    """Cut ``values`` into lists of ``lengths`` ``(N,)``."""
+    ends = spilled(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
     offsets = pa.Array.from_buffers(pa.int64(), len(ends), [None, pa.py_buffer(ends)])
-    negatives = pa.LargeListArray.from_arrays(offsets, lists.array())
-    return pa.table({**{name: texts.array() for name, texts in columns.items()}, "negatives": negatives})
+    return pa.LargeListArray.from_arrays(offsets, values)

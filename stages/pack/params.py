@@ -5,19 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from batchwright.core.params import Params
-from batchwright.formats.models import ModelVersion
+from batchwright.formats.cross_encoder import Reading
 
 
-class JudgeParams(ModelVersion):
+class JudgeParams(Reading):
     """Group ``pack.judge``."""
 
     model: str
     """A cross-encoder: ``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a
     name on the hub."""
-    max_length: int = Field(default=512, ge=2)
-    """Maximum number of tokens of a query and a document together; longer texts are truncated."""
-    batch_size: int = Field(default=32, gt=0)
-    """Pairs of texts scored at a time."""
     below: float = Field(default=0.05, gt=0, lt=1)
     """It is asked about pairs that are less alike than the limit of ``filter.likeness`` by at most this."""
     above: float = Field(default=0, ge=0, lt=1)

@@ -95,7 +95,7 @@ def merge_domains(domains: Sequence[Domain]) -> Domain:
     vectors = _merge_vectors([domain.vectors for domain in domains])
     shared = all(domain.surrogate is domain.vectors for domain in domains)
     return Domain(
-        pairs=pa.concat_tables([domain.pairs for domain in domains]).combine_chunks(),
+        pairs=pa.concat_tables([domain.pairs for domain in domains], promote_options="default").combine_chunks(),
         negatives=_merge_negatives(domains),
         vectors=vectors,
         surrogate=vectors if shared else _merge_vectors([domain.surrogate for domain in domains]),

@@ -17,6 +17,7 @@ from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
 from batchwright.core.terminal import hint, safe
+from batchwright.formats.cross_encoder import LIBRARIES
 from batchwright.formats.pairs import count_pairs, domains
 from batchwright.formats.runs import of_seed
 from batchwright.formats.shards import REASONS, EpochSummary, Manifest
@@ -24,7 +25,6 @@ from batchwright.formats.shards.manifest import SmallDomain, write_card
 from pipelines.beam.spread import spread
 from stages.pack.batches import make_batches, write_shards
 from stages.pack.inputs import Inputs, open_inputs
-from stages.pack.judge import LIBRARIES
 from stages.pack.params import PackParams
 from stages.pack.plan import POLICIES, training_order
 from stages.pack.small_domains import described, packed_together, small_domains
@@ -89,8 +89,9 @@ def _write_seed(
         {"batch": number, **of_domains[name]["rows"][place]} for number, (name, place) in enumerate(order)
     ]
     files = {name: domain.files for name, domain in done.items()}
-    shards = write_shards(files, order, params.batches_per_shard, folder)
+    shards, taught = write_shards(files, order, params.batches_per_shard, folder)
     manifest = Manifest(
+        format=3 if taught else 2,
         policy=policy,
         batch_size=params.batch_size,
         rows=len(order) * params.batch_size,

@@ -62,10 +62,11 @@ def main(name: str) -> str:
         raise InputError(f"tune.{name}: runs.{params.run} starts from {run.start}; tune runs start from models/start")
     common = overridden(load_params("train.common", Common), run)
     variant = overridden(load_params(f"train.{run.variant}", load_variant(run.variant).Params), run)
-    if len(common.directions) > 1 or not common.in_batch:
+    alone = common.distill is not None and common.distill.weight is None
+    if len(common.directions) > 1 or not common.in_batch or alone:
         raise InputError(
-            f"tune.{name}: runs.{params.run} has in_batch: false or directions, which do not go together with "
-            "negatives_stand_for: domain, which tune tries; remove them, or leave out tune"
+            f"tune.{name}: runs.{params.run} has in_batch: false, directions or distill.weight: null, which do not go "
+            "together with negatives_stand_for: domain, which tune tries; remove them, or leave out tune"
         )
     whole = {batches: _plan(name, run, common, variant, batches) for batches in (CONTEXTUAL, RANDOM)}
     every = trial_length(name, params, run, min(map(_steps, whole.values())))

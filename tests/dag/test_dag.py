@@ -15,6 +15,7 @@ from trainers.variants import VARIANTS
 PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
 EXAMPLES = {
     "mine": {"mined-1": {"model": "models/biencoder", "count": 4, "depth": 50}},
+    "teach": {"taught": {"batches": "mined-1", "model": "raw/models/reranker"}},
     "tokens": ["xtr"],
     "tune": {"best": {"run": "static"}},
 }
@@ -22,7 +23,7 @@ EXAMPLES = {
 _GIVEN = yaml.safe_load((ROOT / "params.yaml").read_text())
 PARAMS = {**_GIVEN, **{group: _GIVEN[group] or example for group, example in EXAMPLES.items()}}
 MOST_LINES, MOST_LOCK_LINES = 380, 2900
-MOST_CODE_DEPS, MOST_SINGLE_FILES = 90, 30
+MOST_CODE_DEPS, MOST_SINGLE_FILES = 92, 30
 SETTINGS = {Path("pipelines/__init__.py")}
 """Files that change nothing of what a stage writes: these silence Beam."""
 
@@ -61,7 +62,9 @@ def _variants(name: str) -> list[str]:
     stage, _, key = name.partition("@")
     if stage in ("train", "evaluate"):
         return [PARAMS["runs"][key]["variant"]]
-    return {"baselines": VARIANTS, "mine": VARIANTS, "tokens": ["xtr"], "tune": VARIANTS}.get(stage, [])
+    return {"baselines": VARIANTS, "mine": VARIANTS, "teach": VARIANTS, "tokens": ["xtr"], "tune": VARIANTS}.get(
+        stage, []
+    )
 
 
 def _imported(name: str) -> set[Path]:
@@ -119,13 +122,22 @@ def test_deps_are_few_and_mostly_folders():
 
 def test_stages_that_work_by_domain_depend_on_the_libraries() -> None:
     names = {name for name in STAGES if Path("batchwright/by_domain/domains.py") in _imported(name)}
-    assert names == {"ingest", "embed", "filter", "cluster", "pack@contextual", "pack@random", "mine@mined-1"}
+    assert names == {
+        "ingest",
+        "embed",
+        "filter",
+        "cluster",
+        "pack@contextual",
+        "pack@random",
+        "mine@mined-1",
+        "teach@taught",
+    }
     assert [name for name in names if "requirements.lock" not in STAGES[name]["deps"]] == []
 
 
 def test_training_code_never_reruns_evaluation():
     for name in STAGES:
-        if name.startswith(("baselines", "evaluate", "tokens", "mine")):
+        if name.startswith(("baselines", "evaluate", "tokens", "mine", "teach")):
             assert not [dep for dep in STAGES[name]["deps"] if dep.startswith("trainers")], name
 
 

@@ -20,6 +20,7 @@ from stages.mine.params import Mining
 from stages.pack.params import PackParams
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
+from stages.teach import Teaching
 from stages.tune.stage import Tuning
 from tests.faults.sources import Seed
 from tests.helpers import REPO
@@ -48,11 +49,13 @@ ENTRIES: dict[str, type[BaseModel]] = {
     "start_models": StartModel,
     "pretrain": Pretrain,
     "mine": Mining,
+    "teach": Teaching,
     "tune": Tuning,
 }
 """Of each entry of a group."""
 MORE: dict[str, Any] = {
     "mine": {"mined": {"model": "models/biencoder", "count": 4, "depth": 50}},
+    "teach": {"taught": {"batches": "mined", "model": "raw/models/reranker"}},
     "tune": {"best": {"run": "static", "share": 0.5}},
     "retrain": {"models": ["biencoder"], "most_loss": 0.1},
 }

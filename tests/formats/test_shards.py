@@ -15,6 +15,7 @@ from batchwright.core.storage import Storage
 from batchwright.formats.shards import (
     NAMES,
     REASONS,
+    SCORED_SCHEMA,
     SHARD_SCHEMA,
     UNKNOWN,
     EpochSummary,
@@ -252,4 +253,4 @@ def test_what_is_not_whole_in_object_storage_is_refused(folder: Path, remote: St
 
 
 def test_the_card_explains_every_column() -> None:
-    assert list(COLUMNS) == SHARD_SCHEMA.names
+    assert list(COLUMNS) == SCORED_SCHEMA.names

@@ -71,6 +71,25 @@ def test_no_more_hard_negatives_than_requested_are_read(tmp_path: Path) -> None:
     assert batch.negative_counts.tolist() == [0] * 9
 
 
+def test_scores_of_those_negatives_that_are_read_lie_beside_the_document_s(tmp_path: Path) -> None:
+    given = [[3.0, 1, 2, 0], [], [5.0], [np.nan, 4]]
+    rows = [
+        row | {"negatives": ["w1", "w2", "w3"][: max(0, len(own) - 1)], "scores": own}
+        for row, own in zip(toy_rows(4), given, strict=True)
+    ]
+    rows[1]["negatives"] = ["w1"]
+    shards = ShardSet.open(write_toy_shards(tmp_path / "shards", [toy_batch(rows)]))
+    for count in (0, 2, 9):
+        taught = BatchReader(shards, PREFIXES, count, taught=True).read(0, slice(1, None)).taught
+        assert taught is not None and taught.dtype == np.float32
+        table = [[*own[: 1 + count], *[np.nan] * 4][: 1 + min(count, 3)] for own in given]
+        np.testing.assert_array_equal(taught, np.array(table, np.float32))
+    rows[0]["scores"] = [1.0, 2]
+    shards = ShardSet.open(write_toy_shards(tmp_path / "damaged", [toy_batch(rows)]))
+    with pytest.raises(InputError, match=r"damaged .scores are not one for each document and hard negative"):
+        BatchReader(shards, PREFIXES, 2, taught=True).read(0, slice(None))
+
+
 def test_shards_of_the_first_format_are_trained_on_as_well(tmp_path: Path) -> None:
     batch = toy_batch(toy_rows(4, negatives=1), np.eye(4, k=1, dtype=bool))
     old = write_toy_shards(tmp_path / "old", [batch.select(SCHEMAS[1].names).cast(SCHEMAS[1])])

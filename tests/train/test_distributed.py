@@ -28,12 +28,16 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
             "biencoder",
             {"directions": DIRECTIONS, "hardness_strength": 5, "dimensions": {4: 0.5, 16: 1}},
         ),
+        ("biencoder", {"distill": {"loss": "kl"}, "dimensions": {4: 0.5, 16: 1}}),
+        ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}}),
         ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
+        ("cde", {"context_documents": 4, "distill": {"weight": None}, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 9, "context_dropout": 0.5, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "first_stage": "shared", "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("xtr", {"k": 9, "learning_rate": 1e-7}),  # retrieval is discontinuous, so steps must be tiny
         ("xtr", {"score": "colbert"}),
+        ("xtr", {"score": "colbert", "distill": {"loss": "margin_mse"}}),
     ],
 )
 def test_two_processes_give_the_gradient_and_the_weights_of_one(
@@ -42,7 +46,8 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
     """With groups of another size."""
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     start = write_toy_model(tmp_path / "start")
-    batches = [toy_batch(ragged_rows(seed), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
+    taught = "distill" in options
+    batches = [toy_batch(ragged_rows(seed, taught=taught), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)
     jobs = [
         toy_job(tmp_path / name, start, shards, variant, hard_negatives=2, mini_batch_size=most, **options)
@@ -60,13 +65,16 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
     assert _weights(jobs[0]).allclose(_weights(jobs[1]), atol=1e-4)
 
 
-def ragged_rows(seed: int) -> list[dict[str, object]]:
+def ragged_rows(seed: int, *, taught: bool) -> list[dict[str, object]]:
     """Rows with texts of all lengths and any number of negatives, so that no two ranks pad alike."""
+    generator = np.random.default_rng(seed)
     rows = toy_rows(7, seed)
     for number, row in enumerate(rows):
         row["query"] = f"{row['query']} {' '.join(WORDS[: number % 5])}".strip()
         row["document"] = f"{row['document']} {' '.join(WORDS[: 2 * number])}".strip()
-        row["negatives"] = [f"{WORDS[-1]} {' '.join(WORDS[: number + seed])}"] * ((number + seed) % 3)
+        row["negatives"] = [f"{WORDS[-1]} {' '.join(WORDS[: number + seed])}"] * (count := (number + seed) % 3)
+        if taught:
+            row["scores"] = generator.normal(size=1 + count).tolist() if number != 3 else []
     return rows
 
 
@@ -100,7 +108,8 @@ def _check_collectives() -> None:
 def _first_gradient(job: TrainJob) -> Tensor:
     learner = build_learner(job)
     learner.model.train()
-    reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives)
+    taught = job.common.distill is not None
+    reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives, taught=taught)
     learner.backward(learner.prepare(reader.read(2, own_rows())))
     sum_gradients(learner.model.parameters())
     return torch.cat([each.grad.flatten() for each in learner.model.parameters() if each.grad is not None])

@@ -1,4 +1,4 @@
-"""Masked InfoNCE and hinge loss against plain double loops, and InfoNCE's terms against sentence-transformers."""
+"""Masked InfoNCE and hinge loss against plain double loops, and their options against sentence-transformers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
-from sentence_transformers.util import cos_sim
+from sentence_transformers.sentence_transformer.losses import (
+    DistillKLDivLoss,
+    MarginMSELoss,
+    MatryoshkaLoss,
+    MultipleNegativesRankingLoss,
+)
+from sentence_transformers.util import cos_sim, pairwise_cos_sim
 from torch import Tensor, nn
 from torch.nn import functional
 
-from batchwright.training.losses import Terms, compare, hinge, info_nce
+from batchwright.training.losses import Distill, Terms, compare, distillation, hinge, info_nce
 
 
 def oracle(
@@ -197,6 +202,70 @@ def test_all_terms_equal_those_of_sentence_transformers(
         torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("weight", [None, 0.7])
+@pytest.mark.parametrize("dimensions", [None, {3: 0.5, 5: 2.0}])
+@pytest.mark.parametrize("loss", ["kl", "margin_mse"])
+def test_what_a_teacher_adds_equals_the_losses_of_sentence_transformers(
+    loss: Any, dimensions: Mapping[int, float] | None, weight: float | None
+) -> None:
+    q, d, masked, n, absent = random_case(4, 6, 3)
+    absent[:] = False
+    taught = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) * 5
+    given = [each.requires_grad_() for each in (q, d, *n.unbind(1))]
+    queries, documents, *negatives = (functional.normalize(each, dim=-1) for each in given)
+    case = queries, documents, masked, torch.stack(negatives, 1), absent, 0.1
+
+    def ours(distill: Distill | None) -> Tensor:
+        return compare(*case, partial(info_nce, distill=distill), dimensions=dimensions, taught=taught).loss
+
+    model: Any = Columns(given)
+    theirs: nn.Module
+    if loss == "kl":
+        theirs = DistillKLDivLoss(model, pairwise_cos_sim, student_temperature=0.1, teacher_temperature=2)
+    else:
+        theirs = MarginMSELoss(model, lambda one, other: pairwise_cos_sim(one, other) / 0.1)
+    if dimensions:
+        theirs = MatryoshkaLoss(model, theirs, list(dimensions), list(dimensions.values()))
+    labels = taught if loss == "kl" else taught / 2
+    expected = theirs([{"place": torch.tensor(place)} for place in range(len(given))], labels)
+    expected = expected / 0.1**2 if loss == "kl" else expected  # the library's factor for student_temperature
+    if weight:
+        expected = ours(None) + weight * expected
+    found = ours(Distill(loss=loss, weight=weight, temperature=2))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    gradients = (torch.autograd.grad(each, given, retain_graph=True) for each in (found, expected))
+    for own, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 7), st.integers(0, 3), st.sampled_from(["kl", "margin_mse"]))
+def test_a_teacher_counts_for_the_queries_whose_document_and_negatives_it_scored(
+    seed: int, size: int, negatives: int, loss: Any
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    own, taught = torch.randn(2, size, 1 + negatives, dtype=torch.float64, generator=generator)
+    unknown, absent = torch.rand(2, size, 1 + negatives, generator=generator) < 0.3
+    absent[:, 0] = False
+    own, taught = own.masked_fill(absent, -torch.inf).requires_grad_(), taught.masked_fill(unknown, torch.nan)
+    losses = []
+    for row, there in zip(range(size), (~absent & ~unknown).tolist(), strict=True):
+        chosen = [place for place in range(1 + negatives) if there[place]]
+        if not there[0] or len(chosen) < 2:
+            continue
+        mine, theirs = own[row, chosen], taught[row, chosen]
+        if loss == "kl":
+            losses.append(sum(p * (p.log() - q.log()) for p, q in zip(theirs.softmax(0), mine.softmax(0), strict=True)))
+        else:
+            losses.append(((mine[0] - mine[1:]) - (theirs[0] - theirs[1:])).square().mean())
+    found = distillation(own, taught, loss)
+    expected = sum(each.item() for each in losses) / max(1, len(losses))
+    assert math.isclose(found.item(), expected, rel_tol=1e-9, abs_tol=1e-12)
+    (gradient,) = torch.autograd.grad(found, own)
+    assert torch.isfinite(gradient).all()
+    assert (gradient[absent | unknown] == 0).all()
+
+
 class Columns(nn.Module):
     """Stands for a model whose vectors of each column are given."""
 
@@ -231,7 +300,9 @@ class Masked:
         return cos_sim(first, second).masked_fill(next(self._masks), -torch.inf)
 
 
-def test_terms_that_need_vectors_do_not_do_without() -> None:
+def test_terms_that_need_vectors_or_a_teacher_do_not_do_without() -> None:
     scores, nothing = torch.zeros(2, 2), torch.zeros(2, 2, dtype=torch.bool)
+    with pytest.raises(ValueError, match="needs a teacher's scores"):
+        info_nce(scores, nothing, torch.zeros(2, 0), distill=Distill())
     with pytest.raises(ValueError, match="need vectors"):
         info_nce(scores, nothing, torch.zeros(2, 0), terms=Terms(hardness_strength=1))

@@ -23,6 +23,9 @@ STEPS = 4
 ALL = ["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
 
 
+TAUGHT = {"hard_negatives": 1, "distill": {"weight": None}}
+
+
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -109,6 +112,27 @@ def test_without_negatives_in_the_batch_pairs_need_some_of_their_own(
     assert "warning: train own 2: 3 of 6 pairs have no hard negatives and teach nothing" in capsys.readouterr().err
 
 
+def test_a_student_needs_a_teacher(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = yaml.safe_load((project / "params.yaml").read_text())
+    student = values["runs"]["biencoder"] | {"hard_negatives": 2, "distill": {"weight": None}}
+    values["runs"] = {name: student | {"batches": name} for name in ("contextual", "none", "some")}
+    write_params(project, values)
+    rows = [row | {"scores": []} for row in toy_rows(6, 0, 1)]
+    write_toy_shards(project / "data/shards/none", [toy_batch(rows)])
+    scored = [
+        row | {"scores": [2.0, 1.0][: 1 + len(row["negatives"])]} for row in toy_rows(2, 1, 0) + toy_rows(4, 1, 1)
+    ]
+    write_toy_shards(project / "data/shards/some", [toy_batch(scored)])
+    with pytest.raises(
+        InputError, match=r"distill needs a teacher, which has scored none of .*contextual; train on batc"
+    ):
+        main("contextual")
+    with pytest.raises(InputError, match=r"which scored no pair together with a hard negative in .*none"):
+        main("none")
+    assert main("some").startswith("some: 1 steps, 6 pairs, loss ")
+    assert "warning: train some: of 6 pairs, 2 have no teacher's scores of" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("variant", ["biencoder", "cde"])
 def test_a_model_is_trained_and_evaluated_at_the_dimensions_of_its_run(
     project: Path, capsys: pytest.CaptureFixture[str], variant: str
@@ -148,6 +172,10 @@ def test_a_model_is_trained_and_evaluated_at_the_dimensions_of_its_run(
         ({"directions": ALL, "in_batch": False}, "directions does not go together with in_batch: false"),
         ({"hardness_strength": 5, "hardness_mode": "hard_negatives"}, "hardness_strength does not .* raise hard_nega"),
         ({"directions": ALL, "variant": "seed_encoder", "loss": "hinge"}, "directions .* with loss: hinge; remove it"),
+        ({"distill": {}}, "distill does not go together with hard_negatives: 0, .* raise hard_negatives"),
+        (TAUGHT | {"directions": ALL}, "directions does not go together with distill.weight: null, .*; give a weight"),
+        (TAUGHT | {"variant": "seed_encoder", "loss": "hinge"}, "distill does not .* loss: hinge; remove it"),
+        ({"distill": {"loss": "mse"}}, "'runs.short.distill.loss': .*'kl' or 'margin_mse'"),
         ({"dimensions": [8], "variant": "xtr"}, "dimensions does not go together with XTR, which .* remove it"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_cluster_chooses_as_this_process_does(project: Path, monkeypatch: pyte
     [
         ({"start": "models/other"}, "tune.best: runs.static starts from models/other; .* models/start"),
         ({"share": 0.1}, "0.1 of 1 trainings of 30 steps leaves 0 for each trial, fewer than 5; raise share"),
-        ({"in_batch": False}, "tune.best: runs.static has in_batch: false or directions, .* which tune tries; remove"),
+        ({"in_batch": False}, "tune.best: runs.static has in_batch: false, directions or .* which tune tries; remove"),
     ],
 )
 def test_runs_that_cannot_be_tuned_are_refused(

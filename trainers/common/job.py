@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+import numpy as np
 import torch
 
 from batchwright.core import runtime
@@ -14,7 +15,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import code_fingerprint, fingerprint
 from batchwright.core.storage import Storage, check_disk
 from batchwright.formats.models import model_hash, weights_size
-from batchwright.formats.shards import ShardSet
+from batchwright.formats.shards import ShardSet, read_scores
 from batchwright.retrievers.common.model_folder import ModelInfo
 from trainers.common.params import Common, VariantParams, check_loss
 
@@ -122,7 +123,7 @@ def plan_job(
 
     Raises:
         InputError: parameters do not go together, the start model is missing, the shards are missing, damaged or hold
-            too few batches or no negatives, or there is not enough disk.
+            too few batches, no negatives or no scores, or there is not enough disk.
     """
     check_loss(name, common)
     params.check(name, common)
@@ -132,6 +133,8 @@ def plan_job(
     shard_set.verify()
     if not common.in_batch:
         _check_negatives(name, shard_set, batches, common)
+    if common.distill:
+        _check_scores(name, shard_set, batches, common)
     redraw &= info.random
     settings = [common.model_dump(), params.model_dump(), info.model_dump(), redraw]
     watched = dev.fingerprint if dev else None
@@ -208,6 +211,30 @@ def _check_negatives(name: str, shards: ShardSet, batches: Sequence[int], common
             "in_batch is false",
             file=sys.stderr,
         )
+
+
+def _check_scores(name: str, shards: ShardSet, batches: Sequence[int], common: Common) -> None:
+    """Check that a teacher scored pairs and their hard negatives, and tell of pairs without."""
+    taught = sum(_learning(shards, number, common.hard_negatives) for number in batches) if shards.scored else 0
+    pairs = len(batches) * shards.manifest.batch_size
+    if not taught:
+        lacking = "scored no pair together with a hard negative" if shards.scored else "has scored none of their pairs"
+        raise InputError(
+            f"train {name}: distill needs a teacher, which {lacking} in {shards.folder}; train on batches that the "
+            "stage 'teach' made of batches with hard negatives, or name columns.scores of the source, or remove distill"
+        )
+    if taught < pairs:
+        print(
+            f"warning: train {name}: of {pairs:,} pairs, {pairs - taught:,} have no teacher's scores of their document "
+            "and a hard negative; distill learns nothing from these",
+            file=sys.stderr,
+        )
+
+
+def _learning(shards: ShardSet, number: int, hard_negatives: int) -> int:
+    """Count the pairs of a batch with scores to learn from."""
+    there = np.isfinite(read_scores(shards.batch(number), hard_negatives))
+    return int((there[:, 0] & there[:, 1:].any(axis=1)).sum())
 
 
 def _of_domains(shards: ShardSet, batches: range, domains: Sequence[str] | None) -> Sequence[int]:

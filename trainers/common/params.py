@@ -7,7 +7,16 @@ from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_m
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params
-from batchwright.formats.runs import Direction, HardnessMode, MiniBatchSize, PartitionMode, Precision, Run, StandFor
+from batchwright.formats.runs import (
+    Direction,
+    Distillation,
+    HardnessMode,
+    MiniBatchSize,
+    PartitionMode,
+    Precision,
+    Run,
+    StandFor,
+)
 
 T = TypeVar("T")
 
@@ -51,6 +60,19 @@ class Optimisation(Params):
     configuration says. With another number of workers, or another ``mini_batch_size``, other ones are drawn."""
 
 
+class DistillParams(Params):
+    """Group ``train.common.distill``."""
+
+    loss: Distillation = "kl"
+    """How the scores of a query's document and hard negatives, divided by ``temperature`` of the variant, are compared
+    with a teacher's: ``kl``, the KL divergence of their softmax from the teacher's, or ``margin_mse``, the squared
+    difference of the document's margins over its hard negatives."""
+    weight: float | None = Field(default=1, gt=0)
+    """Factor of this loss beside the contrastive one; null: it alone."""
+    temperature: float = Field(default=1, gt=0)
+    """Divides the teacher's scores. Those of cross-encoders are logits, 1 to 5 suits them; cosines need about 0.05."""
+
+
 class Common(Optimisation):
     """Group ``train.common``: what all runs share unless their entry in ``runs`` says otherwise."""
 
@@ -69,6 +91,9 @@ class Common(Optimisation):
     in_batch: bool = True
     """Whether the other documents of the batch are negatives, too. If not, a pair without hard negatives teaches
     nothing."""
+    distill: DistillParams | None = None
+    """Learns from a teacher's scores of the pairs and their ``hard_negatives``, which sources (``columns.scores``) or
+    the stage ``teach`` give; null: from none."""
     negatives_stand_for: StandFor = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
@@ -140,6 +165,12 @@ def check_loss(name: str, common: Common) -> None:
     if not common.in_batch:
         why = "in_batch: false, which leaves nothing of the batch to compare with; set one of the two"
         refuse(name, common, ["negatives_stand_for", "directions"], why)
+    if common.distill and not common.hard_negatives:
+        why = "hard_negatives: 0, since it compares a query's document with its hard negatives; raise hard_negatives"
+        refuse(name, common, ["distill"], why)
+    if common.distill and common.distill.weight is None:
+        why = "distill.weight: null, which leaves out the loss that it changes; give a weight, or remove it"
+        refuse(name, common, ["negatives_stand_for", "directions", "hardness_strength"], why)
     if common.negatives_stand_for == "domain":
         why = (
             "negatives_stand_for: domain, which counts the documents that queries are compared with; set one of the two"

@@ -54,7 +54,12 @@ def run_training(job: TrainJob, learner: Learner) -> None:
     steps = len(batches)
     whole_domain = job.common.negatives_stand_for == "domain"
     reader = BatchReader(
-        shards, job.info.prefixes, job.common.hard_negatives, whole_domain, in_batch=job.common.in_batch
+        shards,
+        job.info.prefixes,
+        job.common.hard_negatives,
+        whole_domain,
+        in_batch=job.common.in_batch,
+        taught=job.common.distill is not None,
     )
 
     rows = own_rows()

@@ -82,9 +82,12 @@ def contrast_batch(
     leaves = [gather_rows(rows, batch.size).requires_grad_() for rows in local]
 
     masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
+    scores = taught(batch, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
-        outcome = compare(leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights, dimensions)
+        outcome = compare(
+            leaves[0], leaves[1], masked, leaves[2], absent, temperature, objective, weights, dimensions, scores
+        )
         return outcome, [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
 
     with float32_products(tf32=False):
@@ -97,6 +100,11 @@ def contrast_batch(
 def stands_for(batch: TrainBatch, device: torch.device) -> Tensor | None:
     """How many documents each document stands for, as a tensor."""
     return None if batch.stands_for is None else sent(batch.stands_for, device)
+
+
+def taught(batch: TrainBatch, device: torch.device) -> Tensor | None:
+    """A teacher's scores, as a tensor."""
+    return None if batch.taught is None else sent(batch.taught, device)
 
 
 def present_negatives(batch: TrainBatch) -> NDArray[np.bool_]:

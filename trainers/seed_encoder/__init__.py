@@ -25,7 +25,12 @@ class Params(VariantParams):
     def check(self, name: str, common: Common) -> None:
         """See ``VariantParams``."""
         if self.loss == "hinge":
-            refuse(name, common, ["directions", "hardness_strength"], "loss: hinge; remove it, or set loss to infonce")
+            refuse(
+                name,
+                common,
+                ["directions", "hardness_strength", "distill"],
+                "loss: hinge; remove it, or set loss to infonce",
+            )
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:

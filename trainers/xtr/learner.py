@@ -18,13 +18,14 @@ from torch.nn import functional
 from batchwright.retrievers.xtr.model import Task, save_token_model
 from batchwright.retrievers.xtr.prefixes import begin_with, prefix_heads
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Outcome, info_nce
+from batchwright.training.losses import Objective, Outcome
 from trainers.common.distributed import gather_objects, gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
+from trainers.common.objective import objective_of
 from trainers.common.params import Common, VariantParams, refuse
 from trainers.common.passes import float32_products, placed, sent
-from trainers.common.sentence_learner import present_negatives, spread, stands_for, take
+from trainers.common.sentence_learner import present_negatives, spread, stands_for, take, taught
 from trainers.common.texts import Group
 from trainers.common.tokenise import Tokenise
 from trainers.xtr.scores import Scores, Tokens, score
@@ -83,7 +84,8 @@ class TokenLearner:
         k = self._params.k if self._params.score == "xtr" else None
         with self._passes.batch():
             queries, documents = (self._forward(batch, groups, task) for groups, task in zip(sides, TASKS, strict=True))
-            return contrast_tokens(queries, documents, batch, masks, k, self._params.temperature)
+            objective = objective_of(self._job.common)
+            return contrast_tokens(queries, documents, batch, masks, k, self._params.temperature, objective)
 
     def save(self, folder: Path) -> None:
         """Write a MultiVectorEncoder folder."""
@@ -153,9 +155,15 @@ def _interleaved(parts: Sequence[NDArray[np.bool_]], size: int) -> NDArray[np.bo
 
 
 def contrast_tokens(
-    queries: CachedForward, documents: CachedForward, batch: TrainBatch, masks: Masks, k: int | None, temperature: float
+    queries: CachedForward,
+    documents: CachedForward,
+    batch: TrainBatch,
+    masks: Masks,
+    k: int | None,
+    temperature: float,
+    objective: Objective,
 ) -> Outcome:
-    """Compute masked cross-entropy over the whole batch, and backpropagate its gradient at this rank's rows.
+    """Compute ``objective`` over the whole batch, and backpropagate its gradient at this rank's rows.
 
     ``documents`` holds the documents of the rank's rows, followed by their hard negatives, as ``(n, l, d)`` with zero
     vectors in place of padding. Query tokens retrieve from all documents and hard negatives of the batch, on all ranks,
@@ -169,13 +177,14 @@ def contrast_tokens(
     local = (queries.output, positives, spread(negatives, local_present))
     lengths = [mask.shape[-1] for mask in masks]
     leaves = [_gather(rows, batch.size, length).requires_grad_() for rows, length in zip(local, lengths, strict=True)]
-    masked = sent(batch.masked, device)
+    masked, weights, of_teacher = sent(batch.masked, device), stands_for(batch, device), taught(batch, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
         pool = torch.cat([leaves[1], take(leaves[2], present)])
         there = np.concatenate([masks.documents, masks.negatives[present]])
         scores = score(Tokens(leaves[0], masks.queries), Tokens(pool, there), k)
-        outcome = info_nce(*_compared(scores.values / temperature, masked, present), stands_for(batch, device))
+        compared = _compared(scores.values / temperature, masked, present)
+        outcome = objective(*compared, weights, None, of_teacher)
         gradients = [gradient[batch.rows] for gradient in torch.autograd.grad(outcome.loss, leaves)]
         return Outcome(outcome.loss.detach(), outcome.accuracy, _measures(scores)), gradients
 

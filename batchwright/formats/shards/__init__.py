@@ -1,12 +1,30 @@
 """Shards: Arrow files of training batches with false-negative masks, and the manifest that describes them."""
 
-from batchwright.formats.shards.batch import NAMES, REASONS, UNKNOWN, pack_mask, pack_reasons, read_reasons, unpack_mask
+from batchwright.formats.shards.batch import (
+    NAMES,
+    REASONS,
+    UNKNOWN,
+    pack_mask,
+    pack_reasons,
+    read_reasons,
+    read_scores,
+    unpack_mask,
+)
 from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard, SmallDomain
-from batchwright.formats.shards.shard_set import SHARD_SCHEMA, ShardSet, shard_name, write_shard
+from batchwright.formats.shards.shard_set import (
+    SCORED_SCHEMA,
+    SHARD_SCHEMA,
+    ShardSet,
+    scored,
+    shard_name,
+    unscored,
+    write_shard,
+)
 
 __all__ = [
     "NAMES",
     "REASONS",
+    "SCORED_SCHEMA",
     "SHARD_SCHEMA",
     "UNKNOWN",
     "EpochSummary",
@@ -17,7 +35,10 @@ __all__ = [
     "pack_mask",
     "pack_reasons",
     "read_reasons",
+    "read_scores",
+    "scored",
     "shard_name",
     "unpack_mask",
+    "unscored",
     "write_shard",
 ]

@@ -48,6 +48,24 @@ def read_reasons(batch: pa.RecordBatch) -> NDArray[np.int8]:
     return cells
 
 
+def read_scores(batch: pa.RecordBatch, hard_negatives: int) -> NDArray[np.float32]:
+    """Return a teacher's scores of each row's document and first ``hard_negatives`` hard negatives, ``(B, 1 + K)``.
+
+    K is how many of these any row has. Where the teacher has no score, there is NaN.
+
+    Raises:
+        ValueError: a row has scores, but not one for each of its texts.
+    """
+    scores, texts = batch["scores"], batch["negatives"].value_lengths().to_numpy()
+    lengths = scores.value_lengths().to_numpy()
+    if ((lengths != texts + 1) & (lengths != 0)).any():
+        raise ValueError("scores are not one for each document and hard negative")
+    there = np.arange(texts.max(initial=0) + 1) < lengths[:, None]
+    table = np.full(there.shape, np.nan, np.float32)
+    table[there] = scores.flatten().to_numpy()
+    return table[:, : 1 + min(int(texts.max(initial=0)), hard_negatives)]
+
+
 def stands_for(groups: NDArray[np.integer], documents: int) -> NDArray[np.float32]:
     """Return how many of a domain's ``documents`` document j stands for as a negative of query i, ``(B, B)``.
 

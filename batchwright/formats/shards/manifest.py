@@ -14,6 +14,7 @@ from batchwright.core.files import read_json, write_json
 from batchwright.core.params import Params
 
 FILE = "manifest.json"
+Format = Literal[1, 2, 3]
 
 
 class Shard(Params):
@@ -67,10 +68,10 @@ class Manifest(Params):
     must be for one's document to be masked for the other's query, None if nothing is masked so, and ``made_with`` are
     the parameters of the stages ``filter`` and ``cluster``. Older manifests lack these four. ``small_domains`` says
     what was done with domains that cannot fill a batch. Shards of ``format`` 1 lack the columns that say why cells
-    are masked (``SHARD_SCHEMA``); they are still read (``completed``).
+    are masked (``SHARD_SCHEMA``); they are still read (``completed``). Those of 3 have a teacher's scores beside.
     """
 
-    format: Literal[1, 2] = 2
+    format: Format = 2
     policy: str
     batch_size: int
     rows: int
@@ -138,6 +139,7 @@ COLUMNS = {
     "hardness": "mean similarity of the query to its unmasked negatives",
     "masked_share": "share of the row's negatives that are masked",
     "cluster": "the pair's cluster",
+    "scores": "a teacher's scores of the document and of each hard negative; empty if it has none",
 }
 
 
@@ -150,7 +152,9 @@ def write_card(folder: Path, manifest: Manifest) -> None:
         "batches": f"{manifest.batches:,}",
         "batch_size": manifest.batch_size,
         "last": manifest.batch_size - 1,
-        "columns": _lines(f"| `{name}` | {about} |" for name, about in COLUMNS.items()),
+        "columns": _lines(
+            f"| `{name}` | {about} |" for name, about in COLUMNS.items() if name != "scores" or manifest.format == 3
+        ),
         "epochs": _lines(_epoch(number, epoch) for number, epoch in enumerate(manifest.epochs, start=1)),
         "parameters": yaml.safe_dump(made_from, sort_keys=True).rstrip(),
     }

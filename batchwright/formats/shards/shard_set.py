@@ -17,7 +17,7 @@ from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import scratch
 from batchwright.core.storage import Storage, is_remote
 from batchwright.formats.shards.batch import NAMES, UNKNOWN, stands_for, unpack_mask
-from batchwright.formats.shards.manifest import FILE, Manifest, Shard
+from batchwright.formats.shards.manifest import FILE, Format, Manifest, Shard
 
 SHARD_SCHEMA = pa.schema(
     [
@@ -37,12 +37,19 @@ SHARD_SCHEMA = pa.schema(
 """``mask`` is for ``unpack_mask``, ``reasons`` for ``read_reasons``. ``hardness`` is the row's mean similarity to its
 unmasked negatives, 0 if there are none, ``masked_share`` the share of its negatives that are masked, and ``cluster``
 the pair's cluster in the clustering that the batch was made from."""
-SCHEMAS = {
+SCORED_SCHEMA = SHARD_SCHEMA.append(pa.field("scores", pa.list_(pa.float32()), nullable=False)).with_metadata(
+    {"batchwright_format": "3"}
+)
+"""With a teacher's ``scores`` of the pair's document and of each of its ``negatives``, in this order, NaN where it has
+none; an empty list if it has none at all."""
+SCHEMAS: dict[Format, pa.Schema] = {
     1: pa.schema(list(SHARD_SCHEMA)[:6], metadata={"batchwright_format": "1"}),
     2: SHARD_SCHEMA,
+    3: SCORED_SCHEMA,
 }
-"""The columns of each format of shards; readers see those of the second (``completed``)."""
+"""The columns of each format of shards; readers see those of the second (``completed``) or third."""
 UNKNOWN_CLUSTER = -1
+_SCORES = SCORED_SCHEMA.field("scores").type
 
 
 def shard_name(index: int, total: int) -> str:
@@ -118,7 +125,7 @@ class ShardSet:
         """Read training batch ``index``, memory-mapped."""
         shard = int(np.searchsorted(self._ends, index, side="right"))
         first = int(self._ends[shard - 1]) if shard else 0
-        with self._open(self.manifest.shards[shard], SHARD_SCHEMA.names) as reader:
+        with self._open(self.manifest.shards[shard], SCHEMAS[self.manifest.format].names) as reader:
             return self._completed(reader.get_batch(index - first))
 
     def stands_for(self, index: int, batch: pa.RecordBatch) -> NDArray[np.float32]:
@@ -149,6 +156,11 @@ class ShardSet:
     def domains(self) -> list[str]:
         """The domain of each training batch, see ``domain_of``."""
         return [self.domain_of(batch) for batch in self.columns("domain")]
+
+    @property
+    def scored(self) -> bool:
+        """Whether batches have a teacher's ``scores``."""
+        return self.manifest.format == 3
 
     def domain_of(self, batch: pa.RecordBatch) -> str:
         """Return the domain of a training batch, or the name that small domains go by which share it."""
@@ -217,6 +229,16 @@ def copy_shard(origin: Storage, shard: Shard, file: Path) -> None:
         origin.download(shard.name, temporary)
         if file_sha256(temporary) != shard.sha256:
             raise InputError(f"{origin / shard.name}: content differs from the manifest's sha256; copy it there again")
+
+
+def scored(batch: pa.RecordBatch, scores: pa.Array) -> pa.RecordBatch:
+    """Return a training batch with a teacher's ``scores``, instead of those it has."""
+    return pa.RecordBatch.from_arrays([*unscored(batch).columns, scores.cast(_SCORES)], schema=SCORED_SCHEMA)
+
+
+def unscored(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a training batch without a teacher's scores, as of format 2."""
+    return pa.RecordBatch.from_arrays(batch.select(SHARD_SCHEMA.names).columns, schema=SHARD_SCHEMA)
 
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

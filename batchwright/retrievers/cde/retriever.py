@@ -15,9 +15,9 @@ from batchwright.core.arguments import check_texts
 from batchwright.formats.lengths import MaxLength, limit_length
 from batchwright.formats.models import Prefix, Side, loading
 from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
-from batchwright.retrievers.common.dense import cut, encode, search
+from batchwright.retrievers.common.dense import cut, encode, products, search
 from batchwright.retrievers.common.model_folder import ModelInfo, save_model
-from batchwright.retrievers.common.retriever import Ranking
+from batchwright.retrievers.common.retriever import Given, Ranking
 
 CODE = ("contextual_encoder.py", "attention.py")
 
@@ -79,6 +79,17 @@ class ContextualRetriever:
             name: self.encoder.draw_context([texts[row] for row in rows], prompt="") for name, rows in groups.items()
         }
         return ContextualIndex(self, contexts, self.encode(texts, domains, contexts, "document"))
+
+    def score(
+        self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
+    ) -> NDArray[np.float32]:
+        """See ``batchwright.retrievers.Retriever``; the context is drawn from these documents."""
+        given, of = Given.of(documents), None if domain is None else [domain]
+        index = self.index(given.texts, of and of * len(given.texts))
+        domains = of and of * len(queries)
+        texts = self.info.prefixes.put_before(queries, "query", domains)
+        vectors = self.encode(texts, domains, index.contexts, "query")
+        return products(vectors[given.owners], index.vectors[given.places])
 
     def encode(
         self, texts: Sequence[str], domains: Sequence[str] | None, contexts: Contexts, side: Side

@@ -15,7 +15,7 @@ from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.terminal import bar, counter
 from batchwright.formats.models import Side
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
-from batchwright.retrievers.common.retriever import Ranking
+from batchwright.retrievers.common.retriever import Given, Ranking
 
 _QUERIES, _QUERIES_ON_GPU = 1024, 4096
 _DOCUMENTS = 16384
@@ -141,6 +141,12 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
+def products(queries: NDArray[np.float32], documents: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Inner products of the rows of both ``(n, d)``, rounded as in ``search``."""
+    found: NDArray[np.float64] = np.einsum("nd,nd->n", queries.astype(np.float64), documents.astype(np.float64))
+    return found.astype(np.float32)
+
+
 class DenseRetriever:
     """A ``batchwright.retrievers.Retriever`` that ranks documents by cosine similarity."""
 
@@ -152,6 +158,15 @@ class DenseRetriever:
         """See ``batchwright.retrievers.Retriever``."""
         texts = self.info.prefixes.put_before(documents, "document", domains)
         return VectorIndex(self, encode(self.model, texts, "document"))
+
+    def score(
+        self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
+    ) -> NDArray[np.float32]:
+        """See ``batchwright.retrievers.Retriever``."""
+        given, of = Given.of(documents), None if domain is None else [domain]
+        index = self.index(given.texts, of and of * len(given.texts))
+        vectors = self.encode_queries(queries, of and of * len(queries))
+        return products(vectors[given.owners], index.vectors[given.places])
 
     def encode_queries(self, queries: Sequence[str], domains: Sequence[str] | None = None) -> NDArray[np.float32]:
         """Encode queries as unit vectors ``(Q, d)``."""

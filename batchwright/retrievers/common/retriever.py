@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,35 @@ class Retriever(Protocol):
         Raises:
             InputError: ``documents`` or ``domains`` is no list of texts.
         """
+
+    def score(
+        self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
+    ) -> NDArray[np.float32]:
+        """Score the documents given for each query, ``(n,)``, one query after the other; all are of one ``domain``.
+
+        Scores are cosines. XTR takes the mean, over the query's tokens, of the largest among all tokens of a document.
+
+        Raises:
+            InputError: these are no lists of texts.
+        """
+
+
+class Given(NamedTuple):
+    """The different ``texts`` of documents given for queries; ``places`` and ``owners`` ``(n,)`` are their numbers, and
+    those of the queries.
+    """
+
+    texts: list[str]
+    places: NDArray[np.int64]
+    owners: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[str]]) -> Self:
+        """Number the texts in the order in which they come first."""
+        numbers: dict[str, int] = {}
+        places = [numbers.setdefault(text, len(numbers)) for own in documents for text in own]
+        owners = np.repeat(np.arange(len(documents)), [len(own) for own in documents])
+        return cls(list(numbers), np.array(places, np.int64), owners)
 
 
 def load_retriever(folder: Path | str, info: ModelInfo | None = None) -> Retriever:

@@ -1,7 +1,7 @@
 """Retrieval by words: BM25."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import bm25s
 import numpy as np
@@ -42,15 +42,19 @@ class WordIndex:
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:  # noqa: ARG002
         """See ``batchwright.retrievers.Index``."""
-        asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, self._progress))
         k = min(k, self._count)
         indices = np.full((len(queries), k), -1, np.int64)
         scores = np.zeros((len(queries), k), np.float32)
-        for row, query in enumerate(bar(asked, desc="BM25", unit="query")):
-            of_documents = self._index.get_scores_from_ids(self._index.get_tokens_ids(query))
+        for row, of_documents in enumerate(self.scores(queries)):
             best = _best(of_documents, k)
             indices[row, : len(best)], scores[row, : len(best)] = best, of_documents[best]
         return indices, scores
+
+    def scores(self, queries: Sequence[str]) -> Iterator[NDArray[np.float32]]:
+        """Yield the scores ``(N,)`` of all documents for each query."""
+        asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, self._progress))
+        for query in bar(asked, desc="BM25", unit="query"):
+            yield self._index.get_scores_from_ids(self._index.get_tokens_ids(query))
 
 
 def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from batchwright.formats.models import model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo
-from batchwright.retrievers.common.retriever import Ranking
+from batchwright.retrievers.common.retriever import Given, Ranking
 from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import TokenVectors, encode_blocks, encode_tokens, load_token_model
 from batchwright.retrievers.xtr.rank import TOKENS, Imputation, search_tokens
@@ -39,6 +42,26 @@ class TokenRetriever:
     def encode_queries(self, queries: Sequence[str], domains: Sequence[str] | None = None) -> TokenVectors:
         """Encode queries as token vectors."""
         return encode_tokens(self.model, self.info.prefixes.put_before(queries, "query", domains), "query")
+
+    def score(
+        self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
+    ) -> NDArray[np.float32]:
+        """See ``batchwright.retrievers.Retriever``."""
+        given, of = Given.of(documents), None if domain is None else [domain]
+        asked = _texts_of(self.encode_queries(queries, of and of * len(queries)))
+        found = _texts_of(self.encode_documents(given.texts, of and of * len(given.texts)))
+        return np.array(
+            [
+                (asked[owner] @ found[place].T).max(axis=1).mean() if len(asked[owner]) and len(found[place]) else 0
+                for owner, place in zip(given.owners, given.places, strict=True)
+            ],
+            np.float32,
+        )
+
+
+def _texts_of(tokens: TokenVectors) -> list[NDArray[np.float64]]:
+    """The vectors ``(l, d)`` of each text's tokens."""
+    return np.split(tokens.vectors.astype(np.float64), np.cumsum(tokens.lengths)[:-1])
 
 
 class TokenSearch:

@@ -4,7 +4,7 @@ Most are tables (``TableSource``) in files (``FileSource``).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pipelines.ingest.sources.labels import Labels
 
 NO_QUERY = object()
 """The query of a row that is only a document."""
+MISCOUNTED = "not one score for each document and negative"
 
 
 class Row(NamedTuple):
@@ -26,6 +27,7 @@ class Row(NamedTuple):
 
     ``source`` is its file; ``number`` counts from 1 and is the line number in text files, so that an editor finds it.
     Rows of a corpus have the query ``NO_QUERY``.
+    ``scores`` are a teacher's, of the document and of each of ``negatives``; none if it has not scored them.
     """
 
     source: str
@@ -35,6 +37,7 @@ class Row(NamedTuple):
     domain: object
     negatives: list[object] = []
     fault: str | None = None
+    scores: Sequence[object] = ()
 
 
 def faulty(source: str, number: int, text: str, fault: str) -> Row:
@@ -91,6 +94,9 @@ class Columns(Params):
     """The column that holds the document that answers the query; a list of documents becomes a pair for each."""
     negatives: list[str] = []
     """Columns of hard negatives, each with a text or a list of texts per row; empty texts are ignored."""
+    scores: list[str] = []
+    """Columns of a teacher's scores, each with a number or a list of numbers per row; together one for each document
+    and then one for each hard negative, such as ``[scores]`` or ``[pos_scores, neg_scores]``."""
 
 
 class TableSource(Source):
@@ -119,7 +125,7 @@ class TableSource(Source):
     def wanted_columns(self) -> list[str]:
         """The columns to read, without repetition."""
         columns, label = self.columns, self.labels.column if self.labels else None
-        named = [columns.query, columns.document, *columns.negatives, self.domain_column, label]
+        named = [columns.query, columns.document, *columns.negatives, *columns.scores, self.domain_column, label]
         return list(dict.fromkeys(name for name in named if name))
 
     def check_columns(self, name: str, columns: Iterable[str]) -> None:
@@ -135,14 +141,21 @@ class TableSource(Source):
 
     def to_rows(self, name: str, number: int, values: Mapping[str, object]) -> Iterator[Row]:
         """Make row ``number`` of the table ``name`` from its values by column: one for each of its documents."""
-        negatives: list[object] = []
-        for column in self.columns.negatives:
-            value = values.get(column)
-            negatives.extend(value if isinstance(value, list) else [value])
+        negatives, scores = (
+            [each for column in columns for each in _listed(values.get(column))]
+            for columns in (self.columns.negatives, self.columns.scores)
+        )
         documents = values.get(self.columns.document)
         if isinstance(documents, list):
             documents = [document for document in documents if document is not None] or [None]
-        for document in documents if isinstance(documents, list) else [documents]:
+        documents = _listed(documents)
+        if len(scores) < len(documents) + len(negatives):  # columns of hard negatives may be empty
+            negatives = [negative for negative in negatives if negative is not None]
+        scored = any(score is not None and score != "" for score in scores)
+        fault = self.labels.fault(values.get(self.labels.column)) if self.labels else None
+        if scored and len(scores) != len(documents) + len(negatives):
+            fault = fault or MISCOUNTED
+        for place, document in enumerate(documents):
             yield Row(
                 source=name,
                 number=number,
@@ -150,7 +163,8 @@ class TableSource(Source):
                 document=_text_of(document),
                 domain=self.domain if self.domain_column is None else values.get(self.domain_column),
                 negatives=list(map(_text_of, negatives)),
-                fault=self.labels.fault(values.get(self.labels.column)) if self.labels else None,
+                fault=fault,
+                scores=[scores[place], *scores[len(documents) :]] if scored and fault is None else (),
             )
 
     def batch_rows(self, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
@@ -158,6 +172,10 @@ class TableSource(Source):
         columns = values_of(name, batch.select(self.wanted_columns), first)
         for number, values in enumerate(zip(*columns, strict=True), start=first):
             yield from self.to_rows(name, number, dict(zip(self.wanted_columns, values, strict=True)))
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _text_of(value: object) -> object:

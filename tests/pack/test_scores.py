@@ -1,0 +1,51 @@
+"""A source's scores reach the shards of all domains; mined negatives have none."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from batchwright.formats.pairs import SCORED_PAIRS, pairs_file, read_pairs, write_table
+from batchwright.formats.shards import SCORED_SCHEMA, ShardSet
+from stages.filter import stage as judge
+from stages.pack import stage as pack
+from tests.helpers import topic_pairs, write_params
+from tests.pack.corpora import prepare
+
+PAIRS = Path("data/pairs")
+
+
+def test_scores_of_one_domain_are_those_of_its_pairs_and_others_have_none(workspace: Path) -> None:
+    write_params(workspace, {"filter.mine": {"count": 2, "depth": 10}})
+    prepare(
+        birds=topic_pairs(20), fish=topic_pairs(20, seed=1), small=topic_pairs(3, seed=2), few=topic_pairs(6, seed=3)
+    )
+    for domain in ("birds", "small"):
+        _score(domain)
+    judge.main()
+    pack.main("random")
+    shards = ShardSet.open(Path("data/shards/random"))
+    assert shards.scored
+    met = set()
+    for number in range(len(shards)):
+        batch = shards.batch(number)
+        assert batch.schema.equals(SCORED_SCHEMA, check_metadata=True)
+        for row in batch.to_pylist():
+            scores, count = row["scores"], len(row["negatives"])
+            met.add(row["domain"])
+            if row["domain"] in ("fish", "few"):
+                assert scores == []
+                continue
+            assert row["negatives"][0] == "a bad answer" and len(scores) == 1 + count
+            assert scores[:2] == [len(row["document"]), 0.5] and np.isnan(scores[2:]).all()
+    assert met == {"birds", "fish", "small", "few"}
+    assert count > 0
+
+
+def _score(domain: str) -> None:
+    """Give each pair a negative, and both documents a score."""
+    rows = [
+        row | {"negatives": ["a bad answer"], "scores": [len(row["document"]), 0.5]}
+        for row in read_pairs(PAIRS, domain).to_pylist()
+    ]
+    write_table(pairs_file(PAIRS, domain), pa.Table.from_pylist(rows, SCORED_PAIRS), SCORED_PAIRS)
