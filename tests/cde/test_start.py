@@ -29,9 +29,11 @@ FIRST_STAGES: list[Literal["shared", "separate"]] = ["shared", "separate"]
 PREFIXES = {"default": {"query": "ask: ", "document": "say: "}}
 
 
-def start_from(folder: Path, max_length: int = 16, prefixes: object = None, **changes: object) -> ContextualEncoder:
+def start_from(
+    folder: Path, max_length: int = 16, prefixes: object = None, variant: str = "cde", **changes: object
+) -> ContextualEncoder:
     params = Params.model_validate({"temperature": 0.1, "context_documents": 3, **changes})
-    info = ModelInfo.model_validate({"variant": "cde", "max_length": max_length, "prefixes": prefixes or {}})
+    info = ModelInfo.model_validate({"variant": variant, "max_length": max_length, "prefixes": prefixes or {}})
     return start.start_from(folder, params, info)
 
 
@@ -125,8 +127,9 @@ def test_the_first_stage_can_be_a_model_of_its_own(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
     shards = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(6))])
     one, other = (write_toy_model(Path("models/start") / name, layers=layers) for name, layers in (("a", 2), ("b", 1)))
-    options = {"first_stage": "models/start/b", "context": form, "learning_rate": 1e-9, "new_learning_rate": 1e-9}
-    jobs = [toy_job(tmp_path / "job", one, shards, "cde", **options)]
+    options = {"first_stage": "models/start/b", "context": form}
+    rates = {"learning_rate": 1e-9, "new_learning_rate": 1e-9}
+    jobs = [toy_job(tmp_path / "job", one, shards, "cde", **options, **rates)]
     train(jobs[0])
     made = load_contextual(jobs[0].model)[0]
     for stage, folder in ((made.first, other), (made.second, one)):
@@ -134,10 +137,11 @@ def test_the_first_stage_can_be_a_model_of_its_own(tmp_path: Path, monkeypatch: 
             stage.encode("w1 w2", convert_to_tensor=True),
             SentenceTransformer(str(folder)).encode("w1 w2", convert_to_tensor=True),
         )
+    assert len(start_from(one, variant="biencoder", **options).first[0].model.encoder.layer) == 1
     assert "first_stage: models/start/b" in (jobs[0].model / "README.md").read_text()
     shutil.rmtree(other)
     write_toy_model(other, layers=3)
-    jobs.append(toy_job(tmp_path / "job", one, shards, "cde", **options))
+    jobs.append(toy_job(tmp_path / "job", one, shards, "cde", **options, **rates))
     assert jobs[0].scratch != jobs[1].scratch, "what was begun with another model does not go on"
     with pytest.raises(InputError, match=r"two encoders; set parameter 'train\.cde\.first_stage' to separate"):
         train(toy_job(tmp_path / "next", jobs[0].model, shards, "cde", **options))

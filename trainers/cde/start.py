@@ -57,7 +57,8 @@ def start_from(start: Path, params: Params, info: ModelInfo, first: Path | None 
 
     A CDE folder passes on everything that was trained, but not its context, which was fitted to a corpus. Of any other
     sentence-transformers model, both stages start as copies, or as one, with its pooling and all other layers; with
-    gates, which are shut, it is exactly that model at first. The model ``first`` replaces the copy that is stage 1.
+    gates, which are shut, it is exactly that model at first. If ``params`` name another model for stage 1, ``first`` is
+    where that lies, by default as they say.
 
     Raises:
         InputError: there is no such model, it cannot read context vectors, it reads fewer tokens than
@@ -78,7 +79,8 @@ def start_from(start: Path, params: Params, info: ModelInfo, first: Path | None 
 
 def _enter(start: Path, params: Params, info: ModelInfo, first: Path | None) -> ContextualEncoder:
     second = load_model(start, info.max_length, "cpu")
-    stage = second if params.first_stage == "shared" else load_model(first or start, info.max_length, "cpu")
+    source = first or next(iter(params.models()), start)
+    stage = second if params.first_stage == "shared" else load_model(source, info.max_length, "cpu")
     try:
         encoder = ContextualEncoder(stage, second, documents=0, form=params.context, bias=params.context_bias)
         if params.context == "sequence":
