@@ -156,6 +156,9 @@ def test_a_backbone_that_tells_where_a_text_stands_is_refused() -> None:
     model.forward = lambda position_ids=None, **given: forward(**given)
     with pytest.raises(ValueError, match="BertModel reads a text otherwise when vectors stand before it"):
         check_sequence(model, 3, 2)
+    model.config.output_hidden_states = True
+    with pytest.raises(ValueError, match="its pooling reads all layers"):
+        check_sequence(model, 3, 2)
 
 
 @each_form

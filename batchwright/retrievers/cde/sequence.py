@@ -77,11 +77,13 @@ def _widened(query: Tensor, key: Tensor, value: Tensor, shift: Tensor) -> tuple[
 
 @torch.no_grad()
 def check_sequence(backbone: PreTrainedModel, layers: int, heads: int) -> None:
-    """Check that a text behind rows that have hardly any weight is read as it is alone.
+    """Check that a text behind rows that have hardly any weight is read as it is alone, and by its last states.
 
     Raises:
         ValueError: it is not.
     """
+    if backbone.config.output_hidden_states:
+        raise ValueError("its pooling reads all layers; set parameter 'train.cde.context' to gated")
     table = cast(nn.Embedding, backbone.get_input_embeddings()).weight
     ids = torch.arange(8, device=table.device).view(2, 4) * 7 % (len(table) - 5) + 5
     texts = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
