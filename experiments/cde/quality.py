@@ -1,20 +1,21 @@
 """CDE against the biencoder, from the same start model and on the same batches, and how much the context is used.
 
 ``python -m experiments.cde.quality DATA --domains ... [--start MODEL] [--documents J] [--batch B] [--steps N]
-[--rates R ...] [--first-stages ...] [--seeds N] [--output FILE]``
+[--rates R ...] [--forms ...] [--first-stages ...] [--seeds N] [--output FILE]``
 
 ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. Trains the biencoder, and a CDE for each of
-``--rates`` (``new_learning_rate``) and ``--first-stages``, and asks the held-out queries of ``--domains``. A CDE reads
-three contexts: its own (documents of the query's domain), another domain's, and none. ``over biencoder`` is the mean
-difference in nDCG@10 from the biencoder with the same seed, and ``over none`` that from the same model without context,
-± their standard errors: over queries and seeds.
+``--forms`` (``context``), ``--rates`` (``new_learning_rate``) and ``--first-stages``, and asks the held-out queries of
+``--domains``. A CDE reads three contexts: its own (documents of the query's domain), another domain's, and none. ``over
+biencoder`` is the mean difference in nDCG@10 from the biencoder with the same seed, and ``over none`` that from the
+same model without context, ± their standard errors: over queries and seeds.
 """
 
 import argparse
 import tempfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from sentence_transformers import SentenceTransformer
 
 from batchwright.core.files import write_tsv
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.cde.contextual_encoder import Context
+from batchwright.retrievers.cde.contextual_encoder import Context, Form
 from batchwright.retrievers.cde.retriever import Contexts, ContextualIndex, ContextualRetriever, save_contextual
 from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.common.retriever import Index
@@ -42,9 +43,10 @@ OWN = "own"
 
 
 class Key(NamedTuple):
-    """What was asked: a model after some steps, with a context."""
+    """What was asked: a model after some steps, with a context that it reads in a form."""
 
     model: str
+    form: str
     step: int
     context: str
 
@@ -62,9 +64,9 @@ def main() -> None:
         workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, SIZES)
         home = workspace.held_out
         for seed in range(arguments.seeds):
-            for model, step, trained in _models(workspace, seed, arguments):
+            for model, form, step, trained in _models(workspace, seed, arguments):
                 for context, values in ask(trained, home).items():
-                    scores.setdefault(Key(model, step, context), []).append(values)
+                    scores.setdefault(Key(model, form, step, context), []).append(values)
                 rows = [_row(key, scores, home) for key in scores]
                 if arguments.output:
                     write_tsv(arguments.output, rows)
@@ -82,12 +84,13 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--rates", nargs="+", type=float, default=[2e-2], metavar="RATE")
+    parser.add_argument("--forms", nargs="+", choices=get_args(Form), default=["gated"])
     parser.add_argument("--first-stages", nargs="+", choices=("separate", "shared"), default=["separate"])
     return parser.parse_args()
 
 
-def _models(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Iterator[tuple[str, int, Path]]:
-    """Each model's name, steps and folder, which the next model replaces."""
+def _models(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> Iterator[tuple[str, str, int, Path]]:
+    """Each model's name, form of context, steps and folder, which the next model replaces."""
     base = _params(seed, arguments)
     workspace.set_params(BASE, base)
     workspace.run("fetch model")
@@ -95,14 +98,18 @@ def _models(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> I
     for stage in ("cluster", "pack contextual"):
         workspace.run(stage)
     if not seed:
-        yield "biencoder", 0, workspace.folder / START
-        yield "cde", 0, _untrained(workspace.folder, arguments.documents)
-    yield "biencoder", arguments.steps, workspace.train("biencoder", "contextual")
-    for first_stage in arguments.first_stages:
-        for rate in arguments.rates:
-            changes = {"train.common.new_learning_rate": rate, "train.cde.first_stage": first_stage}
-            workspace.set_params(BASE, base | changes)
-            yield f"cde, {first_stage}, {rate:g}", arguments.steps, workspace.train("cde", "contextual")
+        yield "biencoder", NONE, 0, workspace.folder / START
+        for form in arguments.forms:
+            yield "cde", form, 0, _untrained(workspace.folder, arguments.documents, form)
+    yield "biencoder", NONE, arguments.steps, workspace.train("biencoder", "contextual")
+    for form, first_stage, rate in product(arguments.forms, arguments.first_stages, arguments.rates):
+        changes = {
+            "train.common.new_learning_rate": rate,
+            "train.cde.first_stage": first_stage,
+            "train.cde.context": form,
+        }
+        workspace.set_params(BASE, base | changes)
+        yield f"cde, {first_stage}, {rate:g}", form, arguments.steps, workspace.train("cde", "contextual")
 
 
 def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -125,11 +132,12 @@ def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _untrained(folder: Path, documents: int) -> Path:
+def _untrained(folder: Path, documents: int, form: Form) -> Path:
     """A CDE before training."""
     info = ModelInfo.read(folder / START)
-    encoder = start_from(folder / START, Params(temperature=TEMPERATURE, context_documents=documents), info)
-    model = folder / "models/untrained"
+    params = Params(temperature=TEMPERATURE, context_documents=documents, context=form)
+    encoder = start_from(folder / START, params, info)
+    model = folder / "models/untrained" / form
     model.mkdir(parents=True)
     save_contextual(SentenceTransformer(modules=[encoder], device="cpu"), model, info.prefixes.default)
     info.model_copy(update={"variant": "cde"}).write(model)
@@ -172,7 +180,7 @@ def _row(key: Key, scores: Scores, collection: Collection) -> Row:
     domains = np.array([query.domain for query in collection.queries])
     row |= {f"ndcg@10 {name}": share(float(values[:, domains == name].mean())) for name in sorted(set(domains))}
     row["ndcg@10"] = share(float(values.mean()))
-    row["over biencoder"] = _gain(values, scores, Key("biencoder", key.step, NONE), key)
+    row["over biencoder"] = _gain(values, scores, Key("biencoder", NONE, key.step, NONE), key)
     return row | {"over none": _gain(values, scores, key._replace(context=NONE), key)}
 
 

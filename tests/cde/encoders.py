@@ -22,9 +22,10 @@ from transformers import (
     T5EncoderModel,
 )
 
-from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder, Form
 from tests.tiny_models import VOCABULARY, WIDTH, word_pieces
 
+FORMS: tuple[Form, ...] = ("gated", "sequence")
 SMALL = {"vocab_size": len(VOCABULARY), "hidden_size": WIDTH, "num_hidden_layers": 3, "num_attention_heads": 2}
 KINDS = {
     "learned": lambda: BertModel(BertConfig(**SMALL, intermediate_size=32)),
@@ -61,11 +62,17 @@ def sentence_model(
     return SentenceTransformer(modules=modules, device="cpu").eval()
 
 
-def encoder(kind: str = "learned", documents: int = 5, *, shared: bool = False, **options: object) -> ContextualEncoder:
-    """A two-stage encoder with open gates; both stages are of one kind, with different weights unless ``shared``."""
+def encoder(
+    kind: str = "learned", documents: int = 5, *, shared: bool = False, form: Form = "gated", **options: object
+) -> ContextualEncoder:
+    """A two-stage encoder that attends to its context; both stages are of one kind, with different weights unless
+    ``shared``."""
     second = sentence_model(kind, 2)
     first = second if shared else sentence_model(kind, 1)
-    made = ContextualEncoder(first, second, documents=documents, **options)
+    if form == "sequence":
+        options = {"bias": -1.0, **options}
+    made = ContextualEncoder(first, second, documents=documents, form=form, **options)
     torch.manual_seed(3)
-    made.gate.data = torch.randn_like(made.gate) + 1
+    for each in made.new_parameters():
+        each.data = torch.randn_like(each) + 1
     return made.eval()

@@ -9,15 +9,18 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder
-from tests.cde.encoders import encoder
+from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder, Form
+from tests.cde.encoders import FORMS, encoder
 
 CORPUS = ["one two", "three", "four five six", "seven", "eight nine", "ten", "six one", "two two"]
 TEXTS = ["one", "two three"]
+each_form = pytest.mark.parametrize("form", FORMS)
 
 
-def model(documents: int = 5, kind: str = "learned") -> tuple[SentenceTransformer, ContextualEncoder]:
-    made = encoder(kind, documents)
+def model(
+    documents: int = 5, kind: str = "learned", form: Form = "gated"
+) -> tuple[SentenceTransformer, ContextualEncoder]:
+    made = encoder(kind, documents, form=form)
     prompts = {"query": "search_query: ", "document": "search_document: "}
     return SentenceTransformer(modules=[made], prompts=prompts, device="cpu"), made
 
@@ -42,8 +45,9 @@ def test_encoding_reads_the_vectors_that_stage_one_gives() -> None:
     assert np.allclose(outer.encode_query(["one"]), expected, atol=1e-5)
 
 
-def test_encoding_uses_the_context_and_stage_one_runs_once() -> None:
-    outer, made = model()
+@each_form
+def test_encoding_uses_the_context_and_stage_one_runs_once(form: Form) -> None:
+    outer, made = model(form=form)
     calls = []
     made.first.register_forward_hook(lambda *_: calls.append(1))
     without = outer.encode_document(TEXTS)
@@ -58,6 +62,14 @@ def test_encoding_uses_the_context_and_stage_one_runs_once() -> None:
     assert len(calls) == 2
     made.clear_context()
     assert np.array_equal(outer.encode_document(TEXTS), without)
+
+
+def test_a_sequence_without_bias_is_saved_without_one(tmp_path: Path) -> None:
+    made = encoder(form="sequence", bias=None)
+    SentenceTransformer(modules=[made], device="cpu").save(str(tmp_path), create_model_card=False)
+    loaded = ContextualEncoder.load(str(tmp_path))
+    assert (loaded.form, loaded.bias, loaded.documents) == ("sequence", None, 5)
+    assert torch.equal(loaded.null, made.null)
 
 
 @pytest.mark.parametrize("stage", ["first", "second"])
@@ -75,8 +87,9 @@ def test_the_context_follows_the_weights(stage: str) -> None:
     assert np.array_equal(outer.encode_document(TEXTS), after)
 
 
-def test_the_fitted_context_is_saved(tmp_path: Path) -> None:
-    outer, made = model()
+@each_form
+def test_the_fitted_context_is_saved(tmp_path: Path, form: Form) -> None:
+    outer, made = model(form=form)
     made.fit_context(CORPUS)
     outer.save(str(tmp_path / "fitted"), create_model_card=False)
     loaded = ContextualEncoder.load(str(tmp_path / "fitted"))

@@ -12,7 +12,7 @@ from batchwright.core.errors import InputError
 from batchwright.formats.models import Prefix
 from batchwright.retrievers import ModelInfo, load_retriever
 from batchwright.retrievers.cde.retriever import ContextualIndex, ContextualRetriever, load_contextual, save_contextual
-from tests.cde.encoders import encoder, sentence_model
+from tests.cde.encoders import FORMS, encoder, sentence_model
 from trainers.cde import Params
 from trainers.cde.start import start_from
 
@@ -21,9 +21,10 @@ DOMAINS = ["birds", "fish"] * 4
 QUERIES = ["one", "two three", "nine"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return save(SentenceTransformer(modules=[encoder(documents=3)], device="cpu"), tmp_path / "cde")
+@pytest.fixture(params=FORMS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    made = encoder(documents=3, form=request.param)
+    return save(SentenceTransformer(modules=[made], device="cpu"), tmp_path / "cde")
 
 
 def save(model: SentenceTransformer, folder: Path) -> Path:

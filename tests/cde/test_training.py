@@ -17,8 +17,10 @@ from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.retriever import load_contextual
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import compare
+from tests.cde.encoders import FORMS
 from tests.train.toys import describe, retrieve, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from trainers.cde.learner import ContextualLearner
+from trainers.common import gradient_cache
 from trainers.common.job import TrainJob
 from trainers.variants import load_variant, train
 
@@ -38,18 +40,72 @@ def job_with(folder: Path, shards: Path, **options: object) -> TrainJob:
     return toy_job(folder / "job", start, shards, "cde", **{"context_documents": 6, **options})
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("documents", "first_stage"), [(0, "separate"), (6, "separate"), (64, "separate"), (6, "shared")]
 )
 def test_the_gradient_of_any_chunk_size_is_that_of_one_big_batch(
-    tmp_path: Path, shards: Path, documents: int, first_stage: str
+    tmp_path: Path, shards: Path, form: str, documents: int, first_stage: str
 ) -> None:
-    options = {"context_documents": documents, "context_dropout": 0, "first_stage": first_stage}
+    own = {"null_share": 0.4} if form == "sequence" else {}
+    options = {"context": form, "context_documents": documents, "first_stage": first_stage, "context_dropout": 0, **own}
     whole = _plain_gradient(job_with(tmp_path, shards, **options))
     for chunk in (1, 3, 32):
-        cached = _gradient(job_with(tmp_path, shards, mini_batch_size=chunk, **options))
-        assert torch.cosine_similarity(whole, cached, dim=0) > 0.99999
-        assert abs(whole.norm() / cached.norm() - 1) < 1e-4
+        assert_close(_gradient(job_with(tmp_path, shards, mini_batch_size=chunk, **options)), whole)
+
+
+def test_a_step_without_context_trains_the_null_vector_of_a_sequence(tmp_path: Path, shards: Path) -> None:
+    job = job_with(tmp_path, shards, context="sequence", context_dropout=1)
+    learner = _open(job)
+    learner.backward(learner.prepare(_batch(job, 2)))
+    found = _flat(learner)
+    learner.model.zero_grad()
+    batch = _batch(job, 2)
+    learner.encoder.clear_context()
+    _contrast(learner, batch, None)
+    assert_close(found, _flat(learner))
+    assert learner.encoder.null.grad is not None and learner.encoder.null.grad.norm() > 0
+
+
+def test_a_share_of_a_sequences_context_is_null(tmp_path: Path, shards: Path) -> None:
+    learner = ContextualLearner(job_with(tmp_path, shards, context="sequence", null_share=0.3, context_dropout=0))
+    drawn = [learner.prepare(_batch(learner._job, index))[1] for index in range(60)]
+    shares = np.array([each.null for each in drawn if each])
+    assert shares.shape == (60, 6)
+    assert abs(shares.mean() - 0.3) < 0.1 and shares.mean(axis=1).std() > 0.1, "vector by vector"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("first_stage", ["separate", "shared"])
+def test_the_gradient_of_the_first_stage_can_be_left_out(
+    tmp_path: Path, shards: Path, form: str, first_stage: str
+) -> None:
+    options = {"context": form, "first_stage": first_stage, "context_dropout": 0, "mini_batch_size": 3}
+    whole, job = (job_with(tmp_path, shards, **options, first_stage_gradient=each) for each in (True, False))
+    learner = _open(job)
+    learner.backward(learner.prepare(_batch(job, 2)))
+    if first_stage == "separate":
+        assert all(each.grad is None for each in learner.encoder.first.parameters())
+        kept = _flat(learner) != 0
+        assert_close(_flat(learner)[kept], _gradient(whole)[kept])
+    else:
+        expected = _gradient(whole)
+        assert (_flat(learner) - expected).norm() > 1e-4 * expected.norm()
+    assert not learner._passes.memory._graphs
+
+
+def test_texts_of_a_sequence_count_with_their_context_and_stay_padded(
+    tmp_path: Path, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gradient_cache, "gains_by_packing", lambda _: True)
+    job = job_with(tmp_path, shards, context="sequence", context_documents=20, mini_batch_size=3, context_dropout=0)
+    learner = ContextualLearner(job)
+    (_, queries, documents), chosen = learner.prepare(_batch(job, 0))
+    assert learner._passes.cut.tokens == 3 * (16 + 20)
+    for group in [*queries, *documents]:
+        assert group.packing is None
+        assert group.tokens == (group.lengths.max() + 20) * len(group.places) <= 3 * 36  # type: ignore[union-attr]
+    assert sum(group.tokens for group in chosen.groups) == 10 * 5, "stage 1 reads texts alone"
 
 
 def test_new_parts_are_the_gates_unless_the_start_model_has_them(tmp_path: Path, shards: Path) -> None:
@@ -102,8 +158,9 @@ def test_each_step_draws_its_own_context_and_always_the_same(tmp_path: Path, sha
     assert first != documents[:6]
 
 
-def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path) -> None:
-    job = job_with(tmp_path, shards, mini_batch_size=32)
+@pytest.mark.parametrize("form", FORMS)
+def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path, form: str) -> None:
+    job = job_with(tmp_path, shards, mini_batch_size=32, context=form)
     train(job)
     losses = [float(row["loss"]) for row in read_tsv(job.curve, made_by="train")]
     assert np.mean(losses[-10:]) < np.mean(losses[:5]) - 0.3
@@ -116,8 +173,9 @@ def test_training_learns_and_the_folder_retrieves(tmp_path: Path, shards: Path) 
     assert (trained == np.arange(40)).mean() > (start == np.arange(40)).mean() + 0.1
 
 
-def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path, warm: Path) -> None:
-    job = job_with(tmp_path, shards, steps=1, context_dropout=0)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_folder_loads_without_this_project(tmp_path: Path, shards: Path, warm: Path, form: str) -> None:
+    job = job_with(tmp_path, shards, steps=1, context_dropout=0, context=form)
     train(job)
     script = (
         "import sys, numpy as np\n"
@@ -175,7 +233,8 @@ def _open(job: TrainJob) -> ContextualLearner:
     learner = ContextualLearner(job)
     learner.model.train()
     torch.manual_seed(5)
-    learner.encoder.gate.data.normal_()
+    for each in learner.fresh:
+        each.data.normal_()
     return learner
 
 
@@ -189,7 +248,18 @@ def _plain_gradient(job: TrainJob) -> Tensor:
     prepared = None
     if documents:
         texts = [batch.documents[row] for row in chosen]
-        prepared = encoder.prepare(encoder.embed_context(encoder.first.preprocess(texts)))
+        vectors = encoder.embed_context(encoder.first.preprocess(texts))
+        if encoder.form == "sequence":
+            null = torch.from_numpy(rng.random(len(chosen)) < 0.4)
+            assert null.any() and not null.all()
+            vectors = torch.stack([encoder.null if drop else row for row, drop in zip(vectors, null, strict=True)])
+        prepared = encoder.prepare(vectors)
+    _contrast(learner, batch, prepared)
+    return _flat(learner)
+
+
+def _contrast(learner: ContextualLearner, batch: TrainBatch, prepared: Tensor | None) -> None:
+    encoder = learner.encoder
     queries, texts = (
         functional.normalize(encoder({**encoder.preprocess(side), "context": prepared})["sentence_embedding"], dim=-1)
         for side in (batch.queries, batch.documents)
@@ -197,7 +267,11 @@ def _plain_gradient(job: TrainJob) -> Tensor:
     none = texts.new_zeros(ROWS, 0, texts.shape[1])
     masked = torch.from_numpy(batch.masked)
     compare(queries, texts, masked, none, torch.zeros(ROWS, 0, dtype=torch.bool), 0.1).loss.backward()
-    return _flat(learner)
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    assert torch.cosine_similarity(found, expected, dim=0) > 0.99999
+    assert abs(found.norm() / expected.norm() - 1) < 1e-4
 
 
 def _flat(learner: ContextualLearner) -> Tensor:

@@ -1,6 +1,7 @@
 """Every experiment runs from data to table, in miniature."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -65,14 +66,15 @@ def test_pretraining(experiment: Experiment) -> None:
 def test_cde_against_the_biencoder(experiment: Experiment) -> None:
     rows = experiment(
         "cde.quality", "--domains", "birds", "fish", "--documents", "4", "--batch", "32", "--steps", "2",
-        "--seeds", "1", "--first-stages", "shared", "--vectors", "minilm", table="cde.tsv",
+        "--seeds", "1", "--first-stages", "shared", "--forms", "gated", "sequence", "--vectors", "minilm",
+        table="cde.tsv",
     )  # fmt: skip
-    contexts = ("own", "another domain's", "none")
-    assert [(row["model"], row["step"], row["context"]) for row in rows] == [
-        ("biencoder", "0", "none"), *(("cde", "0", context) for context in contexts),
-        ("biencoder", "2", "none"), *(("cde, shared, 0.02", "2", context) for context in contexts),
+    asked = list(product(("gated", "sequence"), ("own", "another domain's", "none")))
+    assert [(row["model"], row["form"], row["step"], row["context"]) for row in rows] == [
+        ("biencoder", "none", "0", "none"), *(("cde", form, "0", context) for form, context in asked),
+        ("biencoder", "none", "2", "none"), *(("cde, shared, 0.02", form, "2", context) for form, context in asked),
     ]  # fmt: skip
-    start, *untrained = (row for row in rows if row["step"] == "0")
+    start, *untrained = (row for row in rows if row["step"] == "0" and row["form"] != "sequence")
     assert {row["ndcg@10"] for row in untrained} == {start["ndcg@10"]}
     assert {row["over biencoder"] for row in untrained} == {".000 ± .000"}
 

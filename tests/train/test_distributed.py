@@ -35,6 +35,7 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
         ("cde", {"context_documents": 4, "distill": {"weight": None}, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 9, "context_dropout": 0.5, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "first_stage": "shared", "context_dropout": 0, "new_learning_rate": 1e-1}),
+        ("cde", {"context": "sequence", "context_documents": 9, "context_dropout": 0.5, "null_share": 0.3}),
         ("xtr", {"k": 9, "learning_rate": 1e-7}),  # retrieval is discontinuous, so steps must be tiny
         ("xtr", {"score": "colbert"}),
         ("xtr", {"score": "colbert", "distill": {"loss": "margin_mse"}}),

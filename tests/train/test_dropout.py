@@ -22,6 +22,7 @@ OPTIONS: dict[str, tuple[str, dict[str, object]]] = {
     "seed_encoder": ("seed_encoder", {}),
     "cde": ("cde", {"context_documents": 5, "context_dropout": 0}),
     "cde, shared": ("cde", {"context_documents": 5, "context_dropout": 0, "first_stage": "shared"}),
+    "cde, sequence": ("cde", {"context_documents": 5, "context_dropout": 0, "context": "sequence"}),
     "xtr": ("xtr", {"score": "colbert"}),
 }
 

@@ -29,11 +29,13 @@ class CachedForward:
     GPU's memory is too small, the groups of this one batch may be halved, and draw anew.
 
     To chain two stages, let ``encode`` of the second read a leaf made from the first stage's ``output``. Call the
-    second stage's ``backward``, then the first stage's with ``leaf.grad``.
+    second stage's ``backward``, then the first stage's with ``leaf.grad``; one that is not ``trained`` has none.
     """
 
-    def __init__(self, encode: Callable[[Group], Tensor], groups: Sequence[Group], memory: Memory) -> None:
-        self._encode, self.memory = encode, memory
+    def __init__(
+        self, encode: Callable[[Group], Tensor], groups: Sequence[Group], memory: Memory, *, trained: bool = True
+    ) -> None:
+        self._encode, self.memory, self._trained = encode, memory, trained
         fit = len(groups) == 1 or sum(group.tokens for group in groups) <= memory.tokens
         self._at_once = {id(group) for group in groups} if fit else set()
         encoded = [part for group in groups for part in memory.through(group, self._first)]
@@ -44,13 +46,13 @@ class CachedForward:
 
     def backward(self, gradient: Tensor) -> None:
         """Backpropagate ``gradient``, which has the shape of ``output``, into the parameters' gradients."""
-        for group in self._groups:
+        for group in self._groups if self._trained else ():
             rows = gradient[sent(group.places, gradient.device)]
             if not self.memory.spend(self._key(group), rows):
                 self.memory.through(group, partial(self._again, gradient))
 
     def _first(self, group: Group) -> tuple[Group, Tensor]:
-        if id(group) in self._at_once or self.memory.keeps(group):
+        if self._trained and (id(group) in self._at_once or self.memory.keeps(group)):
             return group, self.memory.keep(self._key(group), group, lambda: self._rows(group))
         with torch.no_grad():
             return group, self._rows(group)
@@ -84,16 +86,19 @@ class Draws(IntEnum):
 class Passes:
     """Prepares a batch's texts and runs them through a job's ``model`` as the job's parameters say."""
 
-    def __init__(self, job: TrainJob, model: nn.Module) -> None:
-        """Let transformers in ``model`` read packed texts where that is faster."""
-        self._job = job
-        self.memory = Memory.of(job.common.mini_batch_size, length_of(job.info.max_length), job.device)
-        self._packed = gains_by_packing(job) and pack_texts(model)
+    def __init__(self, job: TrainJob, model: nn.Module, beside: int = 0) -> None:
+        """Let transformers in ``model`` read packed texts where that is faster.
+
+        If the model reads ``beside`` vectors beside each text's tokens, texts stay padded.
+        """
+        self._job, self._beside = job, beside
+        self.memory = Memory.of(job.common.mini_batch_size, length_of(job.info.max_length) + beside, job.device)
+        self._packed = not beside and gains_by_packing(job) and pack_texts(model)
 
     @property
     def cut(self) -> Cut:
         """How to cut a side's texts into groups."""
-        return Cut.on(self._job.device, self.memory.tokens, packed=self._packed)
+        return Cut.on(self._job.device, self.memory.tokens, packed=self._packed, beside=self._beside)
 
     def batch(self) -> AbstractContextManager[object]:
         """Run the block's passes on one batch."""
@@ -116,6 +121,8 @@ class Passes:
         encode: Callable[[Features], Tensor],
         groups: list[Group],
         draws: Draws = Draws.TEXTS,
+        *,
+        trained: bool = True,
     ) -> CachedForward:
         """Encode groups of the batch's texts; ``encode`` runs the model on a group's inputs."""
 
@@ -124,7 +131,7 @@ class Passes:
                 return encode(group.features)
 
         device = torch.device(self._job.device)
-        return CachedForward(run, [group.on(device) for group in groups], self.memory)
+        return CachedForward(run, [group.on(device) for group in groups], self.memory, trained=trained)
 
     def training(self, batch: TrainBatch, draws: Draws, first: int = 0) -> AbstractContextManager[None]:
         """Run the block's model on a batch's texts from number ``first`` on."""

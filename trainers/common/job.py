@@ -81,9 +81,9 @@ class DevMeasure(Protocol):
 class TrainJob(Job):
     """A job that trains a ``variant`` on shards, from a start model that ``info`` describes.
 
-    ``dev`` scores the model in training, into ``dev_curve``. With ``redraw``, random weights of the start model are
-    drawn anew, with the job's seed. ``every`` above 1 trains on every so-manyth batch only: a trial. ``note`` is a
-    sentence on the settings for the model card.
+    ``models`` are those that ``params`` name. ``dev`` scores the model in training, into ``dev_curve``. With
+    ``redraw``, random weights of the start model are drawn anew, with the job's seed. ``every`` above 1 trains on every
+    so-manyth batch only: a trial. ``note`` is a sentence on the settings for the model card.
     """
 
     variant: str
@@ -93,6 +93,7 @@ class TrainJob(Job):
     start_model: Path
     shards: Path
     curve: Path
+    models: Sequence[Path] = ()
     redraw: bool = False
     dev: DevMeasure | None = None
     every: int = 1
@@ -128,6 +129,9 @@ def plan_job(
     check_loss(name, common)
     params.check(name, common)
     info, weights = ModelInfo.read(start), weights_size(start)
+    models = params.models()
+    for folder in models:
+        ModelInfo.read(folder)  # says how to get it if it is not there
     shard_set = ShardSet.open(shards)
     batches = planned_batches(shard_set, common)
     shard_set.verify()
@@ -138,7 +142,8 @@ def plan_job(
     redraw &= info.random
     settings = [common.model_dump(), params.model_dump(), info.model_dump(), redraw]
     watched = dev.fingerprint if dev else None
-    decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), model_hash(start), training_code()]
+    hashes = [model_hash(folder) for folder in (start, *models)]
+    decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), *hashes, training_code()]
     unfinished = runtime.scratch("train", fingerprint(name, *decides)).resolve()
     storage = job_storage(name, unfinished)
     if not storage.names():  # room for three checkpoints: weights and AdamW's two moments
@@ -156,6 +161,7 @@ def plan_job(
         shards=shards.resolve(),
         model=model.resolve(),
         curve=curve.resolve(),
+        models=[folder.resolve() for folder in models],
         redraw=redraw,
         dev=dev,
         note=note,

@@ -1,6 +1,7 @@
 """Parameters that all variants share."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_model
@@ -139,6 +140,10 @@ class VariantParams(Params):
         Raises:
             InputError: it has not.
         """
+
+    def models(self) -> list[Path]:
+        """The folders of models that training reads beside its start model."""
+        return []
 
 
 def refuse(name: str, common: Common, options: Iterable[str], why: str) -> None:

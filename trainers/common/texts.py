@@ -26,21 +26,23 @@ class Cut:
 
     If they are ``packed``, groups have about as many tokens each, and no padding. Else texts of similar length go
     together: one more pass of the model takes as long as ``pass_cost`` tokens. Lengths are padded to multiples of
-    ``lengths``, and numbers of texts to multiples of ``counts``, so that few shapes occur.
+    ``lengths``, and numbers of texts to multiples of ``counts``, so that few shapes occur. Beside each text's tokens,
+    the model reads ``beside`` more.
     """
 
     tokens: int
     packed: bool = False
+    beside: int = 0
     pass_cost: int = 64
     lengths: int = 1
     counts: int = 1
 
     @classmethod
-    def on(cls, device: str, tokens: int, *, packed: bool = False) -> Self:
+    def on(cls, device: str, tokens: int, *, packed: bool = False, beside: int = 0) -> Self:
         """What suits a device: a pass that is too small leaves a GPU idle."""
         if device != "cuda" or packed:
-            return cls(tokens=tokens, packed=packed)
-        return cls(tokens=tokens, pass_cost=8192, lengths=8, counts=32)
+            return cls(tokens=tokens, packed=packed, beside=beside)
+        return cls(tokens=tokens, beside=beside, pass_cost=8192, lengths=8, counts=32)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Group:
         """How many tokens the model reads."""
         if self.packing:
             return len(self.packing.places)
-        return sum(each.numel() for key, each in self.features.items() if key == "input_ids")
+        own = [each for key, each in self.features.items() if key == "input_ids"]
+        return sum(each.numel() + len(each) * self.cut.beside for each in own)
 
     def halves(self) -> "Sequence[Group]":
         """Itself in two; texts without padding stay together."""
@@ -141,6 +144,7 @@ def split_by_length(lengths: NDArray[np.int64], cut: Cut) -> list[NDArray[np.int
     The groups are those with the fewest tokens, padding included, if each counts as ``pass_cost`` tokens more; those of
     more than ``tokens`` are cut into as many of the same size as need be.
     """
+    lengths = lengths + cut.beside
     order = lengths.argsort(kind="stable")
     groups = np.split(order, _best_cuts(-(-lengths[order] // cut.lengths), cut.pass_cost // cut.lengths))
     return [part for group in groups for part in _cut(group, max(cut.tokens // int(lengths[group[-1]]), 1))]

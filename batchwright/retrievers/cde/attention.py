@@ -48,9 +48,7 @@ def remember(backbone: PreTrainedModel, vectors: Tensor) -> Tensor:
     taken = inspect.signature(backbone.forward).parameters
     if "inputs_embeds" not in taken:
         raise ValueError(f"{type(backbone).__name__} takes no inputs_embeds, so it cannot read context vectors")
-    # The backbone adds a learned position to every input: take it off first. Rotary position 0 rotates nothing.
-    table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
-    rows = vectors if table is None else vectors - table.weight[0]
+    rows = without_position(backbone, vectors)
     positions = torch.zeros(1, len(rows), dtype=torch.int64, device=rows.device)
     seen: list[Tensor] = []
 
@@ -58,11 +56,17 @@ def remember(backbone: PreTrainedModel, vectors: Tensor) -> Tensor:
         seen.append(torch.stack([key[0], value[0]]))
         return _to_context(module, query, key, value, options)
 
-    with _attention(backbone, lambda _: record):
+    with changed_attention(backbone, lambda _: record):
         backbone(inputs_embeds=rows[None], **({"position_ids": positions} if "position_ids" in taken else {}))
     if not seen:
         raise ValueError(f"{type(backbone).__name__} has an attention of its own, which cannot read a context")
     return torch.stack(seen)
+
+
+def without_position(backbone: PreTrainedModel, vectors: Tensor) -> Tensor:
+    """What ``vectors`` are before the backbone adds a learned position 0 to them; a rotary one rotates nothing."""
+    table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    return vectors if table is None else vectors - table.weight[0]
 
 
 @contextmanager
@@ -85,7 +89,7 @@ def reading(backbone: PreTrainedModel, memory: Tensor, gate: Tensor) -> Iterator
 
         return attend
 
-    with _attention(backbone, both):
+    with changed_attention(backbone, both):
         yield
 
 
@@ -104,7 +108,7 @@ def _to_context(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, op
 
 
 @contextmanager
-def _attention(backbone: PreTrainedModel, change: Callable[[Attention], Attention]) -> Iterator[None]:
+def changed_attention(backbone: PreTrainedModel, change: Callable[[Attention], Attention]) -> Iterator[None]:
     """Replace every layer's attention inside the block by what ``change`` makes of it."""
     before = backbone.config._attn_implementation
     known = before if before in ALL_ATTENTION_FUNCTIONS else "sdpa"

@@ -4,10 +4,11 @@ This file is saved with models, so it must not import this project; what it impo
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import reading, remember
+from .sequence import read_behind
 
 
 @dataclass
@@ -47,25 +49,29 @@ def draw(corpus: Sequence[str], count: int, seed: int, prompt: str) -> Context:
     return Context([prompt + corpus[row] for row in chosen.tolist()])
 
 
+Form = Literal["gated", "sequence"]
+NEW: dict[Form, str] = {"gated": "gate.safetensors", "sequence": "sequence.safetensors"}
+"""The file with what a form of context adds to the two stages."""
 CONTEXT = "context.json"
-GATE = "gate.safetensors"
 BATCH = 64
 
 
 class ContextualEncoder(InputModule):
     """Text embeddings that depend on the corpus (*Contextual Document Embeddings*, section 4.2).
 
-    ``first`` embeds each context document as one vector. ``second`` embeds texts; each of its layers also attends to
-    the context vectors, through a gate per head. While a gate is 0, and without a context, a text's embedding is
-    that of ``second`` alone. Any number of context documents can be read, and their order does not matter. ``first``
-    may be ``second`` itself: both stages then share their weights.
+    ``first`` embeds each context document as one vector. ``second`` embeds texts, and reads the context vectors in one
+    of two forms. ``gated``: each of its layers also attends to them, through a gate per head; while a gate is 0, and
+    without a context, a text's embedding is that of ``second`` alone. ``sequence``, the paper's: they stand before the
+    text, whose tokens alone are pooled; a learned ``null`` vector stands for each document that is missing to J. Any
+    number of documents can be read, and their order does not matter. ``first`` may be ``second`` itself: both stages
+    then share their weights.
 
     Call ``fit_context`` with a corpus before encoding; ``save`` also saves the documents drawn from it.
     """
 
     save_in_root = True
     config_file_name = "contextual_encoder.json"
-    config_keys = ["documents", "unpooled_prefixes", "shared"]
+    config_keys = ["documents", "unpooled_prefixes", "shared", "form"]
 
     def __init__(
         self,
@@ -74,11 +80,14 @@ class ContextualEncoder(InputModule):
         *,
         documents: int,
         unpooled_prefixes: Sequence[str] = (),
+        form: Form = "gated",
+        bias: float | None = None,
     ) -> None:
-        """Combine two models, whose gates are shut at first.
+        """Combine two models; gates are shut at first.
 
         ``documents`` is J, how many documents ``fit_context`` draws. ``unpooled_prefixes``: if a text begins with one
-        of these, the prefix's tokens are left out of the pooling.
+        of these, the prefix's tokens are left out of the pooling. ``bias`` is where a learned bias of the scores of a
+        sequence's context begins, beside -log of the number of its vectors; None: they have none.
 
         Raises:
             ValueError: ``second`` cannot read a context, or its width is not that of ``first``'s vectors.
@@ -94,10 +103,20 @@ class ContextualEncoder(InputModule):
                 f"{width}; use a first stage without a layer that changes the width"
             )
         with torch.no_grad():
-            layers = len(remember(backbone, torch.zeros(1, width)))
+            layers, _, heads, *_ = remember(backbone, torch.zeros(1, width)).shape
+        self.heads = layers, heads
         self.first, self.second, self.tokenizer = first, second, second[0].tokenizer
         self.documents, self.unpooled_prefixes = documents, list(unpooled_prefixes)
-        self.gate = nn.Parameter(torch.zeros(layers, backbone.config.num_attention_heads))
+        self.form = form
+        if form == "gated":
+            self.gate = nn.Parameter(torch.zeros(layers, backbone.config.num_attention_heads))
+        else:
+            mean = cast(nn.Embedding, backbone.get_input_embeddings()).weight.detach().mean(dim=0)
+            self.null = nn.Parameter(functional.normalize(mean, dim=0))
+            biases = (
+                None if bias is None else nn.Parameter(torch.full((layers * heads,), float(bias)))
+            )  # flat: no decay
+            self.register_parameter("bias", biases)
         self.context: Context | None = None
         self._prompt = ""
 
@@ -105,6 +124,10 @@ class ContextualEncoder(InputModule):
     def backbone(self) -> PreTrainedModel:
         """The encoder inside ``second``."""
         return cast(PreTrainedModel, self.second[0].model)
+
+    def new_parameters(self) -> list[nn.Parameter]:
+        """What the form of context adds to the two stages."""
+        return list(self.parameters(recurse=False))
 
     @property
     def shared(self) -> bool:
@@ -158,13 +181,17 @@ class ContextualEncoder(InputModule):
         """
         features = dict(features)  # it may be read again, with other dropout
         prepared = features.pop("context") if "context" in features else self._fitted()
+        if prepared is None and self.form == "sequence" and self.documents:
+            prepared = self.prepare(self.null.new_empty(0, len(self.null)))
         pooled = features.pop("pooled", None)
         encoder, *rest = self.second
         if prepared is None:
             features = encoder(features)
-        else:
+        elif self.form == "gated":
             with reading(self.backbone, prepared, self.gate):
                 features = encoder(features)
+        else:
+            features["token_embeddings"] = read_behind(self.backbone, features, prepared, self._offset(len(prepared)))
         if pooled is not None:
             features["attention_mask"] = pooled
         for module in rest:
@@ -178,19 +205,34 @@ class ContextualEncoder(InputModule):
 
     def embed_context(self, features: dict[str, Any]) -> Tensor:
         """Stage 1: context vectors ``(n, h)`` of inputs of ``first``."""
-        placed = {
-            key: each.to(self.gate.device) if isinstance(each, Tensor) else each for key, each in features.items()
-        }
+        device = self.backbone.device
+        placed = {key: each.to(device) if isinstance(each, Tensor) else each for key, each in features.items()}
         vectors: Tensor = self.first(placed)["sentence_embedding"]
         return vectors
 
-    def prepare(self, vectors: Tensor) -> Tensor:
-        """Keys and values ``(layers, 2, heads, j, e)`` for stage 2 of context vectors ``(j, h)``; all texts share them.
+    def prepare(self, vectors: Tensor, null: Tensor | None = None) -> Tensor:
+        """What stage 2 reads of context vectors ``(j, h)``; all texts share it.
 
-        Vectors take the mean length of a token's, whatever length ``first`` gives them.
+        Keys and values ``(layers, 2, heads, j, e)`` or, for a sequence, rows ``(j, h)`` and, if j is below J, a null
+        vector for all that are missing; another takes the place of each vector that ``null`` ``(j,)`` marks. Vectors
+        take the mean length of a token's, whatever length ``first`` gives them.
         """
+        if self.form == "sequence":
+            vectors = vectors if null is None else torch.where(null[:, None], self.null, vectors)
+            vectors = torch.cat([vectors, self.null[None]]) if len(vectors) < self.documents else vectors
         length = cast(nn.Embedding, self.backbone.get_input_embeddings()).weight.detach().norm(dim=1).mean()
-        return remember(self.backbone, functional.normalize(vectors, dim=-1) * length)
+        rows = functional.normalize(vectors, dim=-1) * length
+        return remember(self.backbone, rows) if self.form == "gated" else rows
+
+    def _offset(self, rows: int) -> Tensor:
+        """What is added to the scores ``(layers, heads, rows)`` of a sequence's rows: the bias, and their numbers.
+
+        As many copies of the last row as are missing to J would have the same effect.
+        """
+        copies = max(self.documents - rows, 0) + 1
+        added = self.null.new_zeros(*self.heads, rows)
+        added[..., -1] = math.log(copies)
+        return added if self.bias is None else added + self.bias.view(*self.heads, 1) - math.log(rows + copies - 1)
 
     def fit_context(
         self, corpus: Sequence[str], seed: int = 42, prompt: str | None = None, size: int | None = None
@@ -231,13 +273,14 @@ class ContextualEncoder(InputModule):
         return self.prepare(torch.cat([self.embed_context(self.read_context(chunk)) for chunk in chunks]))
 
     def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write both stages, once if they are one, the gates and the fitted context's documents, if any."""
+        """Write both stages, once if they are one, what is new, and the fitted context's documents, if any."""
         folder = Path(output_path)
         for name in _folders(self.shared):
             stage = getattr(self, name)
             stage.save(str(folder / name), create_model_card=False, safe_serialization=safe_serialization)
         self.save_config(output_path)
-        save_file({"gate": self.gate.detach().contiguous()}, folder / GATE)
+        new = {name: each.detach().contiguous() for name, each in self.named_parameters(recurse=False)}
+        save_file(new, folder / NEW[self.form])
         (folder / CONTEXT).unlink(missing_ok=True)
         if self.context is not None:
             (folder / CONTEXT).write_text(json.dumps(self.context.texts, ensure_ascii=False), encoding="utf-8")
@@ -263,8 +306,10 @@ class ContextualEncoder(InputModule):
         stages = [
             SentenceTransformer(str(folder / name), device="cpu", local_files_only=True) for name in _folders(shared)
         ]
-        model = cls(stages[0], stages[-1], **config)
-        model.gate.data = load_file(folder / GATE)["gate"]
+        new = load_file(folder / NEW[config.get("form", "gated")])
+        model = cls(stages[0], stages[-1], **config, bias=0 if "bias" in new else None)
+        for name, each in model.named_parameters(recurse=False):
+            each.data = new[name]
         if (folder / CONTEXT).exists():
             model.context = Context(json.loads((folder / CONTEXT).read_text(encoding="utf-8")))
         return model

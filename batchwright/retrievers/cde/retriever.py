@@ -19,7 +19,7 @@ from batchwright.retrievers.common.dense import cut, encode, products, search
 from batchwright.retrievers.common.model_folder import ModelInfo, save_model
 from batchwright.retrievers.common.retriever import Given, Ranking
 
-CODE = ("contextual_encoder.py", "attention.py")
+CODE = ("contextual_encoder.py", "attention.py", "sequence.py")
 
 
 def load_contextual(folder: Path, device: str | None = None) -> SentenceTransformer:
