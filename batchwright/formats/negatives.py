@@ -83,8 +83,8 @@ class Negatives:
         np.save(target / "scores.npy", self.scores.astype(np.float32, copy=False))
         np.save(target / "thresholds.npy", self.thresholds.astype(np.float32, copy=False))
         np.save(target / "likeness.npy", self.likeness)
-        np.save(target / "query_class.npy", self.query_class.astype(np.int32, copy=False))
-        np.save(target / "document_class.npy", self.document_class.astype(np.int32, copy=False))
+        for file, classes in zip(class_files(folder, domain), (self.query_class, self.document_class), strict=True):
+            np.save(file, classes.astype(np.int32, copy=False))
         np.save(dropped_file(folder, domain), self.dropped.astype(np.uint8))
         np.save(target / "mined.npy", self.mined.astype(np.int32, copy=False))
         np.save(target / "judged.npy", self.judged.astype(np.int32))
@@ -103,10 +103,7 @@ class Negatives:
             raise InputError(
                 f"{target}/mined.npy: refers to a row outside the {pairs} training pairs; run the stage 'filter' again"
             )
-        query_class, document_class = (
-            read_array(target / f"{side}_class.npy", np.int32, (pairs,), made_by="filter", mapped=True)
-            for side in ("query", "document")
-        )
+        query_class, document_class = read_classes(folder, domain, pairs)
         judged = read_array(target / "judged.npy", np.int32, (None, 2), made_by="filter")
         highest = query_class.max(initial=-1), document_class.max(initial=-1)
         if ((judged < 0) | (judged > highest)).any():
@@ -142,6 +139,20 @@ def read_dropped(folder: Path, domain: str, pairs: int) -> NDArray[np.uint8]:
     if not np.isin(dropped, [KEPT, *DROPPED]).all():
         raise InputError(f"{file}: gives a reason that is unknown; run the stage 'filter' again")
     return dropped
+
+
+def class_files(folder: Path, domain: str) -> tuple[Path, Path]:
+    """The files of ``Negatives.query_class`` and ``document_class``."""
+    return folder / file_stem(domain) / "query_class.npy", folder / file_stem(domain) / "document_class.npy"
+
+
+def read_classes(folder: Path, domain: str, pairs: int) -> list[NDArray[np.int32]]:
+    """Read ``Negatives.query_class`` and ``document_class`` alone.
+
+    Raises:
+        InputError: one is missing or damaged.
+    """
+    return [read_array(file, np.int32, (pairs,), made_by="filter", mapped=True) for file in class_files(folder, domain)]
 
 
 class Relation:

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.grid import COARSE, rounded
 from batchwright.core.neighbours import knn
+from stages.cluster.apart import Classes, shared
 
 NEIGHBOURS = 10
 ROUNDS = 96
@@ -13,16 +14,21 @@ LEAST_GAIN = 2e-4
 
 
 def exchange_pairs(
-    points: NDArray[np.float32], clusters: NDArray[np.int64], rng: np.random.Generator
+    points: NDArray[np.float32],
+    clusters: NDArray[np.int64],
+    rng: np.random.Generator,
+    classes: Classes | None = None,
 ) -> NDArray[np.int64]:
     """Exchange points [q | d] so that the sum of S_q.S_d over ``clusters`` ``(k, size)`` grows; it never shrinks.
+
+    No point moves to a cluster that has one of its ``classes`` ``(c, n)``.
 
     In each of at most ``ROUNDS`` rounds, a cluster meets at most one of its neighbours, which are searched for every
     ``STALL`` rounds. Two clusters meet again only after one of them has changed. Stops once ``STALL`` rounds together
     gain less than the fraction ``LEAST_GAIN``.
     """
     k = len(clusters)
-    state = _State(points, clusters)
+    state = _State(points, clusters, classes)
     changed = np.zeros(k, dtype=np.int64)
     met = np.full((k, k), -1, dtype=np.int64)
     values = [state.value()]
@@ -42,8 +48,11 @@ def exchange_pairs(
 class _State:
     """Points stored cluster by cluster, so that each cluster's points are contiguous."""
 
-    def __init__(self, points: NDArray[np.float32], clusters: NDArray[np.int64]) -> None:
+    def __init__(
+        self, points: NDArray[np.float32], clusters: NDArray[np.int64], classes: Classes | None = None
+    ) -> None:
         self.clusters = clusters.copy()
+        self._classes = classes
         self.points = points[clusters]
         self.sums: NDArray[np.float32] = self.points.sum(axis=1)
         self._own = np.einsum("ksd,ksd->ks", *np.split(self.points, 2, axis=2))
@@ -100,7 +109,19 @@ class _State:
             for side in (first.tolist(), second.tolist())
         )
         own = 2 * self._own / size
-        return gains + own[first], losses - own[second]
+        gains, losses = gains + own[first], losses - own[second]
+        if self._classes is not None:
+            here, there = self.clusters[first], self.clusters[second]
+            gains[_shared(self._classes, here, there)] = -np.inf
+            losses[_shared(self._classes, there, here)] = np.inf
+        return gains, losses
+
+
+def _shared(classes: Classes, members: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which members of clusters ``(m, size)`` share a class with any of the same row of ``others`` ``(m, size)``."""
+    couples = np.repeat(np.arange(len(members)), members.shape[1])
+    found = shared(couples[:, None], classes[:, members.ravel()], couples, classes[:, others.ravel()])
+    return found.reshape(members.shape)
 
 
 def _product(sums: NDArray[np.float32]) -> float:

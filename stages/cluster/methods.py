@@ -17,6 +17,7 @@ from batchwright.core.grid import COARSE, rounded
 from batchwright.core.neighbours import kmeans, knn, processes
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import PairVectors, blocks
+from stages.cluster.apart import Classes, join, of_some
 from stages.cluster.equal import Nearest, equal_clusters, fill, improve
 from stages.cluster.exchange import exchange_pairs
 from stages.cluster.params import ClusterParams
@@ -28,32 +29,44 @@ MOST_CLUSTERS = 512
 """Of a cell."""
 CANDIDATES = 8
 """Cells that a pair may be put into, at a time."""
+LEFT_OVER_CANDIDATES = 64
+"""Clusters that a left-over pair may join if pairs of its query or document are in others."""
 ITERATIONS, POINTS_PER_CELL = 10, 256
 """Of the K-Means that finds cells."""
 
 Members = NDArray[np.int64]
-Part = tuple[PairVectors, list[int]]
-"""The vectors of a cell, or of a group of clusters one after the other, and a seed of its own."""
+Part = tuple[PairVectors, Classes | None, list[int]]
+"""The vectors and classes of a cell, or of a group of clusters one after the other, and a seed of its own."""
 
 
 class Method(Protocol):
-    """Takes the pairs' vectors, the parameters, a seed and a ``map`` for parts of the work, if it has any.
+    """Takes the pairs' vectors, the parameters, a seed, a ``map`` for parts of the work, and classes that pairs of a
+    cluster must not share, if there are any.
 
     Returns the cluster of each pair, ``(N,)``.
     """
 
     def __call__(
-        self, vectors: PairVectors, params: ClusterParams, seed: int, do_parts: Map = map, /
+        self,
+        vectors: PairVectors,
+        params: ClusterParams,
+        seed: int,
+        do_parts: Map = map,
+        classes: Classes | None = None,
+        /,
     ) -> NDArray[np.int32]:
         """Cluster the pairs."""
 
 
-def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: Map = map) -> NDArray[np.int32]:
+def balanced(
+    vectors: PairVectors, params: ClusterParams, seed: int, do_parts: Map = map, classes: Classes | None = None
+) -> NDArray[np.int32]:
     """Build clusters of exactly ``cluster_size`` pairs that directly maximise eq. 2, the sum of S_q.S_d.
 
     Works on cells of at most ``resident_pairs`` pairs and ``MOST_CLUSTERS`` clusters, each on its own. This
     bounds memory and makes the cost linear in N. Clusters then exchange pairs across the borders of cells. The
     ``N % cluster_size`` pairs left over, drawn at random, join the clusters to which they add most.
+    Pairs of one class in ``classes`` ``(c, N)`` go to different clusters, where there are enough of them.
 
     Returns:
         The cluster of each pair, ``(N,)``.
@@ -64,11 +77,12 @@ def balanced(vectors: PairVectors, params: ClusterParams, seed: int, do_parts: M
         return np.zeros(len(vectors), dtype=np.int32)
     pairs, rest = np.split(np.random.default_rng(seed).permutation(len(vectors)), [k * size])
     pairs.sort()
-    members = _members(vectors, pairs, _most_clusters(params), params, seed, do_parts)
+    members = _members(vectors, classes, pairs, _most_clusters(params), params, seed, do_parts)
     assignment = assign(members, len(vectors))
     if len(rest):
         sums = side_sums(vectors, assignment, k, unless_beam(do_parts))
-        assignment[rest] = _best(joint_points(vectors, rest), sums, size)
+        best = _best(joint_points(vectors, rest), sums, size, 1 if classes is None else LEFT_OVER_CANDIDATES)
+        assignment[rest] = best[:, 0] if classes is None else join(best, rest, members, classes)
     return assignment
 
 
@@ -76,18 +90,26 @@ METHODS: dict[str, Method] = {"balanced": balanced}
 
 
 def _members(
-    vectors: PairVectors, pairs: NDArray[np.int64], most: int, params: ClusterParams, seed: int, do_parts: Map
+    vectors: PairVectors,
+    classes: Classes | None,
+    pairs: NDArray[np.int64],
+    most: int,
+    params: ClusterParams,
+    seed: int,
+    do_parts: Map,
 ) -> Members:
     """Cluster ``pairs`` ``(k * size,)``; return the row numbers ``(k, size)`` of each cluster's members."""
     size, do_lightly = params.cluster_size, unless_beam(do_parts)
     parts = split_into_cells(vectors, pairs, size, most, np.random.default_rng([seed, 1]), do_lightly)
-    seeded = ((vectors.take(cell), [seed, 1, number]) for number, cell in enumerate(parts, start=1))
+    seeded = (
+        (vectors.take(cell), of_some(classes, cell), [seed, 1, number]) for number, cell in enumerate(parts, start=1)
+    )
     of_cells = do_parts(partial(_cluster_cell, size, params.iterations), seeded)
     members = np.concatenate([cell[clusters] for cell, clusters in zip(parts, of_cells, strict=True)])
     for sweep in range(2, 2 + SWEEPS if len(parts) > 1 else 2):
         groups = regroup(vectors, members, most, np.random.default_rng([seed, sweep]), do_lightly)
         seeded = (
-            (vectors.take(members[group].ravel()), [seed, sweep, number])
+            (vectors.take(members[group].ravel()), of_some(classes, members[group].ravel()), [seed, sweep, number])
             for number, group in enumerate(groups, start=1)
         )
         of_groups = do_parts(partial(_improve_group, size), seeded)
@@ -99,18 +121,18 @@ def _members(
 
 def _cluster_cell(size: int, iterations: int, part: Part) -> Members:
     """Return the members ``(k, size)`` of a cell's clusters, as places in the cell."""
-    vectors, seed = part
+    vectors, classes, seed = part
     rng = np.random.default_rng(seed)
     points = joint_points(vectors, slice(None))
-    return exchange_pairs(points, equal_clusters(points, size, iterations, rng), rng)
+    return exchange_pairs(points, equal_clusters(points, size, iterations, rng, classes), rng, classes)
 
 
 def _improve_group(size: int, part: Part) -> Members:
     """Return the members ``(k, size)`` of a group's clusters after exchanges, as places in the group."""
-    vectors, seed = part
+    vectors, classes, seed = part
     points = joint_points(vectors, slice(None))
     clusters = np.arange(len(vectors)).reshape(-1, size)
-    return exchange_pairs(points, improve(points, clusters), np.random.default_rng(seed))
+    return exchange_pairs(points, improve(points, clusters, classes), np.random.default_rng(seed), classes)
 
 
 def _most_clusters(params: ClusterParams) -> int:
@@ -181,8 +203,11 @@ def _shares(clusters: int, most: int) -> NDArray[np.int64]:
     return np.full(count, clusters // count) + (np.arange(count) < clusters % count)
 
 
-def _best(points: NDArray[np.float32], sums: NDArray[np.float32], size: int) -> NDArray[np.int64]:
-    """Return the cluster to which each point [q | d] adds most, q.S_d + d.S_q, given the sums ``(k, 2, d)``."""
+def _best(points: NDArray[np.float32], sums: NDArray[np.float32], size: int, count: int) -> NDArray[np.int64]:
+    """Return the ``count`` clusters to which each point [q | d] adds most, q.S_d + d.S_q, the best first.
+
+    ``sums`` ``(k, 2, d)`` are those of the clusters.
+    """
     swapped = rounded(sums[:, ::-1].reshape(len(sums), -1) / np.float32(size))
-    nearest: NDArray[np.int64] = knn(points, swapped, 1, inner_product=True)[1]
-    return nearest[:, 0]
+    nearest: NDArray[np.int64] = knn(points, swapped, min(count, len(sums)), inner_product=True)[1]
+    return nearest

@@ -12,7 +12,7 @@ from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, RESULTS, VECTORS
 from batchwright.formats.clusters import NONE, Clusters
-from batchwright.formats.negatives import KEPT, dropped_file, read_dropped
+from batchwright.formats.negatives import KEPT, class_files, dropped_file, read_classes, read_dropped
 from batchwright.formats.pairs import count_pairs, domains, pair_parts, pairs_file
 from batchwright.formats.vectors import Provenance, VectorStore
 from pipelines.beam.spread import spread
@@ -39,11 +39,16 @@ def main() -> str:
         return _describe(clusters)
 
     settings = params.model_dump(), seed
-    # Of the negatives, only which pairs the filter kept matters: another margin changes no cluster.
+    # Of the negatives, only duplicates and which pairs the filter kept matter: another margin changes no cluster.
     needed = {
         domain: [
             settings,
-            files_fingerprint([pairs_file(PAIRS, domain), dropped_file(NEGATIVES, domain), store.files(domain)]),
+            files_fingerprint(
+                [
+                    *(pairs_file(PAIRS, domain), dropped_file(NEGATIVES, domain)),
+                    *(*class_files(NEGATIVES, domain), store.files(domain)),
+                ]
+            ),
         ]
         for domain in domains(PAIRS)
     }
@@ -69,7 +74,10 @@ def _cluster_domain(domain: str, store: VectorStore, params: ClusterParams, seed
     vectors = store.of(domain).of_pairs(pair_parts(PAIRS, domain, "train"), do_lightly)
     kept = np.flatnonzero(read_dropped(NEGATIVES, domain, len(vectors)) == KEPT)
     assignment = np.full(len(vectors), NONE, dtype=np.int32)
-    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts)
+    # Pairs of one query or document would be masked as negatives of each other, and make no hard batch.
+    repeated = [of for of in read_classes(NEGATIVES, domain, len(vectors)) if of.max(initial=-1) + 1 < len(of)]
+    classes = np.stack([of[kept] for of in repeated]) if repeated else None
+    assignment[kept] = METHODS[params.method](vectors.take(kept), params, seed, do_parts, classes)
     return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment, do_lightly))
 
 

@@ -26,6 +26,13 @@ MOST_LOST = 0.05
 """Share of rows that may have more than half of their cluster masked."""
 SAMPLE = 256
 """Clusters that are measured."""
+CURES = {
+    "score": "most are by score: a higher filter.likeness could make it hard",
+    "judged": "most are by judgements",
+    "known_positive": "most are known positives, of queries and documents that repeat",
+    "duplicate": "most are duplicates, more than there are clusters: a smaller cluster_size could make it hard",
+}
+"""What could be done where masks leave little of a cluster, by the most frequent of the ``REASONS``."""
 _HALF = Fraction(1, 2)
 
 Draws = Sequence[Clusters]
@@ -228,22 +235,29 @@ def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, r
     its pairs, nor where they are made of documents that answer each other's queries: most of them would be masked.
     """
     random = [0.0] * epochs
-    batches = int(clusters.sizes.sum()) // batch_size
+    pairs = int(clusters.sizes.sum())
+    batches = pairs // batch_size
     if batches < FEWEST_BATCHES:
-        return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}")
+        smaller = pairs // FEWEST_BATCHES
+        cure = f"; a batch_size of {smaller} would make it hard" if smaller > 1 else ""
+        return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}{cure}")
     share = 1 / max(1, round(batch_size / max(np.median(clusters.sizes), 1)))
     group = round(share * batch_size)
     if group < 2:
-        return Recipe(shares=random, reason="most clusters are single pairs")
+        reason = "most clusters are single pairs; a larger cluster_size would make it hard"
+        return Recipe(shares=random, reason=reason)
     order = POLICIES["contextual"](clusters, group, 1.0, rng)
     drawn = np.sort(rng.permutation(len(order) // group)[:SAMPLE])
     measured = [measure(order[place * group : (place + 1) * group]) for place in drawn]
     lost = sum(measures["rows_mostly_masked"] for measures in measured) / (len(measured) * group)
     if lost > MOST_LOST:
-        return Recipe(shares=random, reason=f"{lost:.0%} of the rows would lose most of their cluster to masks")
+        most = max(CURES, key=lambda reason: sum(measures[f"masked_{reason}"] for measures in measured))
+        reason = f"{lost:.0%} of the rows would lose most of their cluster to masks; {CURES[most]}"
+        return Recipe(shares=random, reason=reason)
     hard = epochs // 2
     if not hard:
-        return Recipe(shares=random, reason="a single epoch, and training begins with random batches")
+        reason = "a single epoch, and training begins with random batches; two epochs would make it hard"
+        return Recipe(shares=random, reason=reason)
     return Recipe(
         shares=random[hard:] + [share] * hard,
         reason=f"{batches} batches an epoch, and {lost:.1%} of the rows lose most of their cluster to masks",

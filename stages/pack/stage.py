@@ -35,6 +35,8 @@ MOSTLY = 0.9
 """A domain is named if more than this share of its negatives is masked."""
 MANY = 0.01
 """A domain is named if more than this share of its rows have more than half of their negatives masked."""
+TOLD = 10
+"""Domains whose random batches are explained."""
 
 Row = Mapping[str, Any]
 """Measures of a batch."""
@@ -67,7 +69,7 @@ def main(policy: str) -> str:
     return (
         f"{manifest.batches:,} {policy} batches of {params.batch_size}{_for_seeds(params.seeds)}, "
         f"hardness {summary['hardness']:.4f}, {summary['masked_share']:.2%} masked, "
-        f"{summary['left_over']:,} pairs left over{described(small, params)}{_never_hard(of_domains)}"
+        f"{summary['left_over']:,} pairs left over{described(small, params)}{_never_hard(policy, of_domains)}"
     )
 
 
@@ -192,17 +194,18 @@ def _mean(rows: Sequence[Row], name: str) -> float:
     return round(float(sum(row[name] for row in rows)) / max(len(rows), 1), 6)
 
 
-def _never_hard(domains: Domains) -> str:
-    """Say which domains ``cluster_share: auto`` gives random batches only, and why for the first of them."""
+def _never_hard(policy: str, domains: Domains) -> str:
+    """Say which domains ``cluster_share: auto`` gives random batches only, and why."""
     recipes = {name: domain["recipe"] for name, domain in domains.items()}
-    reasons = {
-        name: recipe["because"] for name, recipe in recipes.items() if recipe and not any(recipe["cluster_share"])
-    }
+    reasons = [
+        f"'{safe(name)}': {recipe['because']}"
+        for name, recipe in recipes.items()
+        if recipe and not any(recipe["cluster_share"])
+    ]
     if not reasons:
         return ""
-    name, reason = next(iter(reasons.items()))
-    others = f" and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
-    return f"; random batches only for '{safe(name)}'{others}: {reason}"
+    more = f"\n  and {len(reasons) - TOLD:,} more, see {OUTPUT}/{policy}.json" if len(reasons) > TOLD else ""
+    return "; random batches only for" + "".join(f"\n  {reason}" for reason in reasons[:TOLD]) + more
 
 
 def _warn_of_masked(policy: str, domains: Mapping[str, Mapping[str, Any]], batch_size: int) -> None:

@@ -11,7 +11,7 @@ from stages.cluster.equal import equal_clusters, fill, improve
 from stages.cluster.exchange import exchange_pairs
 from stages.cluster.methods import METHODS, _best, regroup, split_into_cells
 from stages.cluster.params import ClusterParams
-from tests.cluster.planted import pair_vectors, planted, value
+from tests.cluster.planted import objective, pair_vectors, planted, value
 
 
 def random_points(k: int, size: int, seed: int) -> NDArray[np.float32]:
@@ -44,7 +44,7 @@ def test_a_left_over_pair_joins_the_cluster_to_which_its_query_and_document_add_
     means = unit(np.random.default_rng(0).normal(size=(10, 4))).reshape(5, 2, 4)
     queries, documents = unit(np.random.default_rng(1).normal(size=(14, 4))).reshape(2, 7, 4)
     added = queries @ means[:, 1].T + documents @ means[:, 0].T
-    np.testing.assert_array_equal(_best(np.hstack([queries, documents]), 3 * means, 3), added.argmax(axis=1))
+    np.testing.assert_array_equal(_best(np.hstack([queries, documents]), 3 * means, 3, 1)[:, 0], added.argmax(axis=1))
 
 
 @given(places=st.integers(1, 6), size=st.integers(1, 6), choices=st.integers(1, 3), seed=st.integers(0, 99))
@@ -122,3 +122,53 @@ def test_permuted_pairs_give_equally_good_clusters() -> None:
         for of, assignment in zip((points, points[order]), found, strict=True)
     ]
     assert values[1] == pytest.approx(values[0], rel=0.03)
+
+
+def shared_in_clusters(assignment: NDArray[np.int32], classes: NDArray[np.int32]) -> int:
+    """Count the pairs whose cluster has an earlier one of their query or document."""
+    return sum(len(of) - len(set(zip(assignment.tolist(), of.tolist(), strict=True))) for of in classes)
+
+
+@given(k=st.integers(2, 8), size=st.integers(2, 8), more=st.integers(0, 7), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_pairs_of_one_document_go_to_different_clusters_if_there_are_as_many(
+    k: int, size: int, more: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = k * size + min(more, size - 1)
+    repeats = rng.integers(1, k + 1, size=pairs)
+    classes = np.repeat(np.arange(pairs, dtype=np.int32), repeats)[None, rng.permutation(pairs)]
+    directions = unit(rng.normal(size=(pairs, 12))[classes[0]] + 0.3 * rng.normal(size=(pairs, 12)))
+    vectors, params = pair_vectors(directions, directions), ClusterParams(vectors="any", cluster_size=size)
+    found = METHODS["balanced"](vectors, params, seed, map, classes)
+    assert np.bincount(found).min() >= size
+    assert shared_in_clusters(found, classes) == 0
+    np.testing.assert_array_equal(METHODS["balanced"](vectors, params, seed, map, classes), found)
+
+
+def test_of_queries_and_documents_that_repeat_a_cluster_has_one_pair_each() -> None:
+    vectors, truth = planted(330, 6)
+    rng = np.random.default_rng(0)
+    classes = np.stack([truth * 20 + rng.integers(20, size=330), rng.integers(90, size=330)]).astype(np.int32)
+    params = ClusterParams(vectors="any", cluster_size=10)
+    before, after = (METHODS["balanced"](vectors, params, 0, map, of) for of in (None, classes))
+    assert shared_in_clusters(before, classes) > 50
+    assert shared_in_clusters(after, classes) == 0
+    assert objective(vectors, after) > 0.9 * objective(vectors, before)
+
+
+def test_a_document_of_more_pairs_than_clusters_is_spread_as_far_as_it_goes() -> None:
+    vectors, _ = planted(60, 3)
+    classes = np.where(np.arange(60) < 20, 0, np.arange(60))[None].astype(np.int32)
+    found = METHODS["balanced"](vectors, ClusterParams(vectors="any", cluster_size=10), 0, map, classes)
+    assert np.bincount(found).tolist() == [10] * 6
+    assert np.bincount(found[:20], minlength=6).min() >= 1
+
+
+def test_classes_that_never_repeat_change_nothing() -> None:
+    vectors, _ = planted(203, 6)
+    params = ClusterParams(vectors="any", cluster_size=10, resident_pairs=100)
+    without, alone = (
+        METHODS["balanced"](vectors, params, 0, map, of) for of in (None, np.arange(203, dtype=np.int32)[None])
+    )
+    np.testing.assert_array_equal(alone, without)

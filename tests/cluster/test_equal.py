@@ -68,7 +68,7 @@ def test_filled_clusters_are_improved(seed: int, monkeypatch: pytest.MonkeyPatch
     vectors, _ = planted(300, 12)
     points = joint_points(vectors, slice(None))
     found = equal_clusters(points, 10, 5, np.random.default_rng(seed))
-    monkeypatch.setattr(equal, "improve", lambda _, clusters: clusters)
+    monkeypatch.setattr(equal, "improve", lambda _, clusters, __: clusters)
     filled = equal_clusters(points, 10, 5, np.random.default_rng(seed))
     assert value(points, found) > 1.05 * value(points, filled)
 

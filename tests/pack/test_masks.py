@@ -274,6 +274,7 @@ def test_each_row_has_its_hardness_its_masked_share_and_its_cluster(workspace: P
 
 
 def test_the_masked_share_is_reported_by_reason_for_batches_epochs_and_domains(corpus: Path, run_pack: RunPack) -> None:
+    write_params(corpus, {"pack.cluster_share": [0.0, 1.0]})  # duplicates meet in random batches only
     run_pack("contextual")
     table = read_tsv(Path("results/pack/contextual.tsv"), made_by="pack")
     summary = read_json(Path("results/pack/contextual.json"), made_by="pack")
