@@ -5,17 +5,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch.nn import Identity
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
+from batchwright.core.paths import PAIRS
+from batchwright.formats.pairs import scan_texts
 from batchwright.formats.shards import SCORED_SCHEMA, SHARD_SCHEMA, ShardSet
 from batchwright.retrievers import load_retriever
-from stages import mine, teach
+from batchwright.retrievers.common.words import WordIndex
+from stages import teach
+from stages.mine.rewrite import Mined, rewrite_shards, write_mined
+from stages.negatives.choice import NONE
 from stages.pack import stage as pack
-from stages.scoring.retrieval import rank_by_words
 from tests.helpers import topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
 from tests.pack.test_judge import save_cross_encoder
@@ -93,7 +98,7 @@ def test_a_trained_model_and_bm25_teach_too(run_teach: RunTeach) -> None:
     for domain in ("birds", "fish"):
         own = [row for row in rows if row["domain"] == domain]
         documents = sorted({text for row in own for text in (row["document"], *row["negatives"])})
-        ranked, scores = rank_by_words([row["query"] for row in own], documents, len(documents))
+        ranked, scores = WordIndex(documents).search([row["query"] for row in own], len(documents))
         for row, places, found in zip(own, ranked, scores, strict=True):
             of = {documents[place]: score for place, score in zip(places, found, strict=True) if place >= 0}
             expected = [of.get(text, 0) for text in (row["document"], *row["negatives"])]
@@ -148,18 +153,17 @@ def test_a_student_learns_from_the_scores(run_teach: RunTeach, tmp_path: Path) -
 def test_other_negatives_lose_the_scores(run_teach: RunTeach) -> None:
     run_teach()
     shards = ShardSet.open(TAUGHT)
-    mined = {name: mine._open(name, file) for name, file in _nothing_mined()}
-    written = mine.rewrite_shards(shards, mined, Path("other"))
+    mined = {name: _nothing_mined(name, pairs) for name, pairs in (("birds", 40), ("fish", 30))}
+    written = rewrite_shards(shards, mined, Path("other"))
     shards.manifest.model_copy(update={"format": 2, "shards": written}).write(Path("other"))
     assert ShardSet.open(Path("other")).batch(0).schema.equals(SHARD_SCHEMA, check_metadata=True)
 
 
-def _nothing_mined() -> list[tuple[str, Path]]:
-    files = []
-    for name, pairs in (("birds", 40), ("fish", 30)):
-        np.save(file := Path(f"{name}.npy"), np.full((pairs, 1), mine.NONE, np.int32))
-        files.append((name, file))
-    return files
+def _nothing_mined(domain: str, pairs: int) -> Mined:
+    folder = Path("mined", domain)
+    folder.mkdir(parents=True)
+    write_mined(folder, np.full((pairs, 1), NONE, np.int32), pa.array([""], pa.large_string()))
+    return Mined(np.array([*scan_texts(PAIRS, domain, "id", "train")], "S32"), folder)
 
 
 @pytest.mark.parametrize(
