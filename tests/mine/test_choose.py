@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from batchwright.formats.negatives import Negatives
 from batchwright.formats.vectors import PairVectors
-from stages.mine.documents import Known
+from stages.mine.documents import Known, joined
 from stages.mine.stage import choose_negatives
 from stages.negatives.choice import Choice
 
@@ -59,3 +59,16 @@ def test_the_choice_is_that_of_a_loop_over_the_ranking(seed: int, pairs: int, co
                 expected.append(row)
         assert [row for row in found[query] if row >= 0] == expected[:count]
         assert sorted(found[query] < 0) == list(found[query] < 0)  # gaps are at the end
+
+
+def test_duplicates_among_pairs_remain_so_beside_a_corpus() -> None:
+    _, negatives = case(0, 3)
+    pairs = np.array([0, 0, 1], np.int32)
+    judged = np.array([[2, 0], [2, 1]], np.int32)
+    negatives = replace(negatives, document_class=pairs, judged=judged, relevant=np.array([True, False]))
+    known = joined(np.array([0, 1, 2, 1, 3], np.int32), negatives)  # near texts that a corpus divides
+    same = known.classes[:, None] == known.classes
+    assert same.tolist() == (np.array([0, 0, 1, 0, 2])[:, None] == [0, 0, 1, 0, 2]).tolist()
+    assert known.negatives.document_class.tolist() == known.classes[:3].tolist()
+    assert known.negatives.judged.tolist() == [[2, known.classes[0]], [2, known.classes[2]]]
+    assert known.different.tolist() == [0, 2, 4]
