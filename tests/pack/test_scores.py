@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from batchwright.formats.pairs import SCORED_PAIRS, pairs_file, read_pairs, write_table
 from batchwright.formats.shards import SCORED_SCHEMA, ShardSet
+from stages.cluster import stage as cluster
 from stages.filter import stage as judge
 from stages.pack import stage as pack
 from tests.helpers import topic_pairs, write_params
@@ -23,6 +24,7 @@ def test_scores_of_one_domain_are_those_of_its_pairs_and_others_have_none(worksp
     for domain in ("birds", "small"):
         _score(domain)
     judge.main()
+    cluster.main()
     pack.main("random")
     shards = ShardSet.open(Path("data/shards/random"))
     assert shards.scored

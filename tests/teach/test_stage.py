@@ -24,7 +24,7 @@ from stages.pack import stage as pack
 from tests.helpers import topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
 from tests.pack.test_judge import save_cross_encoder
-from tests.tiny_models import save_bert
+from tests.tiny_models import put_on_hub, save_bert
 from tests.train.toys import describe, toy_batch, toy_job, toy_rows, write_toy_shards
 from trainers.variants import build_learner, train
 
@@ -103,6 +103,14 @@ def test_a_trained_model_and_bm25_teach_too(run_teach: RunTeach) -> None:
             of = {documents[place]: score for place, score in zip(places, found, strict=True) if place >= 0}
             expected = [of.get(text, 0) for text in (row["document"], *row["negatives"])]
             np.testing.assert_allclose(row["scores"], expected, rtol=1e-6)
+
+
+def test_a_cross_encoder_on_the_hub_gives_the_same_bytes_as_its_folder(run_teach: RunTeach) -> None:
+    run_teach()
+    first = tree(TAUGHT)
+    put_on_hub(shutil.copytree(MODEL, Path("copy")), "tests/reranker")
+    run_teach(model="raw/models", name="tests/reranker")
+    assert tree(TAUGHT) == first
 
 
 @pytest.mark.parametrize("damaged", [False, True])
