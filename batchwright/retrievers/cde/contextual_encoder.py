@@ -113,10 +113,8 @@ class ContextualEncoder(InputModule):
         else:
             mean = cast(nn.Embedding, backbone.get_input_embeddings()).weight.detach().mean(dim=0)
             self.null = nn.Parameter(functional.normalize(mean, dim=0))
-            biases = (
-                None if bias is None else nn.Parameter(torch.full((layers * heads,), float(bias)))
-            )  # flat: no decay
-            self.register_parameter("bias", biases)
+            flat = None if bias is None else torch.full((layers * heads,), float(bias))  # so that it does not decay
+            self.register_parameter("bias", None if flat is None else nn.Parameter(flat))
         self.context: Context | None = None
         self._prompt = ""
 
