@@ -25,9 +25,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """N pairs as the filter sees them; both classes are ``(N,)``."""
+    """N pairs as the filter sees them; both classes are ``(N,)``, and texts are read where vectors find no limit."""
 
     vectors: PairVectors
+    queries: list[str]
+    documents: list[str]
     query_class: NDArray[np.int32]
     document_class: NDArray[np.int32]
 
@@ -41,13 +43,20 @@ class View:
                 vectors=np.concatenate([surrogate.queries, surrogate.documents]),
                 rows=np.arange(2 * len(pairs.ids)).reshape(2, -1),
             ),
+            queries=sides["query"],
+            documents=sides["document"],
             query_class=duplicate_classes([sides["query"]], NEAR_DUPLICATES),
             document_class=duplicate_classes([sides["document"]], NEAR_DUPLICATES),
         )
 
     def limit(self) -> np.float32:
         """What ``likeness: auto`` finds."""
-        return likeness_limit(self.vectors, self.query_class, self.document_class, np.random.default_rng(0)).likeness
+
+        def texts(rows: Ints) -> tuple[list[str], list[str]]:
+            return [self.queries[row] for row in rows], [self.documents[row] for row in rows]
+
+        rng = np.random.default_rng(0)
+        return likeness_limit(self.vectors, self.query_class, self.document_class, rng, None, texts).likeness
 
 
 @dataclass(frozen=True, kw_only=True)

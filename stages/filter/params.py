@@ -1,11 +1,18 @@
 """Parameters of the false-negative filter."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
 
+from batchwright.core.errors import InputError
 from batchwright.core.params import Params
+from batchwright.core.terminal import hint
 from stages.negatives.choice import MOST_RANKS, Choice
+
+Likeness = float | Literal["auto"] | None
+DEFAULT = "default"
+"""Stands for all domains that ``likeness`` does not name."""
 
 
 class FilterParams(Params):
@@ -13,11 +20,12 @@ class FilterParams(Params):
 
     vectors: str
     """The entry of ``embed.models`` used as the surrogate, which scores a query q and a document d as f(q, d)."""
-    likeness: float | Literal["auto"] | None = None
+    likeness: Likeness | dict[str, Likeness] = None
     """In the batch of a pair (q, d), the document d' of another pair (q', d') counts as a false negative if the pairs
     are alike: the cosine of q + d and q' + d' is at least this. ``auto`` finds the limit of each domain: from there on,
     exchanging the documents of two pairs changes nothing. Most domains have no such pairs. Where two in five pairs are
-    doubtful, or one in ten random pairs reach the limit, vectors know too little, and there is no limit."""
+    doubtful, or one in ten random pairs reach the limit, vectors know too little, and there is no limit.
+    ``{shop: 0.8, default: auto}`` says it by domain; without ``default``, other domains are ``auto``."""
     margin: float | None = None
     """A false negative must score nearly as high as the query's own document: ``f(q, d') >= f(q, d) - margin``. A
     negative margin asks for more than its score. Without ``likeness`` this alone decides, with it both must hold."""
@@ -48,9 +56,25 @@ class FilterParams(Params):
         """How many documents are ranked for each query, not counting known positives."""
         return max(self.consistency or 0, self.mine.depth if self.mine else 0)
 
+    def likeness_of(self, domain: str) -> Likeness:
+        """The likeness that a domain asks for."""
+        if not isinstance(self.likeness, dict):
+            return self.likeness
+        return self.likeness.get(domain, self.likeness.get(DEFAULT, "auto"))
+
+    def check_domains(self, domains: Sequence[str]) -> None:
+        """Raise InputError if ``likeness`` names a domain that is not there."""
+        named = self.likeness if isinstance(self.likeness, dict) else {}
+        if unknown := sorted(named.keys() - {*domains, DEFAULT}):
+            raise InputError(
+                f"filter.likeness: unknown domain {unknown[0]!r}{hint(unknown[0], domains)}; "
+                f"the domains are {', '.join(sorted(domains))}"
+            )
+
     @model_validator(mode="after")
     def _one_rule(self) -> "FilterParams":
         given = sum(rule is not None for rule in (self.margin, self.factor, self.threshold))
-        if given > 1 or not (given or self.likeness is not None):
+        likeness = self.likeness.values() if isinstance(self.likeness, dict) else [self.likeness]
+        if given > 1 or not (given or None not in likeness):
             raise ValueError("give one of margin, factor and threshold, or likeness, or likeness and one of them")
         return self

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,19 +24,25 @@ from pipelines.beam.spread import spread
 from stages import negatives as shared
 from stages.filter.judgement_warnings import about_no_pair, overruled
 from stages.filter.judgements import NOT_OVERRULED, NOTHING, Matched, match_all, read_judgements, verdicts
-from stages.filter.params import FilterParams
+from stages.filter.params import FilterParams, Likeness
 from stages.filter.rank import judge_by_rank
-from stages.filter.rules import FEW, MOSTLY, Limit, doubtful, likeness_limit, thresholds, unread
+from stages.filter.rules import FEW, MOSTLY, Limit, TextsOf, doubtful, likeness_limit, thresholds, unread
+from stages.filter.words import texts_of_rows
 from stages.negatives.choice import draw_keys
 from stages.negatives.duplicates import duplicate_classes
 
 OUTPUT = RESULTS / "filter.json"
 JUDGEMENTS = RESULTS / "judgements.json"
+NO_LIMIT, BLIND = "no_limit_because", "blind"
+"""Why ``auto`` found no limit of likeness, and whether the vectors know too little."""
+TOLD = 10
+"""Domains without a limit that are named."""
 
 
 def main() -> str:
     """Write ``data/negatives``, a summary of each domain to ``results/filter.json``, and of judgements beside it."""
     params = load_params("filter", FilterParams)
+    params.check_domains(domains(PAIRS))
     seed = load_params("base", Base).seed
     store = VectorStore.open(VECTORS / params.vectors)
     files = [Path(file) for file in params.judgements]
@@ -50,10 +57,14 @@ def main() -> str:
         negatives.write(folder, domain)
         return metrics
 
-    settings = params.model_dump(exclude={"judgements"}), seed, files_fingerprint([Path(shared.__file__).parent])
+    settings = (
+        params.model_dump(exclude={"judgements", "likeness"}),
+        seed,
+        files_fingerprint([Path(shared.__file__).parent]),
+    )
     needed = {
         domain: [
-            settings,
+            (settings, params.likeness_of(domain)),
             matched.get(domain, NOTHING).fingerprint(),
             files_fingerprint([pairs_file(PAIRS, domain), store.files(domain)]),
         ]
@@ -85,7 +96,7 @@ def main() -> str:
     pairs = sum(domain["pairs"] for domain in metrics.values())
     dropped, weak = (sum(domain[name] for domain in metrics.values()) for name in ("dropped", "doubtful"))
     counts = f"{pairs:,} pairs of {len(metrics)} domains"
-    said = f"{counts} scored by '{params.vectors}', {weak:,} doubtful, {dropped:,} dropped"
+    said = f"{counts} scored by '{params.vectors}', {weak:,} doubtful, {dropped:,} dropped{_no_limits(metrics)}"
     if not files:
         return said
     undecided = f"; {judgements.undecided:,} rows have no verdict yet" if judgements.undecided else ""
@@ -94,12 +105,20 @@ def main() -> str:
     )
 
 
+def _no_limits(domains: Mapping[str, Metrics]) -> str:
+    """Say in which domains ``likeness: auto`` found no limit, and why; ``domains`` are their summaries."""
+    found = {domain: metrics[NO_LIMIT] for domain, metrics in domains.items() if metrics.get(BLIND) is False}
+    told = [f"\n  no limit found in '{safe(domain)}': {because}" for domain, because in found.items()]
+    return "".join(told[:TOLD]) + (f"\n  nor in {len(told) - TOLD:,} more, see {OUTPUT}" if len(told) > TOLD else "")
+
+
 def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
-    """Warn of domains for which ``auto`` distrusts its evidence; ``domains`` are their summaries."""
+    """Warn of domains of which the vectors know too little; ``domains`` are their summaries."""
     for domain, metrics in domains.items():
-        if because := metrics.get("no_limit_because"):
+        if metrics.get(BLIND):
             what = (
-                f"likeness: auto sets no limit in '{domain}', and nothing is masked by score: by '{vectors}', {because}"
+                f"likeness: auto sets no limit in '{domain}', and nothing is masked by score: by '{vectors}', "
+                f"{metrics[NO_LIMIT]}"
             )
             print(
                 f"filter: warning: {safe(what)}; if other vectors know more, name them in filter.vectors",
@@ -120,7 +139,16 @@ def _judge_domain(
     judged, relevant, overruled_by = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng, do_lightly)
     blank = unread(vectors, scores)
-    limit = _likeness(vectors, query_class, document_class, params, rng, blank, weak)
+    limit = _likeness(
+        vectors,
+        query_class,
+        document_class,
+        params.likeness_of(domain),
+        rng,
+        blank,
+        weak,
+        partial(texts_of_rows, parts),
+    )
     negatives = Negatives(
         scores=scores,
         thresholds=thresholds(scores, params, blank),
@@ -138,25 +166,27 @@ def _judge_domain(
         "doubtful": int(np.count_nonzero(weak)),
         "judgements_overruled": int(np.count_nonzero(overruled_by != NOT_OVERRULED)),
     }
-    distrust = {"no_limit_because": limit.distrust} if limit.distrust else {}
-    return negatives, {**_describe(negatives), **counts, **distrust}
+    limits = {NO_LIMIT: limit.because, BLIND: limit.blind} if limit.because else {}
+    return negatives, {**_describe(negatives), **counts, **limits}
 
 
 def _likeness(
     vectors: PairVectors,
     query_class: NDArray[np.int32],
     document_class: NDArray[np.int32],
-    params: FilterParams,
+    asked: Likeness,
     rng: np.random.Generator,
     blank: NDArray[np.bool_],
     weak: NDArray[np.bool_],
+    texts: TextsOf,
 ) -> Limit:
-    if params.likeness != "auto":
-        return Limit(EVERY_PAIR if params.likeness is None else np.float32(params.likeness))
-    limit = likeness_limit(vectors, query_class, document_class, rng, blank)
+    if asked != "auto":
+        return Limit(EVERY_PAIR if asked is None else np.float32(asked))
+    limit = likeness_limit(vectors, query_class, document_class, rng, blank, texts)
     if (count := np.count_nonzero(weak)) < MOSTLY * len(weak) or len(weak) < FEW:
         return limit
-    return Limit(NO_PAIR, f"the own documents of {count:,} of {len(weak):,} pairs score no higher than others")
+    why = f"the own documents of {count:,} of {len(weak):,} pairs score no higher than others"
+    return Limit(NO_PAIR, why, blind=True)
 
 
 def _describe(negatives: Negatives) -> Metrics:

@@ -1,18 +1,25 @@
 """How alike pairs must be before their documents answer each other's queries."""
 
+import re
+from collections.abc import Callable
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from batchwright.core.errors import InputError
 from batchwright.formats import vectors as store
 from batchwright.formats.negatives import NO_PAIR
+from batchwright.formats.pairs import InMemory
 from batchwright.formats.vectors import PairVectors
 from stages.filter import rules
 from stages.filter.params import FilterParams
 from stages.filter.rules import likeness_limit, unread
+from stages.filter.words import shared_words, texts_of_rows
 
 WIDTH = 64
 
@@ -119,7 +126,55 @@ def test_a_query_and_a_document_that_cancel_out_are_like_nothing() -> None:
     assert vectors.sums(slice(None)).tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize("value", ["often", [0.5]])
+def test_where_documents_are_worded_as_their_queries_words_say_which_pairs_share_an_answer() -> None:
+    vectors, topic = domain(same_answer=False)
+    own = np.arange(len(vectors), dtype=np.int32)
+
+    def found(words: Callable[[int], str]) -> rules.Limit:
+        def texts(rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+            return [f"what of {words(row)}?" for row in rows], [f"{words(row)} it is" for row in rows]
+
+        return likeness_limit(vectors, own, own, np.random.default_rng(0), None, texts)
+
+    by_topic, by_pair = found(lambda row: f"topic {topic[row]}"), found(lambda row: f"pair {row}")
+    sums = vectors.sums(slice(None))
+    masked = np.triu(sums @ sums.T >= by_topic.likeness, 1)
+    assert (topic[:, None] == topic)[masked].mean() > 0.7
+    assert (by_topic.because, by_pair.likeness) == ("", NO_PAIR)
+    assert by_pair.because.endswith("by words, 0% of the 50 pairs most alike can be exchanged, not 75%")
+
+
+def test_rare_words_that_a_query_shares_with_its_document_count_more() -> None:
+    shares = shared_words(
+        ["Which ORE has iron?", "which ore has tin?", "none"], ["iron ore has it", "tin ore has it", "has it all"]
+    )
+    rare, twice, always = (round(64 * (1 + np.log(3 / documents))) for documents in (1, 2, 3))
+    other = (twice + always) / (rare + twice + always)
+    np.testing.assert_allclose(
+        shares, [[1, other, always / (rare + twice + always)], [other, 1, always / (rare + twice + always)], [0, 0, 0]]
+    )
+
+
+def test_texts_are_read_by_row_across_parts() -> None:
+    parts = [
+        InMemory([pa.record_batch({"query": list("ab"), "document": list("AB")})]),
+        InMemory([pa.record_batch({"query": list("cde"), "document": list("CDE")})]),
+    ]
+    assert texts_of_rows(parts, np.array([1, 2, 4])) == (["b", "c", "e"], ["B", "C", "E"])
+
+
+def test_likeness_may_differ_by_domain() -> None:
+    params = FilterParams.model_validate({"vectors": "v", "likeness": {"a": 0.5, "default": 0.8}})
+    assert [params.likeness_of(domain) for domain in "ab"] == [0.5, 0.8]
+    params = FilterParams.model_validate({"vectors": "v", "margin": 0.1, "likeness": {"a": None}})
+    assert [params.likeness_of(domain) for domain in "ab"] == [None, "auto"]
+    with pytest.raises(ValidationError, match="give one of margin, factor and threshold, or likeness"):
+        FilterParams.model_validate({"vectors": "v", "likeness": {"a": None}})  # this would mask all negatives
+    with pytest.raises(InputError, match=r"filter\.likeness: unknown domain 'a'.*the domains are b, c"):
+        params.check_domains(["c", "b"])
+
+
+@pytest.mark.parametrize("value", ["often", [0.5], {"a": "often"}])
 def test_likeness_is_auto_or_a_number(value: object) -> None:
     with pytest.raises(ValidationError, match="likeness"):
         FilterParams.model_validate({"vectors": "v", "likeness": value})
@@ -131,7 +186,7 @@ def test_a_limit_that_many_random_pairs_reach_is_none() -> None:
     own = np.arange(len(vectors), dtype=np.int32)
     found = likeness_limit(vectors, own, own, np.random.default_rng(0))
     assert found.likeness == NO_PAIR
-    assert "of random pairs are as alike" in found.distrust
+    assert "of random pairs are as alike" in found.because
 
 
 def test_pairs_whose_vectors_are_zero_are_no_evidence() -> None:
@@ -140,5 +195,7 @@ def test_pairs_whose_vectors_are_zero_are_no_evidence() -> None:
     vectors.vectors[: np.count_nonzero(blank)] = 0
     own = np.arange(len(vectors), dtype=np.int32)
     np.testing.assert_array_equal(unread(vectors, vectors.scores()), blank)
-    assert likeness_limit(vectors, own, own, np.random.default_rng(0)).distrust  # they can always be exchanged
-    assert likeness_limit(vectors, own, own, np.random.default_rng(0), blank) == (NO_PAIR, "")
+    assert likeness_limit(vectors, own, own, np.random.default_rng(0)).blind  # they can always be exchanged
+    found = likeness_limit(vectors, own, own, np.random.default_rng(0), blank)
+    assert (found.likeness, found.blind) == (NO_PAIR, False)
+    assert re.fullmatch(r"\d+% of the 50 pairs most alike can be exchanged, not 65%", found.because)

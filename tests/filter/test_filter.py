@@ -128,6 +128,20 @@ def test_vectors_that_know_nothing_mask_nothing(
     assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
 
 
+def test_a_domain_has_its_own_likeness_and_others_say_why_auto_found_none(corpus: Path) -> None:
+    write_params(corpus, {"filter.likeness": {"birds": 0.75}, "filter.margin": None})
+    said = main().splitlines()[1:]
+    summary = read_json(Path("results/filter.json"), made_by="filter")
+    assert (summary["birds"]["likeness"], summary["fish"]["likeness"]) == (0.75, None)
+    because = summary["fish"]["no_limit_because"]
+    assert said == [f"  no limit found in 'fish': {because}"]
+    assert because == "only 45 pairs of pairs could be compared"
+    assert "no_limit_because" not in summary["birds"]
+    write_params(corpus, {"filter.likeness": {"bird": 0.75}})
+    with pytest.raises(InputError, match="unknown domain 'bird'; did you mean 'birds'"):
+        main()
+
+
 def test_pairs_newer_than_the_vectors_are_refused(corpus: Path) -> None:
     write_pairs("fish", topic_pairs(11, seed=5))
     ended = run_stage("filter", cwd=corpus)
