@@ -11,16 +11,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from batchwright.formats.shards.batch import stands_for
+from batchwright.formats.vectors import blocks
 from batchwright.training.losses import compare
 from experiments.rivals.library import guided_loss, minable, mined, no_duplicates, ranking_loss
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Surrogate, Training
 from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
+from stages.filter.rank import nearest
+from stages.negatives.choice import Choice, Ranking, choose, draw_keys
 from stages.negatives.duplicates import duplicate_classes
 
 MARGIN = np.float32(0.05)
 NEAR_DUPLICATES = 0.9
 OURS = [0.0, HARD]
+MOST_POSITIVES = 100
+"""Known positives of a query that may be among the first ranks when negatives are mined."""
 Rows = NDArray[np.int64]
 Mask = Callable[[Rows], NDArray[np.bool_]]
 """Takes the rows of a batch ``(B,)``; returns the mask ``(B, B)`` of documents j that are no negatives of query i."""
@@ -51,6 +56,49 @@ def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
         return pairs_only(order(training, epochs, seed))
 
     return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
+
+
+def mining_arm(choice: Choice) -> Arm:
+    """Random batches in which a pair also has a hard negative, if our stages choose one from what words rank high.
+
+    Known positives and duplicates are none.
+    """
+
+    def batches(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+        found = choose_documents(training, choice, seed)
+        print(f"{choice}: {np.mean(found >= 0):.2f} of {len(found)} pairs have a hard negative", flush=True)
+        for rows in ORDERS["random"](training, epochs, seed):
+            yield Batch(rows=rows, negatives=np.where(found[rows] >= 0, found[rows], rows))
+
+    return Arm(batches=batches, loss=hard_loss)
+
+
+def hard_loss(training: Training) -> Loss:
+    """The project's InfoNCE, with a hard negative for each query; its own document means that there is none."""
+    mask = known(training)
+
+    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
+        own, negatives = documents[: len(batch.rows)], documents[len(batch.rows) :, None]
+        absent = torch.from_numpy(batch.negatives == batch.rows)[:, None]
+        masked = torch.from_numpy(mask(batch.rows))
+        scaled = queries / temperature
+        return compare(scaled, own, masked.to(own.device), negatives, absent.to(own.device), 1.0).loss
+
+    return loss
+
+
+def choose_documents(training: Training, choice: Choice, seed: int) -> Rows:
+    """Return the row whose document is the hard negative of each pair ``(N,)``, -1 if there is none."""
+    _, first = np.unique(_classes(training)[1], return_index=True)
+    chosen = []
+    for block in blocks(len(training)):
+        rows = np.arange(len(training))[block]
+        scores, found = nearest(training.vectors.queries(block), training.vectors, first, choice.depth + MOST_POSITIVES)
+        known = np.stack([known_cells(training, rows[[place]], own)[0] for place, own in enumerate(found)])
+        ranking = Ranking.of(scores, found, known, training.vectors.scores()[block])
+        keys = draw_keys(seed, map(str, rows))
+        chosen.append(choose([ranking], [np.zeros_like(known)], choice, keys)[:, 0])
+    return np.concatenate(chosen).astype(np.int64)
 
 
 def unlabelled(arm: Arm) -> Arm:
@@ -199,6 +247,9 @@ ARMS: dict[str, Arm] = {
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss, surrogate="minilm"),
     "library, mined": Arm(batches=mined, loss=ranking_loss, surrogate="minilm"),
+    "mined, hardest": mining_arm(Choice(count=1)),
+    "mined, 95 %": mining_arm(Choice(count=1, max_share=0.95)),
+    "mined, 95 %, drawn": mining_arm(Choice(count=1, max_share=0.95, sample=True)),
     "library, minable pairs": Arm(batches=minable, loss=ranking_loss, surrogate="minilm"),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our

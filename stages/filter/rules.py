@@ -25,8 +25,8 @@ KEPT_WORDS = 0.8
 EXCHANGED_BY_WORDS = 0.75
 """Share of the pairs above the limit for which they must, where the vectors find no limit. In eight real sets of
 questions about different things .62 do at most."""
-ENOUGH = 50
-"""Pairs above the limit that must be found before they count as evidence."""
+ENOUGH, ENOUGH_BY_WORDS = 50, 100
+"""Pairs above the limit that must be found before they count as evidence, by vectors and by words."""
 SAMPLED_DOCUMENTS = 512
 """Documents drawn from the domain."""
 DOUBTFUL_SHARE = 0.2
@@ -117,11 +117,11 @@ def likeness_limit(
     if len(alike) < ENOUGH:
         return Limit(NO_PAIR, f"only {len(alike)} pairs of pairs could be compared")
     order = np.argsort(-alike, kind="stable")
-    found, because = _lowest(alike[order], exchanged[order], EXCHANGED)
+    found, because = _lowest(alike[order], exchanged[order], EXCHANGED, ENOUGH)
     if found is None and texts is not None:
         shares = shared_words(*texts(rows))
         kept = (shares + shares.T >= 2 * KEPT_WORDS)[pairs]
-        found, because_of_words = _lowest(alike[order], kept[order], EXCHANGED_BY_WORDS)
+        found, because_of_words = _lowest(alike[order], kept[order], EXCHANGED_BY_WORDS, ENOUGH_BY_WORDS)
         because = f"{because}; by words, {because_of_words}"
     if found is None:
         return Limit(NO_PAIR, because)
@@ -132,13 +132,15 @@ def likeness_limit(
     return Limit(limit)
 
 
-def _lowest(alike: NDArray[np.float32], exchanged: NDArray[np.bool_], share: float) -> tuple[np.float32 | None, str]:
+def _lowest(
+    alike: NDArray[np.float32], exchanged: NDArray[np.bool_], share: float, enough: int
+) -> tuple[np.float32 | None, str]:
     """Return the lowest likeness from which on this ``share`` is ``exchanged``, or None and why; most alike first."""
     counts = np.arange(1, len(alike) + 1)
-    reached = np.flatnonzero((exchanged.cumsum() >= share * counts) & (counts >= ENOUGH))
+    reached = np.flatnonzero((exchanged.cumsum() >= share * counts) & (counts >= enough))
     if len(reached):
         return alike[reached[-1]], ""
-    return None, f"{np.mean(exchanged[:ENOUGH]):.0%} of the {ENOUGH} pairs most alike can be exchanged, not {share:.0%}"
+    return None, f"{np.mean(exchanged[:enough]):.0%} of the {enough} pairs most alike can be exchanged, not {share:.0%}"
 
 
 def doubtful(

@@ -72,6 +72,18 @@ def read_ingested() -> Ingested:
     return read_record(Ingested, RESULTS / "ingest.json", made_by="ingest")
 
 
+class FilteredDomain(Record):
+    """How alike pairs must be to be masked by score, or why ``likeness: auto`` found no limit."""
+
+    likeness: float | None
+    no_limit_because: str = ""
+
+
+def read_filtered() -> dict[str, FilteredDomain]:
+    """Read what the filter found in each domain."""
+    return read_record(dict[str, FilteredDomain], RESULTS / "filter.json", made_by="filter")
+
+
 class PackedDomain(Record):
     """The share of each epoch's batches that is hard, and why; ``because`` is empty if the shares were given."""
 

@@ -195,6 +195,22 @@ def test_mined_negatives_are_no_positives(training: Training) -> None:
         assert ((queries * other).sum(1) <= 0.951 * (queries * own).sum(1)).all()
 
 
+@pytest.mark.parametrize("name", ["mined, hardest", "mined, 95 %", "mined, 95 %, drawn"])
+def test_hard_negatives_of_our_choice_are_within_the_share_where_there_are_some(name: str, training: Training) -> None:
+    for batch in islice(ARMS[name].batches(training, 1, 0), 3):
+        there = batch.negatives != batch.rows
+        queries, own, other = (
+            training.vectors.queries(batch.rows),
+            training.vectors.documents(batch.rows),
+            training.vectors.documents(batch.negatives),
+        )
+        within = (queries * other).sum(1) <= 0.951 * (queries * own).sum(1)
+        assert there.any() and (within[there].all() or name == "mined, hardest")
+        vectors = torch.nn.functional.normalize(torch.randn(2 * BATCH, 4), dim=1)
+        loss = ARMS[name].loss(training)(vectors[:BATCH], vectors, batch, TEMPERATURE)
+        assert loss > ARMS["random"].loss(training)(vectors[:BATCH], vectors[:BATCH], batch, TEMPERATURE)
+
+
 def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
     whole = read_set("linked", [pairs / "linked.parquet"], pairs)
     part = sample(whole, 2)

@@ -39,6 +39,7 @@ def write_artifacts(
         _write_pretraining(folder / "results/pretrain", name)
     _write_counts(folder)
     _write_clusters(folder)
+    _write_filtered(folder)
     plant_batches(folder / "data", DOMAINS, 5, size=4, clusters=5)
     for index, policy in enumerate(("contextual", "random")):
         _write_batches(folder / "results/pack", policy, 0.5 - 0.3 * index)
@@ -185,6 +186,13 @@ def write_recipe(folder: Path) -> None:
     file = folder / "results/pack/contextual.json"
     decided = {"cluster_share": [0.0, 1.0], "because": "90 batches an epoch"}
     write_json(file, read_json(file, "pack") | {"domains": {DOMAINS[0]: decided, DOMAINS[1]: {"batches": 3}}})
+
+
+def _write_filtered(folder: Path) -> None:
+    """The first domain has a limit of likeness, the second has none, and in others the filter looked for none."""
+    none = {"likeness": None, "no_limit_because": "2% can be exchanged"}
+    domains = {DOMAINS[0]: {"likeness": 0.85}, DOMAINS[1]: none, "other": {"likeness": -2.0}}
+    write_json(folder / "results/filter.json", domains)
 
 
 def _write_pretraining(folder: Path, name: str) -> None:

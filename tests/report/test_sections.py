@@ -40,7 +40,9 @@ def test_the_recipe_of_each_domain_is_shown_with_its_reason(tmp_path: Path, make
     rows = Reader(section_of(page_in(tmp_path), "hardness")).rows
     table = rows.index(header)
     assert rows[table + 1] == [DOMAINS[0], "random, hard", "90 batches an epoch"]
-    assert rows[table + 2][0] == "Batches"  # the next table
+    assert rows[table + 2] == ["Domain", "Limit", "No limit found because"]
+    assert rows[table + 3 : table + 5] == [[DOMAINS[1], "-", "2% can be exchanged"], [DOMAINS[0], "0.85", ""]]
+    assert rows[table + 5][0] == "Batches"  # the next table
 
 
 def test_epochs_of_both_policies_are_measured_apart(tmp_path: Path, make_report: Report):

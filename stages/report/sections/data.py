@@ -9,12 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from batchwright.formats.negatives import EVERY_PAIR
 from stages.report import charts
 from stages.report.page import Section, show_chart, show_long_table, show_table, side_by_side
 from stages.report.records import (
     Ingested,
     PackedBatch,
     PackSummary,
+    read_filtered,
     read_ingested,
     read_pack_summaries,
     read_packed_batches,
@@ -66,7 +68,7 @@ def hardness() -> Section:
     drawn = charts.chart(
         lambda axes: _draw_epochs(axes, batches), f"Hardness of the batches of each epoch: {' and '.join(batches)}."
     )
-    recipe = _recipe(summaries)
+    recipe, limits = _recipe(summaries), _limits()
     domains = {batch.domain for packed in batches.values() for batch in packed}
     return Section(
         id="hardness",
@@ -77,6 +79,7 @@ def hardness() -> Section:
         parts=[
             side_by_side(show_chart(drawn), show_long_table(_by_epoch(batches), "Means over the batches of an epoch")),
             *([show_long_table(recipe, "Which epochs of a domain are hard, and why")] if recipe.rows else []),
+            *([show_long_table(limits, "From which likeness on pairs mask each other")] if limits.rows else []),
             show_long_table(
                 _reasons(summaries), "Why negatives are masked, all epochs; pairs left over filled no batch"
             ),
@@ -121,6 +124,16 @@ def _recipe(summaries: Mapping[str, PackSummary]) -> Table:
         if domain.because
     ]
     return Table(header=["Domain", "Epochs", "Because"], rows=rows, words=frozenset({0, 1, 2}))
+
+
+def _limits() -> Table:
+    """One row per domain with a limit of likeness, or in which ``auto`` looked for one."""
+    rows = [
+        [name, NONE if domain.likeness is None else f"{domain.likeness:.2f}", domain.no_limit_because]
+        for name, domain in sorted(read_filtered().items())
+        if domain.no_limit_because or (domain.likeness is not None and domain.likeness > EVERY_PAIR)
+    ]
+    return Table(header=["Domain", "Limit", "No limit found because"], rows=rows, words=frozenset({0, 2}))
 
 
 def _reasons(summaries: Mapping[str, PackSummary]) -> Table:
