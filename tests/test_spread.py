@@ -96,7 +96,7 @@ def test_processes_make_the_same_bytes(corpus: Path, tmp_path: Path, monkeypatch
     real = methods._cluster_cell
 
     def noted(size: int, iterations: int, part: methods.Part) -> methods.Members:
-        if part[1][1] == 1 and len(part[0]) == 48:  # a cell of the large domain
+        if part[2][1] == 1 and len(part[0]) == 48:  # a cell of the large domain
             (tmp_path / f"{os.getpid()}.pid").touch()
             wait_for(lambda: len(list(tmp_path.glob("*.pid"))) >= 3, "three cells are never done at a time")
         return real(size, iterations, part)
@@ -225,7 +225,7 @@ def test_a_killed_run_goes_on_from_its_finished_cells(corpus: Path, monkeypatch:
     real = methods._cluster_cell
 
     def noted(size: int, iterations: int, part: methods.Part) -> methods.Members:
-        done.append(part[1][-1])
+        done.append(part[2][-1])
         return real(size, iterations, part)
 
     monkeypatch.setattr(methods, "_cluster_cell", noted)

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from batchwright.core.errors import InputError
-from pipelines.ingest.sources.labels import label_of
+from pipelines.ingest.sources.labels import label_of, number_of
 from project.add.kinds import Entry
-from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives
+from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
 
 Table = dict[str, list[object]]
 """The first values of each column."""
@@ -21,7 +21,7 @@ _ID = re.compile(r"(?=\D*\d)[!-~]+")
 
 
 def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str) -> Entry:
-    """Return the columns of query, document and hard negatives, of which some may be ``named``.
+    """Return the columns of query, document, hard negatives and their scores, of which some may be ``named``.
 
     They are recognised by their names; if one is not, it is the only other column of texts, and if neither is, the
     query is the first one, unless its texts are much longer.
@@ -50,7 +50,41 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
         for column, values in table.items()
         if names_negatives(column) and column not in columns.values() and _are_negatives(values)
     ]
-    return columns | ({"negatives": negatives} if negatives else {})
+    found = columns | ({"negatives": negatives} if negatives else {})
+    scores = _scores(table, found)
+    return found | ({"scores": scores} if scores else {})
+
+
+def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
+    """The columns of a teacher's scores, such as ``pos_scores`` and ``neg_scores``: a number for each text of a row.
+
+    A number of a row without hard negatives is none: it may say whether the row is a pair. Columns that some rows lack
+    are left out, since it is not known which.
+    """
+    if "negatives" not in columns:
+        return []
+    documents = [len(listed(value)) for value in table[columns["document"]]]
+    given = [table[column] for column in columns["negatives"]]
+    negatives = [sum(len(listed(value)) for value in values) for values in zip(*given, strict=False)]
+    named = {
+        column: [len(listed(value)) for value in values]
+        for column, values in table.items()
+        if words(column)[-1:] in (["score"], ["scores"]) and _are_lists_of_numbers(values)
+    }
+    apart = [next((c for c in named if words(c)[0] == side), "") for side in ("pos", "neg")]
+    if [named.get(column) for column in apart] == [documents, negatives]:
+        return apart
+    together = [one + more for one, more in zip(documents, negatives, strict=False)]
+    return [column for column, counts in named.items() if counts == together][:1]
+
+
+def _are_lists_of_numbers(values: Sequence[object]) -> bool:
+    return all(number_of(item) is not None for value in values for item in listed(value)) and bool(filled(values))
+
+
+def listed(value: object) -> list[object]:
+    """The texts or numbers of a cell, which may be one or a list of them."""
+    return filled(value if isinstance(value, list) else [value])
 
 
 def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:

@@ -87,8 +87,9 @@ def _role(column: str, values: Sequence[object], entry: Entry) -> str:
         return "read as query"
     if column == columns["document"]:
         return "read as document" + (", a pair for each of a list" if lists else "")
-    if column in columns.get("negatives", []):
-        return "read as hard negatives"
+    for side, what in (("negatives", "hard negatives"), ("scores", "a teacher's scores")):
+        if column in columns.get(side, []):
+            return f"read as {what}"
     if column == entry.get("domain_column"):
         return "read as domain"
     return f"left out ({_kind(values)})"

@@ -451,8 +451,8 @@ MUTANTS = [
     Mutant(
         "the hard negatives of repeated pairs are dropped",
         "pipelines/ingest/domain.py",
-        "            lists[-1].update(dict.fromkeys(texts))\n",
-        "            pass\n",
+        "        of = lists[-1]\n",
+        "        of = {} if same_pair else lists[-1]\n",
         "ingest/test_deduplicate.py",
     ),
 ]

@@ -42,6 +42,7 @@ EVERY: dict[str, Any] = PARAMS | {
     },
     "tune": {"best": {"run": "biencoder", "share": 1.0}},
     "mine": {"mined": {"model": "models/biencoder", "count": 2, "depth": 20}},
+    "teach": {"taught": {"batches": "mined", "model": "models/biencoder"}},
     "runs": {
         **PARAMS["runs"],
         "mined": {"variant": "biencoder", "batches": "mined", "start": "models/start/tiny"},
@@ -53,10 +54,10 @@ EVERY: dict[str, Any] = PARAMS | {
 }
 """With these, each stage does something."""
 STAGES = {
-    **{"ingest": "data/pairs data/rejects.parquet", "embed": "data/vectors", "filter": "data/negatives"},
+    **{"ingest": "data/pairs data/corpus data/rejects.parquet", "embed": "data/vectors", "filter": "data/negatives"},
     **{"cluster": "data/clusters", "pack contextual": "data/shards/contextual", "pack random": "data/shards/random"},
     **{"fetch tiny": "models/start/tiny", "pretrain seed": "models/start/seed", "mine mined": "data/shards/mined"},
-    **{"tune best": "data/shards/best"},
+    **{"tune best": "data/shards/best", "teach taught": "data/shards/taught"},
     **{"train biencoder": "models/biencoder", "train cde": "models/cde", "train xtr": "models/xtr"},
     **{"train seed_encoder": "models/seed_encoder", "baselines": "data/scores/baselines.parquet"},
     **{"evaluate xtr": "data/scores/runs/xtr.parquet", "evaluate cde": "data/scores/runs/cde.parquet"},

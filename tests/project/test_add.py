@@ -226,7 +226,12 @@ def test_names_reach_the_stage_as_they_are(project: Path) -> None:
     query, document, *negatives = YAML_WORDS
     add("a.csv", "--query", query, "--document", document, "--negatives", *negatives, "--domain", "12:30")
     [source] = load_params("ingest", IngestParams).sources
-    assert source.model_dump()["columns"] == {"query": query, "document": document, "negatives": negatives}
+    assert source.model_dump()["columns"] == {
+        "query": query,
+        "document": document,
+        "negatives": negatives,
+        "scores": [],
+    }
     assert source.model_dump()["domain"] == "12:30"
     for_dvc = YAML(typ="safe").load(Path("params.yaml"))["ingest"]["sources"][0]
     assert for_dvc["columns"] == source.model_dump()["columns"]

@@ -43,6 +43,28 @@ def write(**columns: Any) -> str:
         ({"query": [1, "a", "b"], "document": ["c", None, "d"]}, {}, {"query": "query", "document": "document"}),
         ({"query": ["a"], "pos": [["b", "c"]]}, {}, {"query": "query", "document": "pos"}),
         (
+            {
+                "query": ["a", "b"],
+                "pos": [["c", "d"], ["e"]],
+                "neg": [["f"], ["g", "h"]],
+                "neg_scores": [[0.1], [0.2, 0]],
+                "pos_scores": [[0.9, 0.8], [0.7]],
+            },
+            {},
+            {"query": "query", "document": "pos", "negatives": ["neg"], "scores": ["pos_scores", "neg_scores"]},
+        ),
+        (
+            {"query": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"], "score": [[0.9, 0.2, 0.1]]},
+            {},
+            {"query": "query", "document": "positive", "negatives": ["negative_1", "negative_2"], "scores": ["score"]},
+        ),
+        (
+            {"query": ["a"], "positive": ["b"], "negative": ["c"], "scores": [[0.9, 0.2, 0.1]]},
+            {},
+            {"query": "query", "document": "positive", "negatives": ["negative"]},
+        ),
+        ({"query": ["a"], "positive": ["b"], "score": [0.9]}, {}, {"query": "query", "document": "positive"}),
+        (
             {"query": ["a"], "positive_passages": [[{"docid": "1", "title": "", "text": "b"}]], "query_id": ["1"]},
             {},
             {"query": "query", "document": "positive_passages"},

@@ -66,7 +66,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
     assert _weights(jobs[0]).allclose(_weights(jobs[1]), atol=1e-4)
 
 
-def ragged_rows(seed: int, *, taught: bool) -> list[dict[str, object]]:
+def ragged_rows(seed: int, *, taught: bool = False) -> list[dict[str, object]]:
     """Rows with texts of all lengths and any number of negatives, so that no two ranks pad alike."""
     generator = np.random.default_rng(seed)
     rows = toy_rows(7, seed)
