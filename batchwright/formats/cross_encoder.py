@@ -47,7 +47,7 @@ class Reranker:
         from sentence_transformers import CrossEncoder
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
         check_model_watched(model)
         folder = locate_model(model, reading)
         self.weights = model_hash(folder)

@@ -175,7 +175,7 @@ def write_start(folder: Path, shape: Shape, length: int, read: Iterable[str]) ->
     )
     bert = folder / "bert"
     BertModel(config).save_pretrained(bert)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)  # type: ignore[no-untyped-call]
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)
     fast.save_pretrained(bert)
     transformer = Transformer(str(bert))
     pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="mean")

@@ -153,7 +153,8 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Attention ``(1, t, heads, e)`` of packed queries, keys and values ``(1, heads, t, e)``, or of padded ones."""
     if cu_seq_lens_q is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        padded: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        return padded
     scale, window = options.get("scaling"), options.get("sliding_window")
     query, key, value = (each.squeeze(0).transpose(0, 1) for each in (query, key, value))
     if not query.is_cuda or query.dtype == torch.float32:

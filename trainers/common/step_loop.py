@@ -146,7 +146,7 @@ def build_optimiser(
     ]
     optimiser = AdamW(groups, lr=params.learning_rate, fused=True)
     warmup = round(params.warmup_ratio * steps)
-    schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warmup, steps)  # type: ignore[no-untyped-call]
+    schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warmup, steps)
     return optimiser, schedule
 
 

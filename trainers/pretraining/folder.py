@@ -162,7 +162,7 @@ def new_encoder(params: NewEncoder, tokenizer: PreTrainedTokenizerBase) -> PreTr
     }
     try:
         config = AutoConfig.for_model(params.model_type, **{"vocab_size": len(tokenizer), **special, **params.config})
-        encoder: PreTrainedModel = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+        encoder: PreTrainedModel = AutoModel.from_config(config)
     except (ValueError, TypeError, KeyError, AssertionError, ZeroDivisionError, StrictDataclassError) as error:
         raise InputError(f"{where}: this encoder cannot be built ({str(error).splitlines()[0]})") from None
     return encoder

@@ -91,7 +91,7 @@ class ModelInfo(Params):
             raise InputError(f"{folder / FILE}: not a valid model description; fetch or train it again") from None
 
 
-logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+logging.disable_progress_bar()
 
 
 def load_model(folder: Path, max_length: MaxLength, device: str | None = None) -> "SentenceTransformer":
