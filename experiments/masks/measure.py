@@ -6,9 +6,9 @@ The question to the reader of a cell was: does the document of one pair answer t
 squad, medquad, nl2bash, tldr_pages and torch (docstrings and functions of torch 2.13.0) these are 63 cells that some
 rule might mask, drawn from strata of likeness, and the 60 hardest cells, of different queries, that the margin of .05
 left. In perspectrum they are 40 cells of different claims that ``likeness: auto`` masks. In finance_10k they are the 60
-hardest cells, of different queries, by TF-IDF vectors, and 40 from a likeness of .82 on; in fever (24) and tatqa (14)
-from .8 and .86. Ids are those that the stage
-``ingest`` gives to the pairs; with another version of torch, pairs whose code has changed are missing.
+hardest cells, of different queries, by TF-IDF vectors, and 40 whose likeness is at least .82. In fever they are 24 from
+.8 on, in tatqa 14 from .86 on. Ids are those that the stage ``ingest`` gives to the pairs; with another version of
+torch, pairs whose code has changed are missing.
 
 Two readers agree on .96 of 80 cells drawn from all (Cohen's kappa .75), and on .85 of 40 of which every other was a yes
 or partly (.77).

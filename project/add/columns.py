@@ -63,13 +63,13 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     """
     if "negatives" not in columns:
         return []
-    documents = [len(listed(value)) for value in table[columns["document"]]]
+    documents = [len(_cell(value)) for value in table[columns["document"]]]
     given = [table[column] for column in columns["negatives"]]
-    negatives = [sum(len(listed(value)) for value in values) for values in zip(*given, strict=False)]
+    negatives = [sum(len(_cell(value)) for value in values) for values in zip(*given, strict=False)]
     named = {
-        column: [len(listed(value)) for value in values]
+        column: [len(_cell(value)) for value in values]
         for column, values in table.items()
-        if words(column)[-1:] in (["score"], ["scores"]) and _are_lists_of_numbers(values)
+        if words(column)[-1:] in (["score"], ["scores"]) and _are_numbers(values)
     }
     apart = [next((c for c in named if words(c)[0] == side), "") for side in ("pos", "neg")]
     if [named.get(column) for column in apart] == [documents, negatives]:
@@ -78,12 +78,12 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     return [column for column, counts in named.items() if counts == together][:1]
 
 
-def _are_lists_of_numbers(values: Sequence[object]) -> bool:
-    return all(number_of(item) is not None for value in values for item in listed(value)) and bool(filled(values))
+def _are_numbers(values: Sequence[object]) -> bool:
+    return all(number_of(item) is not None for value in values for item in _cell(value)) and bool(filled(values))
 
 
-def listed(value: object) -> list[object]:
-    """The texts or numbers of a cell, which may be one or a list of them."""
+def _cell(value: object) -> list[object]:
+    """The texts or numbers of a cell: one, or those of a list."""
     return filled(value if isinstance(value, list) else [value])
 
 
