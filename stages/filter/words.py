@@ -8,10 +8,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from batchwright.core.words import words
+from batchwright.core.words import MARKS, words
 from batchwright.formats.pairs import PairsPart
 
-_SPACED = re.compile(r"\w+")
+WORD = re.compile(rf"(?:\w+[{MARKS}]*)++")
 _STEPS = 64
 """Weights of words are multiples of one in so many, so that sums of them are exact."""
 
@@ -35,7 +35,7 @@ def shared_words(queries: Sequence[str], documents: Sequence[str]) -> NDArray[np
 
     Words count as much as they are rare among the documents. A query that shares no word shares nothing.
     """
-    asked, found = ([set(words(text.casefold(), _SPACED)) for text in texts] for texts in (queries, documents))
+    asked, found = ([set(words(text.casefold(), WORD)) for text in texts] for texts in (queries, documents))
     place = {word: number for number, word in enumerate(sorted(set().union(*found)))}
     there = _matrix([sorted(map(place.__getitem__, of)) for of in found], len(place))
     common = _matrix(

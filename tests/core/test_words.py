@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from batchwright.core.words import MARKS, letters_apart, words
 from batchwright.retrievers.common.words import WORD as BM25_WORD
 from pipelines.embed.lexical import WORD
+from stages.filter.words import WORD as FILTER_WORD
 
-UNMARKED = {WORD: re.compile(r"[^\W_]+"), BM25_WORD: re.compile(r"\b\w\w+\b")}
+UNMARKED = {WORD: re.compile(r"[^\W_]+"), BM25_WORD: re.compile(r"\b\w\w+\b"), FILTER_WORD: re.compile(r"\w+")}
 """What the patterns find in texts without marks."""
 
 
