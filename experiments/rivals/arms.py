@@ -19,10 +19,8 @@ from experiments.rivals.sets import Surrogate, Training
 from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
 from stages.filter.rank import nearest
 from stages.negatives.choice import Choice, Ranking, choose, draw_keys
-from stages.negatives.duplicates import duplicate_classes
 
 MARGIN = np.float32(0.05)
-NEAR_DUPLICATES = 0.9
 OURS = [0.0, HARD]
 MOST_POSITIVES = 100
 """Known positives of a query that may be among the first ranks when negatives are mined."""
@@ -89,7 +87,7 @@ def hard_loss(training: Training) -> Loss:
 
 def choose_documents(training: Training, choice: Choice, seed: int) -> Rows:
     """Return the row whose document is the hard negative of each pair ``(N,)``, -1 if there is none."""
-    _, first = np.unique(_classes(training)[1], return_index=True)
+    _, first = np.unique(training.classes[1], return_index=True)
     chosen = []
     for block in blocks(len(training)):
         rows = np.arange(len(training))[block]
@@ -183,25 +181,24 @@ def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool
 
     They are if any pair joins a duplicate of the query with a duplicate of the document.
     """
-    queries, documents, width, edges = _classes(training)
-    cells = queries[rows][:, None] * width + documents[others]
+    width, edges = _edges(training)
+    cells = training.classes[0, rows].astype(np.int64)[:, None] * width + training.classes[1, others]
     answers: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
     return answers
 
 
 def document_counts(training: Training) -> dict[str, int]:
     """The number of different documents of each domain."""
-    documents = _classes(training)[1]
+    documents = training.classes[1]
     return {name: len(np.unique(documents[rows])) for name, rows in training.by_domain().items()}
 
 
 @lru_cache(maxsize=4)
-def _classes(training: Training) -> tuple[Rows, Rows, int, Rows]:
-    """Classes of duplicates on both sides, the number of classes of documents, and all pairs of classes, sorted."""
-    queries = duplicate_classes([training.queries], NEAR_DUPLICATES).astype(np.int64)
-    documents = duplicate_classes([training.documents], NEAR_DUPLICATES).astype(np.int64)
+def _edges(training: Training) -> tuple[int, Rows]:
+    """The number of classes of documents, and all pairs of a query's and a document's class as numbers, sorted."""
+    queries, documents = training.classes.astype(np.int64)
     width = int(documents.max()) + 1
-    return queries, documents, width, np.unique(queries * width + documents)
+    return width, np.unique(queries * width + documents)
 
 
 def all_documents(training: Training, epochs: int, seed: int) -> Iterator[Batch]:

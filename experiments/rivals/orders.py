@@ -80,12 +80,13 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
 
 
 def clusters_of(training: Training, rows: Rows, seed: int, size: int) -> Clusters:
-    """Clusters of ``size`` pairs among some ``rows``."""
+    """Clusters of ``size`` pairs among some ``rows``, as the stage makes them."""
     if not size:  # random batches only count the pairs
         return Clusters(assignment=np.zeros(len(rows), np.int32), centroids=np.zeros((1, 2, 1), np.float32))
     vectors = training.vectors.take(rows)
     params = ClusterParams(vectors="surrogate", cluster_size=size, iterations=BASE["cluster"]["iterations"])
-    assignment = METHODS["balanced"](vectors, params, seed)
+    repeated = [of for of in training.classes[:, rows] if len(np.unique(of)) < len(of)]
+    assignment = METHODS["balanced"](vectors, params, seed, map, np.stack(repeated) if repeated else None)
     return Clusters(assignment=assignment, centroids=side_centroids(vectors, assignment))
 
 

