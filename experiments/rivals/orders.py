@@ -24,7 +24,7 @@ from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 
 BATCH: int = BASE["pack"]["batch_size"]
-HARD = 0.25
+HARD = 0.125
 """Share of a hard batch that one cluster fills, as in ``params.yaml``."""
 B3_SKIPPED, B3_DEPTH, B3_SIZE = 30, 100, 32
 """The p, m and K of B3's paper."""
