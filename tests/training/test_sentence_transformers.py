@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import torch
 from sentence_transformers import (
+    MultiVectorEncoder,
+    MultiVectorEncoderTrainer,
+    MultiVectorEncoderTrainingArguments,
     SentenceTransformer,
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
@@ -26,6 +29,7 @@ from batchwright.training.batches import BatchReader
 from batchwright.training.sentence_transformers import (
     CachedMaskedMultipleNegativesRankingLoss,
     MaskedMultipleNegativesRankingLoss,
+    MaskedMultiVectorMultipleNegativesRankingLoss,
     shard_dataset,
     training_arguments,
 )
@@ -58,9 +62,12 @@ def trainer(
     **changes: Any,
 ) -> SentenceTransformerTrainer:
     given = {"report_to": "none", "use_cpu": True, "save_strategy": "no", **training_arguments(shards), **changes}
-    arguments = SentenceTransformerTrainingArguments(str(folder / "out"), **given)
+    tokens = isinstance(model, MultiVectorEncoder)
+    of_kind = MultiVectorEncoderTrainingArguments if tokens else SentenceTransformerTrainingArguments
+    arguments = of_kind(str(folder / "out"), **given)
     dataset = shard_dataset(shards, hard_negatives, whole_domain, scores)
-    return SentenceTransformerTrainer(model, arguments, dataset, loss=loss(model, 1 / TEMPERATURE))
+    kind = MultiVectorEncoderTrainer if tokens else SentenceTransformerTrainer
+    return kind(model, arguments, dataset, loss=loss(model, 1 / TEMPERATURE))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=["plain", "cached"])
@@ -292,9 +299,10 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
     write_shards(tmp_path / "shards", batches=2, scored=True)
     write_static_model(tmp_path / "static")
     write_toy_model(tmp_path / "bert", dropout=0.0, layers=1)
+    MultiVectorEncoder(str(tmp_path / "bert"), device="cpu").save(str(tmp_path / "tokens"))
     _train(-1, tmp_path)
     run_ranks(_train, tmp_path)
-    for name in ("static", "bert"):
+    for name in ("static", "bert", "tokens"):
         one, first, second = (torch.load(tmp_path / f"{name}{rank}.pt") for rank in (-1, 0, 1))
         assert torch.equal(first["weights"], second["weights"])
         torch.testing.assert_close(first, one, rtol=1e-4, atol=1e-5)
@@ -312,8 +320,10 @@ def _train(rank: int, folder: Path) -> None:
     options = {"directions": ALL[:2], "hardness_strength": 2, "distill": {}}
     plain = partial(MaskedMultipleNegativesRankingLoss, **options)
     cached = partial(CachedMaskedMultipleNegativesRankingLoss, mini_batch_size=3, **options)
-    for name, loss in (("static", plain), ("bert", cached)):
-        model = SentenceTransformer(str(folder / name), device="cpu")
+    tokens = partial(MaskedMultiVectorMultipleNegativesRankingLoss, distill={})
+    for name, loss in (("static", plain), ("bert", cached), ("tokens", tokens)):
+        kind = MultiVectorEncoder if name == "tokens" else SentenceTransformer
+        model = kind(str(folder / name), device="cpu")
         before = _weights(model)
         training = trainer(shards, model, folder, loss, 2, optim="sgd", learning_rate=0.02, max_grad_norm=0,
                            lr_scheduler_type="constant", logging_steps=1, disable_tqdm=True)  # fmt: skip

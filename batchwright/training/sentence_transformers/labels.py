@@ -25,6 +25,10 @@ class Marks(NamedTuple):
     stands_for: Tensor | None
     taught: Tensor | None
 
+    def absent(self, columns: int) -> Tensor:
+        """Where so many columns of hard negatives hold none, ``(B, columns)`` bool."""
+        return torch.arange(columns, device=self.negative_counts.device) >= self.negative_counts[:, None]
+
 
 def encode(
     batch: int,
@@ -60,7 +64,7 @@ def decode(labels: Tensor) -> Marks:
         raise InputError(
             f"{len(rows)} rows of {len(found)} packed batch(es) reached the loss, not one batch of {size} rows in its "
             "order, so that masks would fall on other documents; pass training_arguments(shards) to the training "
-            "arguments, and use one device in each process"
+            "arguments, and use one device in each process (without GPUs, use_cpu=True)"
         )
     ends = np.cumsum([HEADER, 4 * int(stands[0]), 4 * int(scores[0])]).tolist()
     stands_for, taught = (

@@ -1,6 +1,6 @@
 """Ranking losses of sentence-transformers that leave out false negatives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from batchwright.training.sentence_transformers.labels import Marks, decode
 
 SCALE = 20.0
 """Factor of the cosines, 1 / temperature."""
+WHERE = "the masked loss"
 
 
 class MaskedMultipleNegativesRankingLoss(MultipleNegativesRankingLoss):
@@ -31,7 +32,7 @@ class MaskedMultipleNegativesRankingLoss(MultipleNegativesRankingLoss):
 
     def __init__(self, model: SentenceTransformer, scale: float = SCALE, **options: Any) -> None:
         super().__init__(model, scale=scale)
-        self.options = _options(options)
+        self.options = read_options(options)
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the loss of a batch, from the embeddings ``(B, d)`` of each column."""
@@ -52,7 +53,7 @@ class CachedMaskedMultipleNegativesRankingLoss(CachedMultipleNegativesRankingLos
         self, model: SentenceTransformer, scale: float = SCALE, mini_batch_size: int = 32, **options: Any
     ) -> None:
         super().__init__(model, scale=scale, mini_batch_size=mini_batch_size)
-        self.options = _options(options)
+        self.options = read_options(options)
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
@@ -88,44 +89,48 @@ def masked_loss(
     Raises:
         InputError: the rows are not one whole training batch in its order, or have not what the options ask for.
     """
-    if labels is None or labels.dtype != torch.uint8:
-        raise InputError("the masked loss needs the masks; train on a dataset that shard_dataset made, without scores")
+    chosen = options or LossOptions()
+    marks = read_marks(labels, chosen, len(embeddings) - 2)
     if get_world_size() > 1:
-        embeddings, labels = [all_gather_with_grad(each) for each in embeddings], all_gather(labels)
-    marks, chosen = decode(labels), options or LossOptions()
+        embeddings = [all_gather_with_grad(each) for each in embeddings]
     queries, documents, *rest = (functional.normalize(each, dim=-1) for each in embeddings)
-    taught = _taught(marks, chosen, len(rest))
     negatives = torch.stack(rest, dim=1) if rest else queries.new_empty(len(queries), 0, queries.shape[1])
-    absent = torch.arange(len(rest), device=queries.device) >= marks.negative_counts[:, None]
-    masked = marks.masked if chosen.in_batch else torch.ones_like(marks.masked)
     return compare(
         queries,
         documents,
-        masked,
+        marks.masked,
         negatives,
-        absent,
+        marks.absent(len(rest)),
         1 / scale,
         objective_of(chosen),
         stands_for=marks.stands_for,
-        taught=taught,
+        taught=marks.taught,
     ).loss
 
 
-def _options(given: dict[str, Any]) -> LossOptions:
-    options = LossOptions(**given)
-    options.check("the masked loss", 1, "batch")  # what else the dataset decides is checked with the first batch
-    return options
-
-
-def _taught(marks: Marks, options: LossOptions, hard_negatives: int) -> Tensor | None:
-    """Return the teacher's scores, if the loss learns from them.
+def read_marks(labels: Tensor | None, options: LossOptions, hard_negatives: int) -> Marks:
+    """Read the labels of a batch, of which each process may have a part, as the ``options`` ask for.
 
     Raises:
-        InputError: the dataset has not what the options ask for.
+        InputError: as ``masked_loss``.
     """
-    options.check("the masked loss", hard_negatives, "batch" if marks.stands_for is None else "domain")
-    if options.distill is None:
-        return None
-    if marks.taught is None:
-        raise InputError("the masked loss: distill needs shards with a teacher's scores, which the stage 'teach' makes")
-    return marks.taught
+    if labels is None or labels.dtype != torch.uint8:
+        raise InputError("the masked loss needs the masks; train on a dataset that shard_dataset made, without scores")
+    marks = decode(all_gather(labels) if get_world_size() > 1 else labels)
+    options.check(WHERE, hard_negatives, "batch" if marks.stands_for is None else "domain")
+    if options.distill and marks.taught is None:
+        raise InputError(f"{WHERE}: distill needs shards with a teacher's scores, which the stage 'teach' makes")
+    masked = marks.masked if options.in_batch else torch.ones_like(marks.masked)
+    return marks._replace(masked=masked, taught=marks.taught if options.distill else None)
+
+
+def read_options(given: Mapping[str, Any]) -> LossOptions:
+    """Check options as far as the dataset does not matter.
+
+    Raises:
+        InputError: they do not go together.
+        ValidationError: there is no such option or value.
+    """
+    options = LossOptions(**given)
+    options.check(WHERE, 1, "batch")
+    return options
