@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -50,7 +51,7 @@ def export(shards: Path, output: Path, negatives: int | None = None, file_format
     unscored = rows.scores < 1 + np.minimum(rows.negatives, wanted)
     told = {
         "with fewer left out (see --negatives)": rows.once & ~chosen,
-        "have none": chosen & all_pairs & (rows.negatives == 0),
+        "have none, which need a train_group_size of 1 (see --negatives)": chosen & all_pairs & (rows.negatives == 0),
         "lack scores": chosen & unscored & (shard_set.scored and file_format != "tevatron"),
     }
     count = f"up to {wanted}" if all_pairs else str(wanted)
@@ -77,13 +78,20 @@ def _scan(shards: ShardSet) -> _Rows:
         batch = shards.batch(number)
         ids.append(np.array(batch["id"].to_pylist(), dtype=np.bytes_))
         negatives.append(batch["negatives"].value_lengths().to_numpy().astype(np.int64))
-        known = (
-            np.isfinite(read_scores(batch, int(negatives[-1].max(initial=0)))) if shards.scored else np.zeros((0, 0))
-        )
-        scores.append(known.cumprod(axis=1).sum(axis=1) if shards.scored else np.zeros_like(negatives[-1]))
+        scores.append(_scored(shards, number, batch) if shards.scored else np.zeros_like(negatives[-1]))
     once = np.zeros(shards.manifest.rows, dtype=np.bool_)
     once[np.unique(np.concatenate(ids), return_index=True)[1]] = True
     return _Rows(once, np.concatenate(negatives), np.concatenate(scores))
+
+
+def _scored(shards: ShardSet, number: int, batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """Return how many of each row's texts have a score, up to the first that has none."""
+    try:
+        table = read_scores(batch, sys.maxsize)
+    except ValueError as error:
+        raise InputError(f"{shards.folder}: batch {number} is damaged ({error}); run the stage 'teach' again") from None
+    counts: NDArray[np.int64] = np.isfinite(table).cumprod(axis=1).sum(axis=1)
+    return counts
 
 
 def _tables(shards: ShardSet, chosen: NDArray[np.bool_]) -> Iterator[pa.Table]:

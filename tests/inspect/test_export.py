@@ -69,6 +69,9 @@ SCORED = [
 """Rows with none to two hard negatives, and a teacher's scores."""
 
 
+NONE = "2 have none, which need a train_group_size of 1 (see --negatives)"
+
+
 @pytest.fixture
 def scored(tmp_path: Path) -> Path:
     return write_toy_shards(tmp_path / "scored", [toy_batch(SCORED)])
@@ -88,7 +91,7 @@ def test_scores_are_a_column_for_sentence_transformers(scored: Path, tmp_path: P
 
 def test_flagembedding_gets_lists_of_texts_and_of_scores(scored: Path, tmp_path: Path) -> None:
     summary = export(scored, tmp_path / "pairs.jsonl", file_format="flagembedding")
-    assert summary == f"4 pairs with up to 2 hard negatives in {tmp_path / 'pairs.jsonl'}; 2 have none"
+    assert summary == f"4 pairs with up to 2 hard negatives in {tmp_path / 'pairs.jsonl'}; {NONE}"
     assert lines(tmp_path / "pairs.jsonl") == [
         {"query": row["query"], "pos": [row["document"]], "neg": row["negatives"],
          "pos_scores": row["scores"][:1], "neg_scores": row["scores"][1:]}
@@ -115,10 +118,14 @@ def test_missing_scores_are_null_and_counted(tmp_path: Path) -> None:
     rows = [SCORED[0] | {"scores": []}, SCORED[1] | {"scores": [1, math.nan]}, SCORED[2], SCORED[3]]
     folder = write_toy_shards(tmp_path / "shards", [toy_batch(rows)])
     summary = export(folder, tmp_path / "pairs.jsonl", file_format="flagembedding")
-    assert summary.endswith("; 2 have none; 2 lack scores")
+    assert summary.endswith(f"; {NONE}; 2 lack scores")
     found = [(line["pos_scores"], line["neg_scores"]) for line in lines(tmp_path / "pairs.jsonl")]
     assert found == [([None], []), ([1], [None]), ([7.3], [-0.1, 0.25]), ([7.3], [])]
     assert "1 lack scores" in export(folder, tmp_path / "none.jsonl", 0)
+    rows[2]["scores"] = [1]
+    damaged = write_toy_shards(tmp_path / "damaged", [toy_batch(rows)])
+    with pytest.raises(InputError, match=r"batch 0 is damaged .scores are not one for each document"):
+        export(damaged, tmp_path / "damaged.jsonl")
 
 
 def test_what_cannot_be_exported_is_refused(shards: Path, tmp_path: Path) -> None:
