@@ -3,6 +3,7 @@
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -83,6 +84,21 @@ def rivals_table(files: Sequence[Path]) -> Lines:
         ),
         ["mean", share(statistics.mean(random)), *(_mean_gain(gains[way]) for way in order), _reached_by_half(reached)],
     ]
+
+
+def ways_table(files: Sequence[Path]) -> Lines:
+    """The sets on which most ways were tried: one column per set; one row per way, the largest mean gain first.
+
+    Cells are gains over random batches, whose own nDCG@10 comes first.
+    """
+    rows = read_files(files)
+    tried = Counter(row["set"] for row in rows)
+    sets = [name for name, count in tried.items() if count == max(tried.values())]
+    cells = {(row["arm"], row["set"]): row for row in rows if row["set"] in sets}
+    gains = {arm: [cells[arm, name]["gain"] for name in sets] for arm, _ in cells if arm != BASELINE}
+    order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, gains[arm])))
+    random = [share(float(cells[BASELINE, name]["ndcg"])) for name in sets]
+    return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([arm, *gains[arm]] for arm in order)]
 
 
 def _number(gain: str) -> float:

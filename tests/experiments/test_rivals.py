@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
-from docs.table_kinds import rivals_table
+from docs.table_kinds import rivals_table, ways_table
 from experiments.rivals import confused, noise
 from experiments.rivals.arms import ARMS, RULES
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
@@ -317,6 +317,26 @@ def test_the_table_has_the_largest_gain_of_ours_first_and_the_means_last(tmp_pat
         ["two", ".600", "+.030 ± .004", "-.010 ± .002", "0.50"],
         ["one", ".500", "+.010 ± .003", "+.000 ± .002", "never"],
         ["mean", ".550", "+.020 ± .003", "-.005 ± .001", "median never"],
+    ]
+
+
+def test_the_table_of_ways_is_of_the_sets_on_which_most_were_tried(tmp_path: Path) -> None:
+    rows = [
+        {"set": name, "arm": arm, "ndcg": 0.5, "gain": gain}
+        for name, arm, gain in (
+            ("one", "random", ""),
+            ("one", "b3", "-.010 ± .002"),
+            ("one", "ours", "+.010 ± .003"),
+            ("two", "random", ""),
+            ("two", "ours", "+.030 ± .004"),
+        )
+    ]
+    write_tsv(tmp_path / "static.tsv", rows)
+    assert ways_table([tmp_path / "static.tsv"]) == [
+        ["", "one"],
+        ["random, nDCG@10", ".500"],
+        ["ours", "+.010 ± .003"],
+        ["b3", "-.010 ± .002"],
     ]
 
 
