@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from batchwright.core.errors import InputError
+from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from project.add.kinds import Entry
 from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
@@ -24,7 +25,7 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     """Return the columns of query, document, hard negatives and their scores, of which some may be ``named``.
 
     They are recognised by their names; if one is not, it is the only other column of texts, and if neither is, the
-    query is the first one, unless its texts are much longer.
+    query is the first one, unless its texts are much longer. Failing that, one column of chats is both.
 
     Raises:
         InputError: it is not clear which columns they are.
@@ -40,6 +41,8 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     if len(others) == 2 and texts[others[0]] > _LONGER * texts[others[1]]:
         others.reverse()
     if missing and len(others) != len(missing):
+        if len(chats := [column for column, values in table.items() if are_chats(values)]) == 1 and not named:
+            return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
             f"{', '.join(table) or 'none'}{_unfolding(table, name)}"
@@ -149,6 +152,11 @@ def are_lists_of_texts(values: Sequence[object]) -> bool:
     there = filled(values)
     lists = [value for value in there if isinstance(value, list) and all(map(_has_text, filled(value)))]
     return 2 * len(lists) > len(there)
+
+
+def are_chats(values: Sequence[object]) -> bool:
+    """Whether most of the values that are there are chats."""
+    return 2 * sum(map(is_chat, values)) > len(filled(values))
 
 
 def _has_text(item: object) -> bool:

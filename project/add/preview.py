@@ -13,6 +13,7 @@ from batchwright.core.errors import InputError
 from batchwright.formats.models import ModelVersion, locate_model
 from pipelines.ingest.normalise import Pair, RowError, normalise
 from pipelines.ingest.sources import AnySource
+from pipelines.ingest.sources.chats import has_more, is_chat
 from pipelines.ingest.sources.labels import number_of
 from project.add.columns import Table, are_texts, filled
 from project.add.kinds import Entry
@@ -79,20 +80,28 @@ def describe_columns(table: Table, entry: Entry) -> list[str]:
 
 def _role(column: str, values: Sequence[object], entry: Entry) -> str:
     columns, label = entry["columns"], entry.get("labels", {})
-    lists = any(isinstance(value, list) for value in values)
     if column == label.get("column"):
         rule = f"at least {label['at_least']:g}" if "at_least" in label else " or ".join(map(str, label["positive"]))
         return f"labels: rows with {rule} are pairs, the others are left out"
-    if column == columns["query"]:
-        return "read as query"
-    if column == columns["document"]:
-        return "read as document" + (", a pair for each of a list" if lists else "")
+    if column in (columns["query"], columns["document"]):
+        return _of_side(column, values, columns)
     for side, what in (("negatives", "hard negatives"), ("scores", "a teacher's scores")):
         if column in columns.get(side, []):
             return f"read as {what}"
     if column == entry.get("domain_column"):
         return "read as domain"
     return f"left out ({_kind(values)})"
+
+
+def _of_side(column: str, values: Sequence[object], columns: Entry) -> str:
+    if columns["query"] == columns["document"] and (chats := [value for value in values if is_chat(value)]):
+        more = sum(map(has_more, chats))
+        left = f"; {more:,} of the first {len(chats):,} chats go on, which is left out" if more else ""
+        return f"read as chats: the first turn of a user is the query, the answer after it the document{left}"
+    if column == columns["query"]:
+        return "read as query"
+    lists = any(isinstance(value, list) for value in values)
+    return "read as document" + (", a pair for each of a list" if lists else "")
 
 
 def _kind(values: Sequence[object]) -> str:

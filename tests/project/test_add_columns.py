@@ -41,6 +41,22 @@ def write(**columns: Any) -> str:
         ),
         ({"Sentence_1": ["a"], "sentence-2": ["b"], "x": ["c"]}, {}, {"query": "Sentence_1", "document": "sentence-2"}),
         ({"query": [1, "a", "b"], "document": ["c", None, "d"]}, {}, {"query": "query", "document": "document"}),
+        (
+            {
+                "func_name": ["C.f"],
+                "whole_func_string": ["def f(): 'Do.'"],
+                "func_code_string": ["def f()"],
+                "func_documentation_string": ["Do."],
+                "split_name": ["train"],
+            },
+            {},
+            {"query": "func_documentation_string", "document": "func_code_string"},
+        ),
+        (
+            {"func_name": ["f"], "original_string": ["def f()"], "docstring": ["Do."], "docstring_tokens": [["Do"]]},
+            {},
+            {"query": "docstring", "document": "original_string"},
+        ),
         ({"query": ["a"], "pos": [["b", "c"]]}, {}, {"query": "query", "document": "pos"}),
         (
             {
@@ -227,6 +243,42 @@ def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> No
 def test_other_columns_are_no_labels(values: Any) -> None:
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize(("who", "what", "asks"), [("role", "content", "user"), ("from", "value", "human")])
+def test_chats_are_pairs_of_the_first_question_and_its_answer(
+    project: Path, capsys: pytest.CaptureFixture[str], kind: str, who: str, what: str, asks: str
+) -> None:
+    answers = "assistant" if who == "role" else "gpt"
+    rows: list[dict[str, object]] = []
+    for query, document in PAIRS:
+        turns = [("system", "Be kind."), (asks, query), (answers, document), (asks, "And then?"), (answers, "Nothing.")]
+        kept = turns if len(rows) == 2 else turns[:3]
+        rows.append({"chat_id": f"c{len(rows)}", "messages": [{who: one, what: said} for one, said in kept]})
+    file = Path(f"chats.{kind}")
+    if kind == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    add(str(file))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "column messages read as chats: the first turn of a user is the query, the answer after it the document"
+        in shown
+    )
+    assert "; 1 of the first 9 chats go on, which is left out" in shown
+    [source] = sources()
+    assert source["columns"] == {"query": "messages", "document": "messages"}
+    assert ingest(source).texts == set(PAIRS)
+
+
+def test_a_chat_without_an_answer_is_a_reject(project: Path) -> None:
+    rows = [[{"role": "user", "content": query}, {"role": "assistant", "content": text}] for query, text in PAIRS]
+    lines = [json.dumps({"messages": row}) for row in [*rows, rows[0][:1]]]
+    Path("chats.jsonl").write_text("\n".join(lines))
+    add("chats.jsonl")
+    assert [reject["reason"] for reject in ingest(*sources(), max_reject_rate=0.5).rejects] == ["no query"]
 
 
 def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
