@@ -66,10 +66,9 @@ class Negatives:
         """Which documents are false negatives of the queries of ``rows`` ``(n,)``, by the surrogate.
 
         ``scores`` ``(n, m)`` are the surrogate's scores of m documents for each query; ``likeness`` ``(n, m)`` are the
-        cosines of the query's own pair and each document's pair (``PairVectors.sums``). Both must be reached. A
-        score of 0 is none: a vector of zeros, about which nothing is known, has it with every query.
+        cosines of the query's own pair and each document's pair (``PairVectors.sums``). Both must be reached.
         """
-        false: NDArray[np.bool_] = (scores != 0) & (scores >= self.thresholds[rows][:, None])
+        false: NDArray[np.bool_] = scores >= self.thresholds[rows][:, None]
         return false & (likeness >= self.limits(rows))
 
     def limits(self, rows: NDArray[np.integer[Any]] | slice) -> NDArray[np.float32]:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from batchwright.formats.negatives import Negatives
 from stages.filter.params import FilterParams
 from stages.filter.rules import thresholds
 
@@ -55,22 +54,3 @@ def test_no_score_is_high_enough_for_a_pair_that_could_not_be_read(rule: dict[st
     own, unread = np.array([0.0, 0.5], np.float32), np.array([True, False])
     found = thresholds(own, FilterParams(vectors="v", **rule), unread)
     assert found[0] == np.inf and found[1] <= 0.5
-
-
-def test_a_document_whose_vector_is_zero_is_never_false() -> None:
-    queries, documents = np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)
-    documents[2] = 0
-    documents[1, 0] = 0.5
-    scores = queries @ documents.T
-    own = np.array([0.05, 1, 0], np.float32)
-    own_class = np.arange(3, dtype=np.int32)
-    negatives = Negatives(
-        scores=own,
-        thresholds=thresholds(own, FilterParams(vectors="v", margin=0.1)),
-        query_class=own_class,
-        document_class=own_class,
-        dropped=np.zeros(3, np.uint8),
-        mined=np.empty((3, 0), np.int32),
-    )
-    found = negatives.false(slice(0, 3), scores, np.ones((3, 3), np.float32))
-    assert found[0].tolist() == [True, True, False] and not found[:, 2].any()
