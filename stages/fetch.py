@@ -126,7 +126,7 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
     from batchwright.retrievers.common.model_folder import load_model
 
     what = f"model '{params.name}'"
-    model = load_model(folder, info.max_length)
+    model = load_model(folder, info.max_length, name=params.name)
     check_whole(what, folder, model)
     own = configuration(folder, params.name).get("similarity_fn_name") or "cosine"
     if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):

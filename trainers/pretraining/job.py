@@ -7,9 +7,8 @@ from pathlib import Path
 
 from batchwright.core import runtime
 from batchwright.core.atomic import atomic_dir, faults
-from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.formats.models import Prefixes, loading, locate_model, model_hash
+from batchwright.formats.models import Prefixes, check_words, loading, locate_model, model_hash
 from batchwright.retrievers.common.model_folder import own_prefixes
 from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
@@ -91,9 +90,7 @@ def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Pa
         assert start
         with loading(f"model '{start}': its tokenizer"):
             tokenizer = load_tokenizer(start)
-        pieces = tokenizer.get_vocab().keys() - tokenizer.all_special_tokens
-        if not any(letter.isalnum() for piece in pieces for letter in piece):  # transformers made up an empty one
-            raise InputError(f"model '{start}': its tokenizer knows no words; is tokenizer.json missing?")
+        check_words(f"model '{start}'", tokenizer)
         special_tokens(tokenizer, f"model '{start}'")
     with atomic_dir(corpus) as folder:
         write_corpus(folder, pairs, more, params.held_out, tokenizer)

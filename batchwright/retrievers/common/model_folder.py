@@ -130,17 +130,22 @@ def own_prefixes(folder: Path, entry: str) -> Prefixes:
 logging.disable_progress_bar()
 
 
-def load_model(folder: Path, max_length: MaxLength, device: str | None = None) -> "SentenceTransformer":
+def load_model(
+    folder: Path, max_length: MaxLength, device: str | None = None, name: str | None = None
+) -> "SentenceTransformer":
     """Load a folder in float32, without network access and without prompts: texts come with their prefixes.
+
+    ``name`` is for messages.
 
     Raises:
         InputError: the folder does not contain a model, or the model reads fewer than ``max_length`` tokens.
     """
     from sentence_transformers import SentenceTransformer  # takes seconds, and a launcher needs none of it
 
-    with loading(f"model '{folder}'"):
+    what = f"model '{name or folder}'"
+    with loading(what):
         model = SentenceTransformer(str(folder), device=device, local_files_only=True).float()
-    limit_length(f"model '{folder}'", model, max_length)
+    limit_length(what, model, max_length)
     set_prompts(model, Prefix())
     model.similarity_fn_name = "cosine"  # as here
     return model
