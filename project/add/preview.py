@@ -12,9 +12,10 @@ from tokenizers import Tokenizer
 from batchwright.core.errors import InputError
 from batchwright.formats.models import ModelVersion, locate_model
 from pipelines.ingest.normalise import Pair, RowError, normalise
+from pipelines.ingest.params import IngestParams
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.chats import has_more, is_chat
-from pipelines.ingest.sources.labels import number_of
+from pipelines.ingest.sources.labels import NO_MATCH, number_of
 from project.add.columns import Table, are_texts, filled
 from project.add.kinds import Entry
 
@@ -63,6 +64,13 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
     counts = f"{count:,} rows" + (", and more" if rows.more else "")
     lines.append(f"{counts}: {len(rows.pairs):,} pairs, {rows.repeated:,} of them repeated")
     lines += [f"  rejected: {reason} ({number:,})" for reason, number in rows.rejected.most_common()]
+    most = float(
+        (params.get("ingest") or {}).get("max_reject_rate", IngestParams.model_fields["max_reject_rate"].default)
+    )
+    if (share := (rows.rejected.total() - rows.rejected[NO_MATCH]) / count) > most:
+        lines.append(
+            f"  {share:.0%} are more than ingest.max_reject_rate, so ingest will stop; correct them, or raise it"
+        )
     for side in ("query", "document"):
         texts = [getattr(pair, side) for pair in rows.pairs]
         words = sorted(len(text.split()) for text in texts)
@@ -74,8 +82,9 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
 
 def describe_columns(table: Table, entry: Entry) -> list[str]:
     """Return a line for each column: what it is read as, or that it is left out."""
-    width = max(map(len, table), default=0)
-    return [f"column {column:{width}}  {_role(column, values, entry)}" for column, values in table.items()]
+    names = {column: " ".join(column.split()) for column in table}
+    width = max(map(len, names.values()), default=0)
+    return [f"column {names[column]:{width}}  {_role(column, values, entry)}" for column, values in table.items()]
 
 
 def _role(column: str, values: Sequence[object], entry: Entry) -> str:

@@ -105,6 +105,12 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
             ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[] | "
             "{query: $d.queries[$q], document: $d.corpus[.]}",
         ),
+        ({"data": [{"question": "a", "answer": "b"}]}, """.\"data\"[]"""),
+        (
+            {"data": [{"paragraphs": [{"context": "b", "qas": [{"question": "a"}]}]}]},
+            """.\"data\"[].paragraphs[] | .context as $c | .qas[] | {query: .question, document: $c}""",
+        ),
+        ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
     ],
 )
 def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
@@ -245,6 +251,13 @@ def test_other_columns_are_no_labels(values: Any) -> None:
     assert guess_labels({"extra": made}, (), {}, "t") is None
 
 
+@pytest.mark.parametrize("ids", [["17", "PMID18"], [["17"], ["18", "19"]], [[17], [18]]])
+def test_ids_are_no_documents(ids: list[Any]) -> None:
+    with pytest.raises(InputError, match="'positive' holds ids, in whose place their texts must stand"):
+        guess_columns({"query": ["a b", "c d"], "positive": ids}, {}, "t.jsonl")
+    assert guess_columns({"query": ["a"], "positive": ids, "body": ["b c"]}, {}, "t")["document"] == "body"
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 @pytest.mark.parametrize(("who", "what", "asks"), [("role", "content", "user"), ("from", "value", "human")])
 def test_chats_are_pairs_of_the_first_question_and_its_answer(
@@ -335,8 +348,11 @@ def write_table(file: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("a.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
-    with pytest.raises(SystemExit):
-        add("a.jsonl")
-    said = "has an array on each line; write one object a line: jq -c '{query: .[0], document: .[1]}' a.jsonl"
-    assert said in capsys.readouterr().err
+    for further, told in (([], ""), ([0], ", label: .[2]"), (["no", "nor"], ", negatives: .[2:]")):
+        Path("a.jsonl").write_text("".join(json.dumps([*pair, *further]) + "\n" for pair in PAIRS))
+        with pytest.raises(SystemExit):
+            add("a.jsonl")
+        said = (
+            f"has an array on each line; write one object a line: jq -c '{{query: .[0], document: .[1]{told}}}' a.jsonl"
+        )
+        assert said in capsys.readouterr().err

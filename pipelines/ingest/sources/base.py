@@ -152,7 +152,7 @@ class TableSource(Source):
         if self.columns.query == self.columns.document and is_chat(documents):
             query, documents = first_exchange(documents)
         if isinstance(documents, list):
-            documents = [document for document in documents if document is not None] or [None]
+            documents = [document for document in documents if document not in (None, "")] or [None]
         documents = _listed(documents)
         if len(scores) < len(documents) + len(negatives):  # columns of hard negatives may be empty
             negatives = [negative for negative in negatives if negative is not None]
