@@ -53,8 +53,8 @@ def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) ->
             scored.append(Scored(model, name, compared or _domains(collection), new[name, model], scores, beside))
         if old and before:
             collection, compared = before
-            again = [_scores(folder, collection, params) for folder in (MODELS / model, old)]
-            scored.append(Scored(model, BEFORE, compared, *again, today=False))
+            again, deployed_then = (_scores(folder, collection, params) for folder in (MODELS / model, old))
+            scored.append(Scored(model, BEFORE, compared, again, deployed_then, today=False))
     return scored, notes
 
 
