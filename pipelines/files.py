@@ -18,6 +18,16 @@ T = TypeVar("T")
 MOST_BYTES, MOST_TIMES = 1 << 30, 250
 """A compressed file may become so many bytes, or so many times its size, whichever is more."""
 _BUFFER = 1 << 20
+_PACKED = {
+    b"\x1f\x8b": "compressed with gzip; rename it to end in .gz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd; rename it to end in .zst",
+    b"BZh9": "compressed with bzip2; rename it to end in .bz2",
+    b"\xfd7zXZ\0": "compressed with xz; unpack it",
+    b"PK\x03\x04": "an archive or a spreadsheet; unpack it, or save it as CSV",
+    b"PAR1": "Parquet; rename it to end in .parquet",
+    b"ARROW1": "Arrow; rename it to end in .arrow",
+}
+"""What is read as text, and is none, by how it begins."""
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -61,6 +71,8 @@ def open_text(file: str) -> Iterator[TextIO]:
     with readable(file), pa.input_stream(file, compression="detect") as stream:
         buffered = io.BufferedReader(_Counted(file, stream), _BUFFER)
         start = buffered.peek(1024)[:1024]
+        if packed := next((what for magic, what in _PACKED.items() if start.startswith(magic)), None):
+            raise InputError(f"{file}: is {packed}")
         if b"\0" in start or start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{file}: not UTF-8 text (UTF-16 or binary?); convert it to UTF-8")
         if start.startswith(_UTF8_MARK):

@@ -1,10 +1,8 @@
 """Stage ``fetch``: copies or makes a start model, so that a changed one retrains the runs that start from it."""
 
-import json
 import shutil
-import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -14,23 +12,23 @@ from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
 from batchwright.formats.lengths import MaxLength
 from batchwright.formats.models import (
-    SIDES,
     ModelVersion,
-    Prefix,
     Prefixes,
-    Side,
     check_model_watched,
     check_whole,
     loading,
     locate_model,
     model_hash,
 )
-from batchwright.retrievers.common.model_folder import FILE as INFO
-from batchwright.retrievers.common.model_folder import ModelInfo, draw_weights, variant_of
+from batchwright.retrievers.common.model_folder import (
+    CONFIGURATION,
+    ModelInfo,
+    configuration,
+    draw_weights,
+    own_prefixes,
+    variant_of,
+)
 
-_PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""The names under which sentence-transformers looks for the prompt of a side."""
-_CONFIGURATION = "config_sentence_transformers.json"
 _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h5", "*.pyc", "__pycache__")
 
 
@@ -68,7 +66,7 @@ def main(name: str) -> str:
     weights = model_hash(source)
     prefixes = params.prefixes
     if prefixes is None:
-        prefixes = Prefixes() if params.static_width else _own_prefixes(name, source)
+        prefixes = Prefixes() if params.static_width else own_prefixes(source, f"start_models.{name}")
     with atomic_dir(START_MODELS / name) as folder:
         if params.static_width and isinstance(params.max_length, int):
             write_static_model(source, params.static_width, params.max_length, seed, folder)
@@ -86,24 +84,6 @@ def main(name: str) -> str:
             _check(params, folder, info)
     before = f"; queries begin with {prefixes.default.query!r}, documents with {prefixes.default.document!r}"
     return f"'{name}' from {params.name}, {weights}{before if prefixes.texts() else ''}"
-
-
-def _own_prefixes(name: str, source: Path) -> Prefixes:
-    """The prefixes that a model was trained with here, or its prompts for queries and documents."""
-    if (source / INFO).exists():
-        return ModelInfo.read(source).prefixes
-    configuration = _configuration(str(source), source)
-    with loading(f"model '{source}': {_CONFIGURATION}"):
-        prompts = {prompt: text for prompt, text in (configuration.get("prompts") or {}).items() if text}
-        found = {side: next((prompts[each] for each in _PROMPTS[side] if each in prompts), "") for side in SIDES}
-        prefix = Prefix.model_validate(found)
-    if prompts and not any(found.values()):
-        print(
-            f"warning: start_models.{name}: the model's prompts {', '.join(map(repr, prompts))} are for neither "
-            "queries nor documents, so none is used; if texts need one, write it into prefixes",
-            file=sys.stderr,
-        )
-    return Prefixes(default=prefix)
 
 
 def _copy(source: Path, folder: Path) -> None:
@@ -134,13 +114,6 @@ def write_static_model(source: Path, width: int, max_length: int, seed: int, fol
     model.save(str(folder), create_model_card=False)
 
 
-def _configuration(name: str, folder: Path) -> dict[str, Any]:
-    """What sentence-transformers keeps of a model, beside its modules."""
-    file = folder / _CONFIGURATION
-    with loading(f"model '{name}': {_CONFIGURATION}"):
-        return dict(json.loads(file.read_bytes())) if file.exists() else {}
-
-
 def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
     """Load the model, so that one that is damaged or not used like this is refused now, and not when it is trained.
 
@@ -153,12 +126,12 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
     from batchwright.retrievers.common.model_folder import load_model
 
     what = f"model '{params.name}'"
-    model = load_model(folder, info.max_length)
+    model = load_model(folder, info.max_length, name=params.name)
     check_whole(what, folder, model)
-    own = _configuration(params.name, folder).get("similarity_fn_name") or "cosine"
+    own = configuration(folder, params.name).get("similarity_fn_name") or "cosine"
     if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):
         raise InputError(
-            f"{what}: was made for the similarity '{own}' (similarity_fn_name in {_CONFIGURATION}), but training and "
+            f"{what}: was made for the similarity '{own}' (similarity_fn_name in {CONFIGURATION}), but training and "
             "search compare by cosine; take another, or set its similarity to cosine to train it for that"
         )
     if info.prefixes.texts() and any(isinstance(each, Pooling) and not each.include_prompt for each in model):

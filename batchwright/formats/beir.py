@@ -62,7 +62,8 @@ class BeirFolder:
                     )
                 if seen.setdefault((row[0], row[-2]), relevance) != relevance:
                     raise InputError(
-                        f"{file}, line {number}: {shown(row[-2])} is judged twice for {shown(row[0])}, and not alike"
+                        f"{file}, line {number}: {shown(row[-2])} is judged twice for {shown(row[0])}, and not alike; "
+                        "remove one of the lines"
                     )
                 yield row[0], row[-2], relevance
 

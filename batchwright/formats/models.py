@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import Field, StringConstraints
 
@@ -19,6 +19,8 @@ from batchwright.core.paths import RAW, check_watched
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 Side = Literal["query", "document"]
@@ -79,6 +81,9 @@ _CONVERTED = {"onnx", "openvino"}
 """Folders of other formats, which nothing here reads."""
 
 
+_POINTER, _POINTER_BYTES = b"version https://git-lfs", 1024
+
+
 class ModelVersion(Params):
     """Which version of a model is meant, and what of it may be read."""
 
@@ -110,6 +115,7 @@ def locate_model(name: str, version: ModelVersion | None = None) -> Path:
     """
     version = version or ModelVersion()
     folder = _find(name, version.revision)
+    _check_fetched(name, folder)
     _check_pickled(name, folder, version.pickled_weights)
     return folder
 
@@ -122,6 +128,16 @@ def _find(name: str, revision: str | None) -> Path:
     if name.startswith((".", "/")) or name.count("/") > 1:
         raise InputError(f"model '{name}': no such folder")
     return _on_hub(name, revision)
+
+
+def _check_fetched(name: str, folder: Path) -> None:
+    """Refuse files that Git LFS has not fetched."""
+    for file in (file for pattern in (*_WEIGHTS, *_CONFIGURATION) for file in folder.rglob(pattern)):
+        if file.stat().st_size < _POINTER_BYTES and file.read_bytes().startswith(_POINTER):
+            raise InputError(
+                f"model '{name}': {file.relative_to(folder)} is not there, only Git LFS's pointer to it; run git lfs "
+                "pull in its repository, and copy it again"
+            )
 
 
 def _check_pickled(name: str, folder: Path, trusted: Collection[str]) -> None:
@@ -186,6 +202,12 @@ def loading(what: str) -> Iterator[None]:
         text = str(error)
         if "CUDA" in text or "out of memory" in text or disk_is_full(error):
             raise
+        if "contains custom code" in text.partition("\n")[0]:
+            raise InputError(f"{what}: brings code of its own, which is never run; take one that needs none") from error
+        if "`peft`" in text:
+            raise InputError(
+                f"{what}: is an adapter; merge it into its model (merge_and_unload of peft) and save that"
+            ) from error
         if _of_shapes(text):
             raise InputError(f"{what}: the shapes of its weights do not match its config.json") from error
         lines = text.strip().splitlines() or [type(error).__name__]
@@ -193,19 +215,23 @@ def loading(what: str) -> Iterator[None]:
 
 
 def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = False) -> None:
-    """Check that the folder holds every weight of the sentence-transformers ``model`` that was loaded from it.
+    """Check that the folder holds all of the sentence-transformers ``model`` that was loaded from it.
 
-    Libraries draw random weights for those that are missing, such as for layers that only config.json has. Only
-    cross-encoders use BERT's ``pooler``, and other models often lack it.
+    Libraries draw random weights for those that are missing, such as for layers that only config.json has, and make up
+    a tokenizer. Only cross-encoders use BERT's ``pooler``, and other models often lack it.
 
     Raises:
-        InputError: one is missing.
+        InputError: a weight is missing or no number, or the tokenizer knows no words, or some without a weight.
     """
     from transformers import PreTrainedModel
 
+    for key, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise InputError(f"{what}: its weights '{key}' hold NaN or infinity; take another version of it")
     backbone = getattr(model[0], "auto_model", None)
     if not isinstance(backbone, PreTrainedModel):
         return
+    _check_tokenizer(what, model.tokenizer, backbone)
     with loading(what):
         file = folder / "modules.json"
         path = json.loads(file.read_bytes())[0]["path"] if file.exists() else ""
@@ -216,6 +242,33 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
+
+
+def _check_tokenizer(what: str, tokenizer: object, backbone: "PreTrainedModel") -> None:
+    from transformers import PreTrainedTokenizerBase
+
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return
+    check_words(what, tokenizer)
+    rows = len(cast("Tensor", backbone.get_input_embeddings().weight))
+    special = set(tokenizer.all_special_tokens)
+    for word, number in tokenizer.get_vocab().items():
+        if number >= rows and word not in special:
+            raise InputError(
+                f"{what}: its tokenizer gives {word!r} the number {number}, but it embeds only {rows}; take the "
+                "tokenizer that it was trained with"
+            )
+
+
+def check_words(what: str, tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Check that a tokenizer knows words: where its files are missing, transformers makes up one that knows none.
+
+    Raises:
+        InputError: it does not.
+    """
+    pieces = tokenizer.get_vocab().keys() - tokenizer.all_special_tokens
+    if not any(letter.isalnum() for piece in pieces for letter in piece):
+        raise InputError(f"{what}: its tokenizer knows no words; is tokenizer.json missing?")
 
 
 def _of_shapes(message: str) -> bool:

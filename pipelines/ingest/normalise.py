@@ -23,6 +23,9 @@ _UNSEEN = re.compile(
 """
 
 
+_MISSING = ("nan", "NaN", "<NA>")
+
+
 class RowError(ValueError):
     """A row is not a valid pair; the message is the reason, identical for all rows with the same fault."""
 
@@ -54,7 +57,7 @@ def normalise(row: Row) -> Pair:
     scores = list(map(_score, row.scores)) or [math.nan] * (1 + len(row.negatives))
     negatives: dict[str, float] = {}
     for value, score in zip(row.negatives, scores[1:], strict=True):
-        if not _is_blank(value):
+        if not _is_blank(value) and value not in _MISSING:
             negatives.setdefault(_text(value, "negative"), score)
     if query == document:
         raise RowError("query equals document")
@@ -93,7 +96,9 @@ def _text(value: object, name: str) -> str:
         raise RowError(f"{name} is not UTF-8") from None
     if _is_blank(value):
         raise RowError(f"empty {name}")
-    return clean(value)
+    if (text := clean(value)) in _MISSING:
+        raise RowError(f"{name} is '{text}', which pandas writes where there is none")
+    return text
 
 
 def _score(value: object) -> float:

@@ -13,7 +13,7 @@ from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
-from batchwright.core.params import PARAMS_FILE
+from batchwright.core.params import PARAMS_FILE, read_params
 from batchwright.core.paths import RAW_PAIRS, unwatched
 from batchwright.core.terminal import hint
 from pipelines.files import find_files
@@ -192,7 +192,11 @@ def _read() -> dict[str, Any]:
     """Read ``params.yaml`` with its comments."""
     if not PARAMS_FILE.is_file():
         raise InputError(f"{PARAMS_FILE}: no such file in {Path.cwd()}; run from the project folder")
+    if not isinstance((read_params(PARAMS_FILE).get("ingest") or {}).get("sources", []), list):
+        raise InputError(f"{PARAMS_FILE}: ingest.sources is no list; write sources: [] into the group ingest")
     params: dict[str, Any] = _yaml().load(PARAMS_FILE.read_text(encoding="utf-8"))
+    params["ingest"] = params.get("ingest") or {}
+    params["ingest"].setdefault("sources", [])
     return params
 
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from batchwright.core.errors import InputError
+from pipelines.ingest.sources import kind_of
+from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from project.add.kinds import Entry
 from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
@@ -17,6 +19,7 @@ _LONGER = 1.5
 _FEW = 20
 """The most values that a column of labels has."""
 _LABELS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"))
+_SQUAD = "{query: .question, document: $c}"
 _ID = re.compile(r"(?=\D*\d)[!-~]+")
 
 
@@ -24,25 +27,33 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     """Return the columns of query, document, hard negatives and their scores, of which some may be ``named``.
 
     They are recognised by their names; if one is not, it is the only other column of texts, and if neither is, the
-    query is the first one, unless its texts are much longer.
+    query is the first one, unless its texts are much longer. Failing that, one column of chats is both.
 
     Raises:
         InputError: it is not clear which columns they are.
     """
     texts = {column: _mean_length(values) for column, values in table.items() if _may_be_a_side(column, values)}
+    documents = [
+        column
+        for column, values in table.items()
+        if (column in texts or are_lists_of_texts(values)) and not are_ids(values)
+    ]
     columns = {
         "query": named.get("query") or _first(QUERIES, list(texts)),
-        "document": named.get("document")
-        or _first(DOCUMENTS, [column for column in table if column in texts or are_lists_of_texts(table[column])]),
+        "document": named.get("document") or _first(DOCUMENTS, documents),
     }
     missing = [side for side, column in columns.items() if column is None]
     others = [column for column in texts if column not in columns.values() and not names_negatives(column)]
+    if missing == ["document"]:
+        others = [column for column in others if column in documents]
     if len(others) == 2 and texts[others[0]] > _LONGER * texts[others[1]]:
         others.reverse()
     if missing and len(others) != len(missing):
+        if len(chats := [column for column, values in table.items() if are_chats(values)]) == 1 and not named:
+            return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{', '.join(table) or 'none'}{_unfolding(table, name)}"
+            f"{', '.join(table) or 'none'}{_of_ids(table)}{_unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
     negatives = named.get("negatives") or [
@@ -91,17 +102,37 @@ def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
     return next((column for name in known for column in columns if joined(column) == name), None)
 
 
+def _of_ids(table: Mapping[str, Sequence[object]]) -> str:
+    """Say which columns may hold ids where texts are meant."""
+    known = [column for column in table if joined(column) in DOCUMENTS and are_ids(table[column])]
+    return f"; '{known[0]}' holds ids, in whose place their texts must stand" if known else ""
+
+
 def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
-    """Say how to take pairs out of objects in columns, if there are some."""
+    """Say how to take pairs out of objects or lists in columns, if there are some."""
     objects = [column for column, values in table.items() if any(isinstance(value, dict) for value in values)]
+    items = {
+        column: next((value for value in values if isinstance(value, list) and value), [None])
+        for column, values in table.items()
+    }
+    rows = [(column, value[0]) for column, value in items.items() if isinstance(value[0], dict)]
     if {"queries", "corpus", "relevant_docs"} <= {*objects}:
         pairs = ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[]"
         program = f"{pairs} | {{query: $d.queries[$q], document: $d.corpus[.]}}"
     elif objects:
         program = f".{json.dumps(objects[0])}"
+    elif rows and "paragraphs" in rows[0][1]:  # as SQuAD has them
+        program = f".{json.dumps(rows[0][0])}[].paragraphs[] | .context as $c | .qas[] | {_SQUAD}"
+    elif rows:
+        program = f".{json.dumps(rows[0][0])}[]"
+    elif [list(map(type, value[:2])) for value in items.values()] == [[str, str]]:
+        list_of = f".{json.dumps(*items)}"
+        program = f"{{query: {list_of}[0], document: {list_of}[1]}}"
     else:
         return ""
-    return f"; a column of objects holds no text, take them out of it: jq -c '{program}' {name} > pairs.jsonl"
+    if kind_of(name) != "jsonl":
+        return ""  # which jq does not read
+    return f"; a column of objects or lists holds no text, take it out: jq -c '{program}' {name} > pairs.jsonl"
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
@@ -110,9 +141,15 @@ def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
 
 
 def _are_negatives(values: Sequence[object]) -> bool:
-    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
-    known = are_texts(values) or are_lists_of_texts(values)
-    return known and not all(isinstance(text, str) and _ID.fullmatch(text) for text in filled(texts))
+    return (are_texts(values) or are_lists_of_texts(values)) and not are_ids(values)
+
+
+def are_ids(values: Sequence[object]) -> bool:
+    """Whether all values, or the items of lists, look like ids: words with a digit, or whole numbers."""
+    items = [item for value in values for item in _cell(value)]
+    return bool(items) and all(
+        isinstance(item, int) or (isinstance(item, str) and _ID.fullmatch(item)) for item in items
+    )
 
 
 def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
@@ -149,6 +186,11 @@ def are_lists_of_texts(values: Sequence[object]) -> bool:
     there = filled(values)
     lists = [value for value in there if isinstance(value, list) and all(map(_has_text, filled(value)))]
     return 2 * len(lists) > len(there)
+
+
+def are_chats(values: Sequence[object]) -> bool:
+    """Whether most of the values that are there are chats."""
+    return 2 * sum(map(is_chat, values)) > len(filled(values))
 
 
 def _has_text(item: object) -> bool:

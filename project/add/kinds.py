@@ -19,6 +19,10 @@ Entry = dict[str, Any]
 _TRAIN = {"train", "training"}
 _HELD_OUT = {"test", "testing", "dev", "development", "val", "valid", "validation", "eval", "evaluation", "heldout"}
 _SHOWN = 3
+_CONVERT = {
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar", ".xz"), "unpack it, and add what is in it"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save its sheet as CSV"),
+}
 
 
 def guess_kind(path: Path) -> Entry:
@@ -131,7 +135,8 @@ def _ending(file: Path) -> str:
 def _kind(file: Path) -> str:
     kind = kind_of(str(file))
     if kind is None:
-        raise InputError(f"{file}: unknown kind of file; rename it to one of {', '.join(KINDS)}")
+        else_ = f"convert it, or rename it to one of {', '.join(KINDS)}"
+        raise InputError(f"{file}: unknown kind of file; {_CONVERT.get(file.suffix.lower(), else_)}")
     return kind
 
 

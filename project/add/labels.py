@@ -52,7 +52,7 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
     numbers = [number for value in values if (number := number_of(value)) is not None]
     if names_a_label(column):
         return are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values)
-    if words(column)[-1:] == ["split"]:
+    if {"split", "partition"} & {*words(column)}:
         return any(split_of(str(value)) == "held out" for value in values)
     if len(values) < 2:
         return words(column)[:1] == ["is"]

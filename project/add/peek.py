@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from batchwright.core.errors import InputError
 from batchwright.core.untrusted_arrow import open_parquet, values_of
+from batchwright.core.untrusted_text import parse_json
 from pipelines.files import find_files, open_text, readable
 from pipelines.ingest.sources.columnar import open_ipc
 from pipelines.ingest.sources.csv import delimiter_of, first_records, numbered
@@ -73,6 +74,15 @@ def _records(entry: Entry) -> tuple[list[str], list[list[str]]]:
     file = find_files(entry["path"])[0]
     first, *others = first_records(file, entry.get("delimiter") or delimiter_of(file), PEEKED) or [[]]
     fitting = [record for record in others if len(record) == len(first)]
+    if entry.get("header", True) and first and not others:
+        raise InputError(
+            f"{file}: no row after the first line can be read; add rows, or double the quotation marks inside fields"
+        )
+    if others and not fitting:
+        raise InputError(
+            f"{file}: the first line has {len(first)} fields, the next {len(others[0])}; put quotation marks around "
+            "fields that hold the character between fields"
+        )
     return (first, fitting) if entry.get("header", True) else (numbered(first), [first, *fitting])
 
 
@@ -88,21 +98,41 @@ def _values(name: str, batches: Iterator[pa.RecordBatch]) -> Table:
 
 def _objects(file: str) -> Table:
     table: Table = {}
+    wrong = ""
     with open_text(file) as text:
-        for _, values in itertools.islice(read_objects(file, text), PEEKED):
+        for number, values in itertools.islice(read_objects(file, text), PEEKED):
             if isinstance(values, dict):
                 for column, value in values.items():
                     table.setdefault(column, []).append(value)
             elif str(values.query).startswith("["):
                 _refuse_array(file, str(values.query))
+            elif str(values.query).strip() == "{":
+                raise InputError(
+                    f"{file}: has objects of several lines; write one object a line: jq -c . {file} > pairs.jsonl"
+                )
+            else:
+                wrong = wrong or f"line {number}: {values.fault}"
+    if not table:
+        raise InputError(f"{file}: {wrong or 'is empty'}; write one JSON object a line")
     return table
 
 
 def _refuse_array(file: str, line: str) -> None:
     whole = line.strip() == "[" or line.lstrip("[ ").startswith("{")
-    objects = ".[]" if whole else "{query: .[0], document: .[1]}"
+    objects = ".[]" if whole else f"{{query: .[0], document: .[1]{_further(line)}}}"
     what = "is a JSON array" if whole else "has an array on each line"
     raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {file} > pairs.jsonl")
+
+
+def _further(line: str) -> str:
+    """What an array has after query and document: hard negatives, or a label."""
+    try:
+        values = parse_json(line)[2:]
+    except (ValueError, RecursionError, TypeError):
+        return ""
+    if values and all(isinstance(value, str) for value in values):
+        return ", negatives: .[2:]"
+    return ", label: .[2]" if values else ""
 
 
 def _arrow(file: str) -> Iterator[pa.RecordBatch]:

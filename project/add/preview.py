@@ -12,8 +12,10 @@ from tokenizers import Tokenizer
 from batchwright.core.errors import InputError
 from batchwright.formats.models import ModelVersion, locate_model
 from pipelines.ingest.normalise import Pair, RowError, normalise
+from pipelines.ingest.params import IngestParams
 from pipelines.ingest.sources import AnySource
-from pipelines.ingest.sources.labels import number_of
+from pipelines.ingest.sources.chats import has_more, is_chat
+from pipelines.ingest.sources.labels import NO_MATCH, number_of
 from project.add.columns import Table, are_texts, filled
 from project.add.kinds import Entry
 
@@ -62,6 +64,13 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
     counts = f"{count:,} rows" + (", and more" if rows.more else "")
     lines.append(f"{counts}: {len(rows.pairs):,} pairs, {rows.repeated:,} of them repeated")
     lines += [f"  rejected: {reason} ({number:,})" for reason, number in rows.rejected.most_common()]
+    most = float(
+        (params.get("ingest") or {}).get("max_reject_rate", IngestParams.model_fields["max_reject_rate"].default)
+    )
+    if (share := (rows.rejected.total() - rows.rejected[NO_MATCH]) / count) > most:
+        lines.append(
+            f"  {share:.0%} are more than ingest.max_reject_rate, so ingest will stop; correct them, or raise it"
+        )
     for side in ("query", "document"):
         texts = [getattr(pair, side) for pair in rows.pairs]
         words = sorted(len(text.split()) for text in texts)
@@ -73,26 +82,35 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
 
 def describe_columns(table: Table, entry: Entry) -> list[str]:
     """Return a line for each column: what it is read as, or that it is left out."""
-    width = max(map(len, table), default=0)
-    return [f"column {column:{width}}  {_role(column, values, entry)}" for column, values in table.items()]
+    names = {column: " ".join(column.split()) for column in table}
+    width = max(map(len, names.values()), default=0)
+    return [f"column {names[column]:{width}}  {_role(column, values, entry)}" for column, values in table.items()]
 
 
 def _role(column: str, values: Sequence[object], entry: Entry) -> str:
     columns, label = entry["columns"], entry.get("labels", {})
-    lists = any(isinstance(value, list) for value in values)
     if column == label.get("column"):
         rule = f"at least {label['at_least']:g}" if "at_least" in label else " or ".join(map(str, label["positive"]))
         return f"labels: rows with {rule} are pairs, the others are left out"
-    if column == columns["query"]:
-        return "read as query"
-    if column == columns["document"]:
-        return "read as document" + (", a pair for each of a list" if lists else "")
+    if column in (columns["query"], columns["document"]):
+        return _of_side(column, values, columns)
     for side, what in (("negatives", "hard negatives"), ("scores", "a teacher's scores")):
         if column in columns.get(side, []):
             return f"read as {what}"
     if column == entry.get("domain_column"):
         return "read as domain"
     return f"left out ({_kind(values)})"
+
+
+def _of_side(column: str, values: Sequence[object], columns: Entry) -> str:
+    if columns["query"] == columns["document"] and (chats := [value for value in values if is_chat(value)]):
+        more = sum(map(has_more, chats))
+        left = f"; {more:,} of the first {len(chats):,} chats go on, which is left out" if more else ""
+        return f"read as chats: the first turn of a user is the query, the answer after it the document{left}"
+    if column == columns["query"]:
+        return "read as query"
+    lists = any(isinstance(value, list) for value in values)
+    return "read as document" + (", a pair for each of a list" if lists else "")
 
 
 def _kind(values: Sequence[object]) -> str:

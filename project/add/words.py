@@ -16,6 +16,8 @@ QUERIES = (
     "text1",
     "querytext",
     "questiontext",
+    "docstring",
+    "funcdocumentationstring",
     "q",
 )
 DOCUMENTS = (
@@ -41,6 +43,9 @@ DOCUMENTS = (
     "documents",
     "passages",
     "contexts",
+    "funccodestring",
+    "wholefuncstring",
+    "originalstring",
     "d",
 )
 """Names of columns, in order: the first that is there counts. Case, spaces, - and _ make no difference."""

@@ -66,7 +66,7 @@ class Scored(NamedTuple):
     """The domain of each query."""
     new: BySeed
     deployed: BySeed | None
-    """None if no such model is deployed."""
+    """None if no such model is deployed, or it was trained on all of the queries."""
     baselines: Mapping[str, BySeed] = {}
     """What needs no training here, by name."""
     today: bool = True
@@ -210,6 +210,6 @@ def _line(verdict: Verdict) -> str:
 
 def _change(verdict: Verdict) -> str:
     if verdict.change is None:
-        return ", not deployed before"
+        return ", not compared with what is deployed"
     error = f" ± {verdict.change.error:.4f}" if verdict.queries > 1 else ""
     return f", {verdict.change.mean:+.4f}{error} over {verdict.over}"

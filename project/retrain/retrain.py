@@ -109,8 +109,8 @@ def _retrain(message: Message) -> Outcome:
         return rejected
     message.at("comparing with what is deployed")
     since = before.since if before else {}
-    verdicts = _judge(models, deployed, limits, since)
-    told = "\n".join([describe(verdicts), *(f"data: {line}" for line in changes)])
+    verdicts, notes = _judge(models, deployed, limits, since)
+    told = "\n".join([describe(verdicts), *notes, *(f"data: {line}" for line in changes)])
     if failed := [verdict for verdict in verdicts if verdict.failed]:
         return _reject(at, f"{len(failed)} of {len(verdicts)} comparisons failed\n{told}", record)
     message.at("publishing")
@@ -153,11 +153,12 @@ def _models(limits: RetrainParams) -> dict[str, Run]:
 
 def _judge(
     models: Mapping[str, Run], deployed: str | None, limits: RetrainParams, since: Mapping[str, Since]
-) -> list[Verdict]:
+) -> tuple[list[Verdict], list[str]]:
     # Imported here: it brings PyTorch, which a night without news does not need.
     from project.retrain.score import score
 
-    return judge(score(models, deployed, limits.baselines), limits, since)
+    scored, notes = score(models, deployed, limits.baselines)
+    return judge(scored, limits, since), notes
 
 
 def _reject(at: Upstream, why: str, record: Record) -> Outcome:

@@ -7,33 +7,39 @@ from pathlib import Path, PurePath
 
 import yaml
 
+from batchwright.core.errors import InputError
+from batchwright.core.normal_form import normal_forms
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, SCORES, START_MODELS
 from batchwright.core.runtime import scratch
+from batchwright.formats.pairs import domains, scan_pairs
 from batchwright.formats.query_scores import MEASURES, BySeed, read_query_scores
 from batchwright.formats.runs import Run, seed_folders
 from project.retrain.gate import Scored
 from project.retrain.repository import dvc, locked
 from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
-from stages.scoring.read import read_collections
+from stages.scoring.read import HELD_OUT, read_collections
 from stages.scoring.retrieval import BM25, model_system
 
 BEFORE = "held_out_before"
 """The collection of held-out pairs on which the deployed model was evaluated."""
 
 
-def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) -> list[Scored]:
+def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) -> tuple[list[Scored], list[str]]:
     """Return the scores of the models of ``runs``, of those with the same names in the commit ``deployed``, and of
-    their baselines ``over``: ``BM25`` and ``start``.
+    their baselines ``over``: ``BM25`` and ``start``; and what there is to say about them.
 
     The deployed ones are scored again, on the queries and documents of today. Both are scored on the held-out pairs of
     the deployed commit as well: if today's data are broken, so are the queries made of them, and only those of before
-    tell.
+    tell. Queries that one of the two was trained on, since the split has changed in between, are left out.
     """
     params = load_params("evaluate", EvaluateParams)
-    collections = read_collections(PAIRS, params)
     there = set() if deployed is None else _outputs(deployed)
-    before = _held_out_before(deployed, params, collections[0]) if deployed and str(PAIRS) in there else None
+    collections = {each.name: (each, _domains(each)) for each in read_collections(PAIRS, params)}
+    notes: list[str] = []
+    before = None
+    if deployed and str(PAIRS) in there:
+        before = _with_those_before(_fetch(PAIRS, deployed), params, collections, notes)
     scored = []
     baselines = read_query_scores(SCORES / "baselines.parquet", made_by="baselines") if over else {}
     for model, run in runs.items():
@@ -41,22 +47,56 @@ def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) ->
             baselines |= _read(PurePath(run.start).name)
         new = _read(model)
         old = _fetch(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
-        for collection in collections:
-            scores = _scores(old, collection, params) if old else None
-            beside = {name: baselines[collection.name, name] for name in _references(run, over)}
-            scored.append(
-                Scored(model, collection.name, _domains(collection), new[collection.name, model], scores, beside)
-            )
+        for name, (collection, compared) in collections.items():
+            scores = _scores(old, collection, params) if old and compared else None
+            beside = {each: baselines[name, each] for each in _references(run, over)}
+            scored.append(Scored(model, name, compared or _domains(collection), new[name, model], scores, beside))
         if old and before:
-            again = Scored(
-                model,
-                before.name,
-                _domains(before),
-                _scores(MODELS / model, before, params),
-                _scores(old, before, params),
-            )
-            scored.append(again._replace(today=False))
-    return scored
+            collection, compared = before
+            again, deployed_then = (_scores(folder, collection, params) for folder in (MODELS / model, old))
+            scored.append(Scored(model, BEFORE, compared, again, deployed_then, today=False))
+    return scored, notes
+
+
+Queries = tuple[Collection, dict[str, str]]
+"""A collection, and the domains of those of its queries that are compared."""
+
+
+def _with_those_before(
+    pairs: Path, params: EvaluateParams, collections: dict[str, Queries], notes: list[str]
+) -> Queries | None:
+    """Return the held-out pairs of the deployed commit, and leave out queries here and there that were trained on."""
+    try:
+        earlier = _held_out_before(pairs, params, next(iter(collections.values()))[0])
+        if HELD_OUT in collections:
+            today, every = collections[HELD_OUT]
+            collections[HELD_OUT] = today, not_trained_on(today, pairs)
+            notes += _note(HELD_OUT, every, collections[HELD_OUT][1], "what is deployed was")
+    except InputError as error:  # another version wrote them
+        notes.append(f"nothing was compared on the pairs of what is deployed: {error}")
+        return None
+    if earlier is None:
+        return None
+    left = not_trained_on(earlier, PAIRS)
+    notes += _note(BEFORE, _domains(earlier), left, "the new models were")
+    return (earlier, left) if left else None
+
+
+def not_trained_on(collection: Collection, pairs: Path) -> dict[str, str]:
+    """Return the domains of the queries that are no training queries of ``pairs``, however they are written there."""
+    forms = normal_forms([query.text for query in collection.queries])
+    asked, trained = set(forms), set[str]()
+    for domain in domains(pairs):
+        for batch in scan_pairs(pairs, domain, "train", ["query"]):
+            trained |= asked.intersection(normal_forms(batch["query"].to_pylist()))
+    return {
+        query.id: query.domain for query, form in zip(collection.queries, forms, strict=True) if form not in trained
+    }
+
+
+def _note(name: str, every: Mapping[str, str], left: Mapping[str, str], whose: str) -> list[str]:
+    gone = len(every) - len(left)
+    return [f"{gone:,} of {len(every):,} queries of {name} are left out: {whose} trained on them"] if gone else []
 
 
 def _read(model: str) -> dict[tuple[str, str], BySeed]:
@@ -74,9 +114,8 @@ def _references(run: Run, over: Sequence[str]) -> list[str]:
     return [names[each] for each in over]
 
 
-def _held_out_before(commit: str, params: EvaluateParams, today: Collection) -> Collection | None:
-    """Return the held-out pairs of a commit, or None if there were none, or just those of today."""
-    pairs = _fetch(PAIRS, commit)
+def _held_out_before(pairs: Path, params: EvaluateParams, today: Collection) -> Collection | None:
+    """Return the held-out pairs of before, or None if there were none, or just those of today."""
     if not has_split(pairs, "test"):
         return None
     collection = replace(held_out(pairs, params.held_out), name=BEFORE)

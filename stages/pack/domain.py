@@ -85,7 +85,8 @@ class Domain:
         """Return which cells that are not ``certain`` hold false negatives, and the judge's counts if there is one."""
         sums = self.surrogate.sums(rows)
         likeness = sums @ sums.T
-        false = self.negatives.false(rows, scores, likeness) & ~certain
+        read = self.surrogate.documents(rows).any(axis=1)  # of a vector of zeros nothing is known
+        false = self.negatives.false(rows, scores, likeness) & read & ~certain
         if self.judge is None:
             return false, {}
         asked = self.judge.in_doubt(self.negatives, rows, scores, likeness) & ~certain

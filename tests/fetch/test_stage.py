@@ -1,11 +1,14 @@
 """Start models: copied, or made static with another model's tokenizer."""
 
 import json
+import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 
@@ -91,6 +94,52 @@ def test_a_model_with_too_few_weights_is_refused_when_it_comes_in(workspace: Pat
     config = source / "config.json"
     config.write_text(config.read_text().replace('"num_hidden_layers": 2', '"num_hidden_layers": 3'))
     with pytest.raises(InputError, match=r"has no weights 'encoder\.layer\.2\..*', which its config.json requires"):
+        fetch(workspace, source)
+    assert not START.exists()
+
+
+def _without_tokenizer(folder: Path) -> None:
+    for file in folder.glob("*token*"):
+        file.unlink()
+
+
+def _more_words(folder: Path) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["moreover"] = len(tokenizer["model"]["vocab"])
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def _no_number(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    next(weight for key, weight in weights.items() if "word_embeddings" in key)[7] = math.nan
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _pointer(folder: Path) -> None:
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:a\nsize 9\n")
+
+
+def _own_code(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text()) | {"model_type": "new", "auto_map": {"AutoConfig": "c.C"}}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_without_tokenizer, "its tokenizer knows no words; is tokenizer.json missing?"),
+        (_more_words, "its tokenizer gives 'moreover' the number .*, but it embeds only"),
+        (_no_number, "its weights '.*word_embeddings.*' hold NaN"),
+        (_pointer, "model.safetensors is not there, only Git LFS's pointer to it; run git lfs pull"),
+        (_own_code, "brings code of its own, which is never run"),
+    ],
+)
+def test_a_model_that_is_not_whole_is_refused_by_its_name_when_it_comes_in(
+    workspace: Path, tiny_bert: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    source = Path(shutil.copytree(tiny_bert, workspace / "elsewhere/bert"))
+    spoil(source)
+    with pytest.raises(InputError, match=f"^model 'raw/models/bert': {message}"):
         fetch(workspace, source)
     assert not START.exists()
 

@@ -61,6 +61,8 @@ def test_composed_and_decomposed_letters_become_equal() -> None:
         ({"document": "\ud800"}, "document is not UTF-8"),
         ({"query": " same\r\n", "document": "same"}, "query equals document"),
         ({"negatives": [{}]}, "negative is not text"),
+        ({"document": " nan"}, "document is 'nan', which pandas writes where there is none"),
+        ({"query": "<NA>"}, "query is '<NA>', which pandas writes where there is none"),
         ({"domain": "é" * 50}, "domain is too long for a name"),
         ({"fault": "not valid JSON"}, "not valid JSON"),
     ],
@@ -73,7 +75,7 @@ def test_an_invalid_row_is_rejected_with_its_reason(changed: dict[str, object], 
 
 
 def test_hard_negatives_are_cleaned_and_deduplicated() -> None:
-    row = Row("file", 1, " q ", "d\n", "x", negatives=["n", "n ", "m", "", "\u200b", None])
+    row = Row("file", 1, " q ", "d\n", "x", negatives=["n", "n ", "m", "", "\u200b", None, "nan"])
     assert normalise(row) == Pair("q", "d", "x", ["n", "m"])
 
 

@@ -312,21 +312,37 @@ def test_mined_negatives_follow_those_of_the_source(workspace: Path, run_pack: R
     assert any(negatives.mined.ravel() >= 0)
 
 
-def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
-    table = pa.Table.from_pylist(
-        [
-            {
-                "id": str(row),
-                "query": "q",
-                "document": f"d{row}",
-                "domain": "birds",
-                "split": "train",
-                "negatives": ["d2", "x"],
-            }
-            for row in range(4)
-        ],
-        schema=PAIRS_SCHEMA,
+def rows_of_a_domain(count: int, **columns: object) -> pa.Table:
+    rows = [
+        {"id": str(row), "query": "q", "document": f"d{row}", "domain": "birds", "split": "train", "negatives": []}
+        for row in range(count)
+    ]
+    return pa.Table.from_pylist([row | columns for row in rows], schema=PAIRS_SCHEMA)
+
+
+def test_a_document_whose_vector_is_zero_is_never_masked_by_score() -> None:
+    """Its own pair is unread, too; a query that scores .05 would mask it by a margin of .1."""
+    vectors = np.eye(4, dtype=np.float16)[[0, 1, 2, 3, 0, 0, 2, 2]]
+    vectors[4, 0], vectors[6] = 0.05, 0
+    pairs = PairVectors(vectors=vectors, rows=np.arange(8).reshape(2, 4))
+    classes, scores = np.arange(4, dtype=np.int32), pairs.scores()
+    negatives = Negatives(
+        scores=scores,
+        thresholds=scores - np.float32(0.1),
+        query_class=classes,
+        document_class=classes,
+        dropped=np.zeros(4, np.uint8),
+        mined=np.empty((4, 0), np.int32),
     )
+    domain = Domain(
+        pairs=rows_of_a_domain(4).drop_columns("split"), negatives=negatives, vectors=pairs, surrogate=pairs
+    )
+    batch, _ = domain.batch(np.arange(4), classes)
+    assert unpack_mask(batch["mask"], 4)[0].tolist() == [False, True, False, True]
+
+
+def test_a_mined_negative_that_the_source_has_too_appears_once() -> None:
+    table = rows_of_a_domain(4, negatives=["d2", "x"])
     classes, zeros = np.arange(4, dtype=np.int32), np.zeros(4, np.float32)
     negatives = Negatives(
         scores=zeros,

@@ -14,7 +14,8 @@ from transformers import AutoModel, AutoModelForMaskedLM
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
-from batchwright.formats.models import locate_model
+from batchwright.formats.models import Prefix, Prefixes, locate_model
+from batchwright.retrievers.common.model_folder import ModelInfo
 from tests.pretraining.toys import pretrain_job
 from tests.train.toys import write_toy_model
 from trainers.pretraining.folder import load_encoder, save_pretrained
@@ -35,7 +36,7 @@ def untrained(folder: Path, **changes: Any) -> Path:
     job = pretrain_job(folder, **changes)
     learner = Pretraining(job)
     job.model.mkdir(parents=True)
-    save_pretrained(learner.model, learner.tokenizer, job.params, 0, job.model)
+    save_pretrained(learner.model, learner.tokenizer, job.params, 0, job.model, job.prefixes)
     return job.model
 
 
@@ -46,6 +47,33 @@ def continued(folder: Path, start: Path, **changes: Any) -> PretrainJob:
 def configure(folder: Path, **changes: Any) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | changes))
+
+
+@pytest.mark.parametrize(
+    ("trained_here", "changes", "expected"),
+    [
+        (False, {}, ("ask: ", "")),
+        (False, {"prefixes": {"default": {"document": "own: "}}}, ("", "own: ")),
+        (True, {}, ("here: ", "")),
+    ],
+)
+def test_a_start_models_prompts_stay_its_prefixes(
+    tmp_path: Path, trained_here: bool, changes: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    start = untrained(tmp_path / "start")
+    described = json.loads((start / "config_sentence_transformers.json").read_text())
+    described |= {"prompts": {"query": "ask: ", "STS": "same: "}, "default_prompt_name": "STS"}
+    (start / "config_sentence_transformers.json").write_text(json.dumps(described))
+    if trained_here:
+        info = ModelInfo.read(start)
+        info.model_copy(update={"prefixes": Prefixes(default=Prefix(query="here: "))}).write(start)
+    else:
+        (start / "batchwright.json").unlink()
+    result = untrained(tmp_path / "result", encoder={"kind": "start", "model": str(start), **changes})
+    prefix = ModelInfo.read(result).prefixes.default
+    assert (prefix.query, prefix.document) == expected
+    saved = json.loads((result / "config_sentence_transformers.json").read_text())
+    assert saved["prompts"] == {"query": expected[0], "document": expected[1]} and not saved["default_prompt_name"]
 
 
 def test_pretraining_continues_with_decoder_and_head(tmp_path: Path) -> None:

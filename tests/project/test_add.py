@@ -174,7 +174,23 @@ def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, deli
             "a.csv: it is not clear which columns hold query and document; say --query",
         ),
         ("a.json", '[{"query": "a"}]', "a.json: is a JSON array; write one object a line: jq -c"),
-        ("a.xlsx", "x", "a.xlsx: unknown kind of file; rename it to one of .parquet"),
+        ("a.xlsx", "x", "a.xlsx: unknown kind of file; save its sheet as CSV"),
+        ("a.jsonl.zip", "x", "a.jsonl.zip: unknown kind of file; unpack it, and add what is in it"),
+        ("a.md", "x", "a.md: unknown kind of file; convert it, or rename it to one of .parquet"),
+        ("a.jsonl", "PAR1 and more", "a.jsonl: is Parquet; rename it to end in .parquet"),
+        ("a.jsonl", "", "a.jsonl: is empty; write one JSON object a line"),
+        ("a.jsonl", "{'query': 'a'}\n{1", "a.jsonl: line 1: not valid JSON; write one JSON object a line"),
+        (
+            "a.json",
+            '{\n "query": "a"\n}',
+            "a.json: has objects of several lines; write one object a line: jq -c . a.json",
+        ),
+        ("a.csv", "query,document\na b,c, d\n", "a.csv: the first line has 2 fields, the next 3; put quotation marks"),
+        (
+            "a.csv",
+            'query,document\n"a \\"b\\"",c\n',
+            "a.csv: no row after the first line can be read; add rows, or double the quotation marks inside fields",
+        ),
         ("a.csv", "query,document\nsame,same\n", "a.csv: no row is a pair; the first reason: query equals document"),
         ("gone", None, "gone: no such file or folder"),
     ],
@@ -258,6 +274,27 @@ def test_texts_that_a_model_cuts_are_told(project: Path, capsys) -> None:
     )
     add("long.csv", "--look")
     assert "100% are cut at start_models.minilm.max_length (128 tokens)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["ingest: {sources: [}", "<<<<<<< HEAD\ningest: {}\n", "ingest: {sources: 3}"])
+def test_damaged_parameters_are_refused_and_stay(
+    project: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    Path("a.jsonl").write_text('{"query": "a", "document": "b"}\n')
+    Path("params.yaml").write_text(content)
+    with pytest.raises(SystemExit):
+        add("a.jsonl")
+    assert "error: params.yaml: " in capsys.readouterr().err
+    assert Path("params.yaml").read_text() == content
+
+
+def test_more_rejects_than_ingest_takes_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"query": f"q{number}", "pos": ["" if number % 3 else "d", None]} for number in range(9)]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    add("a.jsonl", "--look")
+    shown = capsys.readouterr().out
+    assert "9 rows: 3 pairs" in shown and "rejected: no document (6)" in shown
+    assert "67% are more than ingest.max_reject_rate, so ingest will stop" in shown
 
 
 @pytest.mark.parametrize("content", ["", "\n", 'query,document\n"q,d'])

@@ -44,6 +44,22 @@ def write(**columns: Any) -> str:
         ),
         ({"Sentence_1": ["a"], "sentence-2": ["b"], "x": ["c"]}, {}, {"query": "Sentence_1", "document": "sentence-2"}),
         ({"query": [1, "a", "b"], "document": ["c", None, "d"]}, {}, {"query": "query", "document": "document"}),
+        (
+            {
+                "func_name": ["C.f"],
+                "whole_func_string": ["def f(): 'Do.'"],
+                "func_code_string": ["def f()"],
+                "func_documentation_string": ["Do."],
+                "split_name": ["train"],
+            },
+            {},
+            {"query": "func_documentation_string", "document": "func_code_string"},
+        ),
+        (
+            {"func_name": ["f"], "original_string": ["def f()"], "docstring": ["Do."], "docstring_tokens": [["Do"]]},
+            {},
+            {"query": "docstring", "document": "original_string"},
+        ),
         ({"query": ["a"], "pos": [["b", "c"]]}, {}, {"query": "query", "document": "pos"}),
         (
             {
@@ -92,6 +108,12 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
             ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[] | "
             "{query: $d.queries[$q], document: $d.corpus[.]}",
         ),
+        ({"data": [{"question": "a", "answer": "b"}]}, """.\"data\"[]"""),
+        (
+            {"data": [{"paragraphs": [{"context": "b", "qas": [{"question": "a"}]}]}]},
+            """.\"data\"[].paragraphs[] | .context as $c | .qas[] | {query: .question, document: $c}""",
+        ),
+        ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
     ],
 )
 def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
@@ -232,6 +254,49 @@ def test_other_columns_are_no_labels(values: Any) -> None:
     assert guess_labels({"extra": made}, (), {}, "t") is None
 
 
+@pytest.mark.parametrize("ids", [["17", "PMID18"], [["17"], ["18", "19"]], [[17], [18]]])
+def test_ids_are_no_documents(ids: list[Any]) -> None:
+    with pytest.raises(InputError, match="'positive' holds ids, in whose place their texts must stand"):
+        guess_columns({"query": ["a b", "c d"], "positive": ids}, {}, "t.jsonl")
+    assert guess_columns({"query": ["a"], "positive": ids, "body": ["b c"]}, {}, "t")["document"] == "body"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize(("who", "what", "asks"), [("role", "content", "user"), ("from", "value", "human")])
+def test_chats_are_pairs_of_the_first_question_and_its_answer(
+    project: Path, capsys: pytest.CaptureFixture[str], kind: str, who: str, what: str, asks: str
+) -> None:
+    answers = "assistant" if who == "role" else "gpt"
+    rows: list[dict[str, object]] = []
+    for query, document in PAIRS:
+        turns = [("system", "Be kind."), (asks, query), (answers, document), (asks, "And then?"), (answers, "Nothing.")]
+        kept = turns if len(rows) == 2 else turns[:3]
+        rows.append({"chat_id": f"c{len(rows)}", "messages": [{who: one, what: said} for one, said in kept]})
+    file = Path(f"chats.{kind}")
+    if kind == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    add(str(file))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "column messages read as chats: the first turn of a user is the query, the answer after it the document"
+        in shown
+    )
+    assert "; 1 of the first 9 chats go on, which is left out" in shown
+    [source] = sources()
+    assert source["columns"] == {"query": "messages", "document": "messages"}
+    assert ingest(source).texts == set(PAIRS)
+
+
+def test_a_chat_without_an_answer_is_a_reject(project: Path) -> None:
+    rows = [[{"role": "user", "content": query}, {"role": "assistant", "content": text}] for query, text in PAIRS]
+    lines = [json.dumps({"messages": row}) for row in [*rows, rows[0][:1]]]
+    Path("chats.jsonl").write_text("\n".join(lines))
+    add("chats.jsonl")
+    assert [reject["reason"] for reject in ingest(*sources(), max_reject_rate=0.5).rejects] == ["no query"]
+
+
 def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("--label", "--ignore", "--negatives", "--query", "--domain-column"):
         with pytest.raises(SystemExit):
@@ -286,11 +351,14 @@ def write_table(file: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("a.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
-    with pytest.raises(SystemExit):
-        add("a.jsonl")
-    said = "has an array on each line; write one object a line: jq -c '{query: .[0], document: .[1]}' a.jsonl"
-    assert said in capsys.readouterr().err
+    for further, told in (([], ""), ([0], ", label: .[2]"), (["no", "nor"], ", negatives: .[2:]")):
+        Path("a.jsonl").write_text("".join(json.dumps([*pair, *further]) + "\n" for pair in PAIRS))
+        with pytest.raises(SystemExit):
+            add("a.jsonl")
+        said = (
+            f"has an array on each line; write one object a line: jq -c '{{query: .[0], document: .[1]{told}}}' a.jsonl"
+        )
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

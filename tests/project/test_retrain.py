@@ -12,13 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from batchwright.core.errors import InputError
+from batchwright.core.paths import MODELS, PAIRS
+from batchwright.formats.runs import Run
 from project.retrain.prepare import clean
 from project.retrain.repository import dvc, upstream
 from project.retrain.retrain import retrain
+from project.retrain.score import score
 from tests.project.nightly import Nightly
 
 
@@ -49,7 +54,10 @@ def test_the_first_night_publishes_everything(project: Nightly) -> None:
     assert refs["main"] == refs["deployed"] == refs["promoted-1"]
     shown, state = published(project)
     assert "w0 of birds" in shown and "model.safetensors" in shown
-    assert "Retrained on 30 pairs\n\nm on all collections: nDCG@10 1.0000, not deployed before, 20 queries" in shown
+    assert (
+        "Retrained on 30 pairs\n\nm on all collections: nDCG@10 1.0000, not compared with what is deployed, 20 queries"
+        in shown
+    )
     assert state == "Data and pipelines are up to date.\n"
     assert project.run("git status --porcelain").stdout == ""
 
@@ -84,6 +92,32 @@ def test_three_nights(project: Nightly) -> None:
     project.write("fish", "some", "more")
     project.retrain("promoted")
     assert project.refs()["deployed"] == project.refs()["promoted-3"]
+
+
+def test_queries_that_one_of_two_models_was_trained_on_do_not_compare_them(project: Nightly) -> None:
+    file = project.folder / "raw/pairs/birds.csv"
+    lines = file.read_text().splitlines()
+    moved = {"w0 of birds,w0 in birds,train": "W0 of birds?,w0 in birds,test"}
+    moved |= {f"w{n} of birds,w{n} in birds,test": f"w{n} of birds,w{n} in birds,train" for n in (1, 2)}
+    file.unlink()
+    file.write_text("\n".join(moved.get(line, line) for line in lines) + "\n")
+    text = project.retrain("promoted")
+    assert "m on all collections: nDCG@10 1.0000, +0.0000 ± 0.0000 over what is deployed, 18 queries" in text
+    assert "1 of 19 queries of held_out are left out: what is deployed was trained on them" in text
+    assert "2 of 20 queries of held_out_before are left out: the new models were trained on them" in text
+    assert "m on held_out_before: nDCG@10 1.0000" in text
+
+
+def test_pairs_that_another_version_wrote_stop_no_night(project: Nightly, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project.folder)
+    old = project.folder / "old"
+    old.mkdir()
+    pq.write_table(pa.table({"question": ["q"]}), old / "birds.parquet")
+    monkeypatch.setattr("project.retrain.score._fetch", lambda artifact, _: MODELS / "m" if artifact != PAIRS else old)
+    run = Run(variant="biencoder", batches="contextual", start="models/start/minilm")
+    [scored], notes = score({"m": run}, "HEAD", [])
+    assert (scored.collection, len(scored.domains)) == ("held_out", 20) and scored.deployed
+    assert len(notes) == 1 and "birds.parquet: columns are ['question']" in notes[0]
 
 
 def test_old_nights_are_removed_from_the_cache_and_stay_in_the_remote(

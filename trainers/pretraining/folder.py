@@ -20,8 +20,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import hint
-from batchwright.formats.models import loading
-from batchwright.retrievers.common.model_folder import ModelInfo
+from batchwright.formats.models import Prefixes, loading
+from batchwright.retrievers.common.model_folder import ModelInfo, save_model
 from trainers.pretraining.decoders import Shape
 from trainers.pretraining.model import Pretrained
 from trainers.pretraining.params import NewEncoder, PretrainParams, StartEncoder
@@ -72,21 +72,28 @@ def build_model(
 
 
 def save_pretrained(
-    model: Pretrained, tokenizer: PreTrainedTokenizerBase, params: PretrainParams, steps: int, folder: Path
+    model: Pretrained,
+    tokenizer: PreTrainedTokenizerBase,
+    params: PretrainParams,
+    steps: int,
+    folder: Path,
+    prefixes: Prefixes,
 ) -> None:
     """Write the model into ``folder``.
 
-    The encoder can be read by ``AutoModel``, or as a sentence-transformers model with CLS pooling.
-    ``folder/pretraining`` holds the decoder, the head and the number of ``steps``, those of earlier runs included.
+    The encoder can be read by ``AutoModel``, or as a sentence-transformers model with CLS pooling, whose prompts are
+    the ``prefixes``. ``folder/pretraining`` holds the decoder, the head and the number of ``steps``, those of earlier
+    runs included.
     """
     with tempfile.TemporaryDirectory() as plain:
         model.encoder.save_pretrained(plain)
         tokenizer.save_pretrained(plain)
         transformer = Transformer(plain, max_seq_length=params.max_length)
         pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="cls")
-        SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
+        save_model(SentenceTransformer(modules=[transformer, pooling], device="cpu"), folder, prefixes.default)
     origin = params.encoder.model if isinstance(params.encoder, StartEncoder) else None
-    ModelInfo(variant="seed_encoder", max_length=params.max_length, origin=origin).write(folder)
+    info = ModelInfo(variant="seed_encoder", max_length=params.max_length, prefixes=prefixes, origin=origin)
+    info.write(folder)
     (folder / BESIDE).mkdir()
     save_file(_beside(model), folder / BESIDE / _WEIGHTS)
     config = {"decoder": _decoder(params), "steps": steps}

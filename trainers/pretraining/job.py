@@ -7,9 +7,9 @@ from pathlib import Path
 
 from batchwright.core import runtime
 from batchwright.core.atomic import atomic_dir, faults
-from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
-from batchwright.formats.models import loading, locate_model, model_hash
+from batchwright.formats.models import Prefixes, check_words, loading, locate_model, model_hash
+from batchwright.retrievers.common.model_folder import own_prefixes
 from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
 from trainers.pretraining.params import NewEncoder, PretrainParams
@@ -19,12 +19,14 @@ from trainers.pretraining.params import NewEncoder, PretrainParams
 class PretrainJob(Job):
     """A pre-training job.
 
-    ``corpus`` is the folder with tokenizer and tokens. ``start_model`` is None if the encoder is new. ``results`` is
-    the folder for curves, which are written as ``NAME.tsv`` and ``NAME-CURVE.tsv``.
+    ``corpus`` is the folder with tokenizer and tokens. ``start_model`` is None if the encoder is new. ``prefixes`` are
+    those of runs that start from the result. ``results`` is the folder for curves, which are written as ``NAME.tsv``
+    and ``NAME-CURVE.tsv``.
     """
 
     params: PretrainParams
     start_model: Path | None
+    prefixes: Prefixes
     corpus: Path
     results: Path
 
@@ -60,9 +62,16 @@ def plan_pretraining(
         tensorboard=runtime.tensorboard(),
         params=params,
         start_model=start,
+        prefixes=_prefixes(params, start, f"pretrain.{name}.encoder"),
         corpus=folder / "corpus",
         results=results.resolve(),
     )
+
+
+def _prefixes(params: PretrainParams, start: Path | None, entry: str) -> Prefixes:
+    if start is None or isinstance(params.encoder, NewEncoder):
+        return Prefixes()
+    return own_prefixes(start, entry) if params.encoder.prefixes is None else params.encoder.prefixes
 
 
 def _is_sound(corpus: Path) -> bool:
@@ -81,9 +90,7 @@ def _prepare(corpus: Path, params: PretrainParams, start: Path | None, pairs: Pa
         assert start
         with loading(f"model '{start}': its tokenizer"):
             tokenizer = load_tokenizer(start)
-        pieces = tokenizer.get_vocab().keys() - tokenizer.all_special_tokens
-        if not any(letter.isalnum() for piece in pieces for letter in piece):  # transformers made up an empty one
-            raise InputError(f"model '{start}': its tokenizer knows no words; is tokenizer.json missing?")
+        check_words(f"model '{start}'", tokenizer)
         special_tokens(tokenizer, f"model '{start}'")
     with atomic_dir(corpus) as folder:
         write_corpus(folder, pairs, more, params.held_out, tokenizer)

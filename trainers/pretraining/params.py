@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from batchwright.core.params import Params, with_kind
-from batchwright.formats.models import ModelVersion
+from batchwright.formats.models import ModelVersion, Prefixes
 from batchwright.formats.runs import MiniBatchSize
 from trainers.common.params import Optimisation
 
@@ -32,6 +32,8 @@ class StartEncoder(ModelVersion):
     kind: Literal["start"] = "start"
     model: str
     """``package:NAME`` for an installed Python package, a folder such as ``raw/models/mine``, or a name on the hub."""
+    prefixes: Prefixes | None = None
+    """What runs that start from the result put before texts, as in ``start_models``; pre-training puts nothing."""
 
 
 class Weak(Params):

@@ -66,7 +66,8 @@ def pretrain(job: PretrainJob) -> None:
     write_tsv(validation, [*measured(_PREFIX, curve), last])
     run.write_diagnostics()
     with atomic_dir(job.model) as folder:
-        save_pretrained(run.model, run.tokenizer, job.params, run.steps_before + job.params.steps, folder)
+        steps = run.steps_before + job.params.steps
+        save_pretrained(run.model, run.tokenizer, job.params, steps, folder, job.prefixes)
         settle_tokenizer(folder)
     remove_checkpoints(job.storage)
 

@@ -15,6 +15,7 @@ from batchwright.core.params import Params
 from batchwright.core.terminal import nearest
 from batchwright.core.untrusted_arrow import values_of
 from pipelines.files import find_files
+from pipelines.ingest.sources.chats import first_exchange, is_chat
 from pipelines.ingest.sources.labels import Labels
 
 NO_QUERY = object()
@@ -91,7 +92,9 @@ class Columns(Params):
     query: str = Field(default="query", min_length=1)
     """The column that holds the query."""
     document: str = "document"
-    """The column that holds the document that answers the query; a list of documents becomes a pair for each."""
+    """The column that holds the document that answers the query; a list of documents becomes a pair for each. If it is
+    that of queries, too, it holds chats, such as ``[{role: user, content: ...}, {role: assistant, content: ...}]``:
+    the first turn of a user is the query, the answer after it the document, and later turns are left out."""
     negatives: list[str] = []
     """Columns of hard negatives, each with a text or a list of texts per row; empty texts are ignored."""
     scores: list[str] = []
@@ -145,9 +148,11 @@ class TableSource(Source):
             [each for column in columns for each in _listed(values.get(column))]
             for columns in (self.columns.negatives, self.columns.scores)
         )
-        documents = values.get(self.columns.document)
+        query, documents = values.get(self.columns.query), values.get(self.columns.document)
+        if self.columns.query == self.columns.document and is_chat(documents):
+            query, documents = first_exchange(documents)
         if isinstance(documents, list):
-            documents = [document for document in documents if document is not None] or [None]
+            documents = [document for document in documents if document not in (None, "")] or [None]
         documents = _listed(documents)
         if len(scores) < len(documents) + len(negatives):  # columns of hard negatives may be empty
             negatives = [negative for negative in negatives if negative is not None]
@@ -159,7 +164,7 @@ class TableSource(Source):
             yield Row(
                 source=name,
                 number=number,
-                query=values.get(self.columns.query) if self.columns.query else NO_QUERY,
+                query=query if self.columns.query else NO_QUERY,
                 document=_text_of(document),
                 domain=self.domain if self.domain_column is None else values.get(self.domain_column),
                 negatives=list(map(_text_of, negatives)),
