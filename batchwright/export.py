@@ -1,7 +1,7 @@
 """Export the pairs of shards with their hard negatives as one plain file."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import bar
+from batchwright.formats.metadata import metadata_columns
 from batchwright.formats.shards import ShardSet
 
 
-def export(shards: Path, output: Path, negatives: int | None = None) -> str:
+def export(shards: Path, output: Path, negatives: int | None = None, *, metadata: bool = False) -> str:
     """Write ``output`` and return a summary, which counts the pairs left out because they have too few negatives.
 
-    ``negatives`` is how many each pair must have; by default, as many as any pair has.
+    ``negatives`` is how many each pair must have; by default, as many as any pair has. With ``metadata``, columns of
+    the sources come last; without it, the summary names them, since trainers would take them for texts to train on.
 
     Raises:
         InputError: the output is of no known kind, or no pair has that many negatives.
@@ -32,14 +34,17 @@ def export(shards: Path, output: Path, negatives: int | None = None) -> str:
     if not 0 <= wanted <= most:
         raise InputError(f"{shards}: no pair has {wanted} hard negatives, the most are {most}; lower --negatives")
     chosen = once & (counts >= wanted)
+    named = shard_set.metadata_names
+    tables = _tables(shard_set, chosen, wanted, named if metadata else [])
     with atomic_file(output) as temporary:
         if output.suffix == ".parquet":
-            _write_parquet(temporary, _tables(shard_set, chosen, wanted))
+            _write_parquet(temporary, tables)
         else:
-            _write_jsonl(temporary, _tables(shard_set, chosen, wanted))
+            _write_jsonl(temporary, tables)
     pairs, left_out = int(chosen.sum()), int((once & ~chosen).sum())
     summary = f"{pairs:,} pairs with {wanted} hard negatives in {output}"
-    return f"{summary}; {left_out:,} with fewer left out (see --negatives)" if left_out else summary
+    summary += f"; {left_out:,} with fewer left out (see --negatives)" if left_out else ""
+    return f"{summary}; without {', '.join(named)} (see --metadata)" if named and not metadata else summary
 
 
 def _scan(shards: ShardSet) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -54,7 +59,7 @@ def _scan(shards: ShardSet) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     return once, np.concatenate(counts).astype(np.int64)
 
 
-def _tables(shards: ShardSet, chosen: NDArray[np.bool_], negatives: int) -> Iterator[pa.Table]:
+def _tables(shards: ShardSet, chosen: NDArray[np.bool_], negatives: int, metadata: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the chosen rows, a shard at a time."""
     size, first = shards.manifest.batch_size, 0
     for shard in bar(shards.manifest.shards, desc="export", unit="shard"):
@@ -65,6 +70,8 @@ def _tables(shards: ShardSet, chosen: NDArray[np.bool_], negatives: int) -> Iter
         columns = {"anchor": rows["query"], "positive": rows["document"]}
         for place in range(negatives):
             columns[f"negative_{place + 1}"] = pa.array([texts[place] for texts in listed], type=pa.string())
+        for name, texts in (metadata_columns(rows["metadata"], metadata) if metadata else {}).items():
+            columns[name] = pa.array(texts, type=pa.string())
         yield pa.table(columns)
         first = numbers.stop
 

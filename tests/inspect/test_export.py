@@ -9,7 +9,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.export import export
-from tests.helpers import run_python
+from tests.helpers import annotate_shards, run_python
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 
 ROWS = [{**row, "negatives": [f"wrong {n} {k}" for k in range(2 + n % 3)]} for n, row in enumerate(toy_rows(16))]
@@ -58,6 +58,22 @@ def test_datasets_reads_both_kinds(shards: Path, tmp_path: Path) -> None:
         found = datasets.load_dataset(kind, data_files=str(file), split="train", cache_dir=str(tmp_path / "cache"))
         assert found.column_names == ["anchor", "positive", "negative_1", "negative_2"]
         assert list(found) == expected(2)
+
+
+def test_metadata_are_columns_if_they_are_asked_for(shards: Path, tmp_path: Path) -> None:
+    annotate_shards(shards)
+    said = {"place": ["1", "2", "3", None] * 4, "their id": [(n % 4 and ROWS[n]["id"]) or None for n in range(16)]}
+    summary = export(shards, tmp_path / "pairs.parquet", 2)
+    assert summary.endswith("; without place, their id (see --metadata)")
+    assert pq.read_table(tmp_path / "pairs.parquet").to_pylist() == expected(2)
+    assert "without" not in export(shards, tmp_path / "with.jsonl", 2, metadata=True)
+    lines = [json.loads(line) for line in (tmp_path / "with.jsonl").read_text().splitlines()]
+    place = {None: None} | {row["id"]: str(n % 4) for n, row in enumerate(ROWS) if n % 4}
+    assert [{**row, "their id": None, "place": None} for row in expected(2)] == [
+        {**line, "their id": None, "place": None} for line in lines
+    ]
+    assert [line["place"] for line in lines] == [place[line["their id"]] for line in lines]
+    assert {line["their id"] for line in lines} == set(place) and said
 
 
 def test_what_cannot_be_exported_is_refused(shards: Path, tmp_path: Path) -> None:

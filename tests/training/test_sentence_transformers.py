@@ -25,6 +25,7 @@ from batchwright.training.sentence_transformers import (
     shard_dataset,
     training_arguments,
 )
+from tests.helpers import annotate_shards
 from tests.train.toys import toy_job, write_toy_model
 from tests.training.toys import BATCHES, SIZE, write_shards, write_static_model
 from trainers.biencoder import build_learner
@@ -206,6 +207,12 @@ def test_rows_are_those_of_the_shards_in_whatever_order_they_are_asked_for(shard
         expected = [[*packed[row]["negatives"], *[packed[row]["document"]] * 2][place] for row in asked]
         assert found[f"negative_{place + 1}"] == expected
     assert len(dataset) == len(packed) == 2 * BATCHES * SIZE
+    annotate_shards(shards.folder)
+    again = ShardSet.open(shards.folder)
+    assert shard_dataset(again, 2)[asked].keys() == found.keys()
+    named = shard_dataset(again, 2, metadata=True)[asked]
+    assert (named["place"], named["query"]) == (["9", "3", "4", "1", "5", "9"], found["query"])
+    assert named["their id"] == [packed[row]["id"] for row in asked]
 
 
 def _static(folder: Path) -> SentenceTransformer:

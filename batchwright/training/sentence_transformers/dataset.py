@@ -14,6 +14,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import Tensor, distributed
 
 from batchwright.core.errors import InputError
+from batchwright.formats.metadata import metadata_columns
 from batchwright.formats.shards import ShardSet
 
 HEADER = 5 * 8
@@ -73,15 +74,19 @@ def decode(labels: Tensor | None) -> Marks:
 ROW = "row"
 
 
-def shard_dataset(shards: ShardSet, hard_negatives: int = 0, whole_domain: bool = False) -> Dataset:
+def shard_dataset(
+    shards: ShardSet, hard_negatives: int = 0, whole_domain: bool = False, *, metadata: bool = False
+) -> Dataset:
     """Return all rows of all batches, with the columns query, document, negative_1 to ``hard_negatives``, and label.
 
     Texts are read from the shards when a batch is asked for. A row that has fewer hard negatives repeats its document
     instead, which the masked losses leave out. ``label`` holds what these losses need. With ``whole_domain`` they let a
-    batch's documents stand for all of their domain.
+    batch's documents stand for all of their domain. With ``metadata``, there are columns of the sources, too, to look
+    at: trainers would take them for texts.
     """
+    named = shards.metadata_names if metadata else []
     rows = Dataset(pa.table({ROW: np.arange(shards.manifest.rows)}))
-    return rows.with_transform(ShardRows(shards, hard_negatives, whole_domain))
+    return rows.with_transform(ShardRows(shards, hard_negatives, whole_domain, named))
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,11 @@ class ShardRows:
     shards: ShardSet
     hard_negatives: int
     whole_domain: bool
+    metadata: Sequence[str]
 
     def __call__(self, asked: Mapping[str, Sequence[int]]) -> dict[str, Any]:
         """Return the columns of the rows in ``asked["row"]``."""
-        columns: dict[str, list[str]] = {}
+        columns: dict[str, list[str | None]] = {}
         labels = []
         for batch, rows in self._by_batch(np.asarray(asked[ROW], dtype=np.int64)):
             whole = self.shards.batch(batch)
@@ -114,13 +120,13 @@ class ShardRows:
         for part in np.split(np.arange(len(rows)), changes):
             yield int(batches[part[0]]), places[part]
 
-    def _texts(self, found: pa.RecordBatch) -> dict[str, list[str]]:
+    def _texts(self, found: pa.RecordBatch) -> dict[str, list[str | None]]:
         queries, documents = found["query"].to_pylist(), found["document"].to_pylist()
         texts = {"query": queries, "document": documents}
         own = list(zip(found["negatives"].to_pylist(), documents, strict=True))
         for place in range(self.hard_negatives):
             texts[f"negative_{place + 1}"] = [some[place] if place < len(some) else text for some, text in own]
-        return texts
+        return texts | (metadata_columns(found["metadata"], self.metadata) if self.metadata else {})
 
 
 def training_arguments(shards: ShardSet, skip_epochs: int = 0) -> dict[str, Any]:
