@@ -112,7 +112,7 @@ class Columns(Params):
     """The column that says each row's split, instead of ``held_out`` and ``dev``: train, dev or test, or a usual name
     of theirs, such as validation. A query that is in several goes to test with all its pairs, or else to dev."""
     weight: str | None = None
-    """The column of positive numbers that multiply a pair's term in the loss; 1 where there is none."""
+    """The column of positive numbers that multiply a pair's term in the loss of ``train``; 1 where there is none."""
     metadata: list[str] = []
     """Columns that go with their pairs as text, into shards and exports. Of equal pairs, those of the first count."""
 
