@@ -3,6 +3,7 @@
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from batchwright.core.files import read_tsv
 from experiments.rivals import BASELINE
 from stages.report.scores import read_differences
 from stages.report.sections.results import differences_table
-from stages.report.table import NONE, share
+from stages.report.table import share, signed
 
-OURS = ("ours", "ours, InfoNCE")
-"""Our batches and loss; or, where a model that retrieves already is trained, our batches alone."""
+OURS = "ours"
+"""Our batches and loss."""
 MASK_RULES = {
     "own - .05": "f(q, d') >= f(q, d) - .05",
     "own - .05, and the median own score": "the same, and f(q, d') at least the domain's median own score",
@@ -61,45 +62,61 @@ def gains_table(files: Sequence[Path]) -> Lines:
 
 
 def rivals_table(files: Sequence[Path]) -> Lines:
-    """One row per way that was tried on all sets, the largest mean gain first; one column per set, and the mean.
+    """One row per set, the one with the largest gain of ours first; one column per way that was tried on all sets.
 
-    A cell is the difference in nDCG@10 to random batches for the same steps; random batches for these and, if there are
-    any, for twice the steps come first. Last comes the share of the steps after which our batches reach where random
-    ones end, or "never", and its median.
+    A cell is the difference in nDCG@10 to random batches for the same steps. Last comes the share of the steps after
+    which our batches reach where random ones end, or "never". The last row has means over sets, and that share's
+    median.
     """
     rows = read_files(files)
-    epochs = min(int(row["epochs"]) for row in rows)
-    sets = list(dict.fromkeys(row["set"] for row in rows))
-    cells = {(row["arm"], row["set"]): row for row in rows if int(row["epochs"]) == epochs}
-    random = {row["set"]: row for row in rows if row["arm"] == BASELINE and int(row["epochs"]) == 2 * epochs}
-    arms = [arm for arm in dict.fromkeys(arm for arm, _ in cells) if all((arm, name) in cells for name in sets)]
-    ways = {arm: [cells[arm, name]["gain"] for name in sets] for arm in arms if arm != BASELINE}
-    twice = [_longer(random.get(name), cells[BASELINE, name]) for name in sets]
-    ours = next(arm for arm in OURS if arm in ways)
-    reached = [float(cells[ours, name]["reached"]) for name in sets]
+    cells = {(row["set"], row["arm"]): row for row in rows}
+    sets = sorted({name for name, _ in cells}, key=lambda name: -_number(cells[name, OURS]["gain"]))
+    ways = [arm for arm in dict.fromkeys(arm for _, arm in cells) if all((name, arm) in cells for name in sets)]
+    gains = {way: [cells[name, way]["gain"] for name in sets] for way in ways if way != BASELINE}
+    order = sorted(gains, key=lambda way: -statistics.mean(map(_number, gains[way])))
+    random = [float(cells[name, BASELINE]["ndcg"]) for name in sets]
+    reached = [float(cells[name, OURS]["reached"]) for name in sets]
     return [
-        ["", *sets, "mean"],
-        ["random, nDCG@10", *(share(float(cells[BASELINE, name]["ndcg"])) for name in sets), ""],
-        *([["random, twice the steps", *twice, _mean_gain(twice)]] if random else []),
-        *sorted(([arm, *gains, _mean_gain(gains)] for arm, gains in ways.items()), key=lambda row: -float(row[-1])),
-        [
-            "share of training until ours reaches random's final score; last: median",
-            *("never" if math.isinf(part) else f"{part:.2f}" for part in [*reached, statistics.median(reached)]),
-        ],
+        ["set", BASELINE, *order, "random's final score after"],
+        *(
+            [name, share(ndcg), *(gains[way][place] for way in order), _reached(part)]
+            for place, (name, ndcg, part) in enumerate(zip(sets, random, reached, strict=True))
+        ),
+        ["mean", share(statistics.mean(random)), *(_mean_gain(gains[way]) for way in order), _reached_by_half(reached)],
     ]
 
 
-def _longer(longer: Row | None, row: Row) -> str:
-    return _signed(float(longer["ndcg"]) - float(row["ndcg"])) if longer else NONE
+def ways_table(files: Sequence[Path]) -> Lines:
+    """The sets on which most ways were tried: one column per set; one row per way, the largest mean gain first.
+
+    Cells are gains over random batches, whose own nDCG@10 comes first.
+    """
+    rows = read_files(files)
+    tried = Counter(row["set"] for row in rows)
+    sets = [name for name, count in tried.items() if count == max(tried.values())]
+    cells = {(row["arm"], row["set"]): row for row in rows if row["set"] in sets}
+    gains = {arm: [cells[arm, name]["gain"] for name in sets] for arm, _ in cells if arm != BASELINE}
+    order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, gains[arm])))
+    random = [share(float(cells[BASELINE, name]["ndcg"])) for name in sets]
+    return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([arm, *gains[arm]] for arm in order)]
+
+
+def _number(gain: str) -> float:
+    return float(gain.split()[0])
 
 
 def _mean_gain(gains: Sequence[str]) -> str:
-    """The mean over sets, if there is a gain on each."""
-    return NONE if NONE in gains else _signed(statistics.mean(float(gain.split()[0]) for gain in gains))
+    """The mean over sets, with the standard error that those of the sets give it."""
+    mean, errors = statistics.mean(map(_number, gains)), [float(gain.split()[-1]) for gain in gains]
+    return signed(mean, math.hypot(*errors) / len(errors))
 
 
-def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{share(value)}"
+def _reached(part: float) -> str:
+    return "never" if math.isinf(part) else f"{part:.2f}"
+
+
+def _reached_by_half(parts: Sequence[float]) -> str:
+    return f"median {_reached(statistics.median(parts))}"
 
 
 def masks_table(files: Sequence[Path]) -> Lines:

@@ -17,6 +17,7 @@ from docs.table_kinds import (
     rows_table,
     scale_table,
     scores_table,
+    ways_table,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "rows": rows_table,
     "masks": masks_table,
     "rivals": rivals_table,
+    "ways": ways_table,
     "scores": scores_table,
     "scale": scale_table,
 }

@@ -95,11 +95,12 @@ COMMANDS = {
         {"a": {"metavar": "A", "help": SHARDS}, "b": {"metavar": "B", "help": "another one"}, "--json": JSON},
     ),
     "export": Command(
-        "Writes each pair of some shards once, with hard negatives (columns anchor, positive, negative_1, ...), "
+        "Writes each pair of some shards once, with hard negatives and a teacher's scores, for other trainers, "
         "or negatives that somebody should judge.",
         (
             "batchwright export data/shards/contextual pairs.parquet",
             "batchwright export data/shards/mined-1 pairs.jsonl --negatives 4",
+            "batchwright export data/shards/mined-1 pairs.jsonl --format flagembedding",
             "batchwright export contextual raw/judgements/doubtful.jsonl --doubtful",
         ),
         export,
@@ -112,6 +113,13 @@ COMMANDS = {
                 "help": "leave out pairs with fewer hard negatives, cut the rest to N; default: the most of any pair",
             },
             "--metadata": {"action": "store_true", "help": "write the columns of columns.metadata, too"},
+            "--format": {
+                "dest": "file_format",
+                "choices": ["pairs", "flagembedding", "tevatron"],
+                "default": "pairs",
+                "help": "pairs: columns anchor, positive, negative_1, ..., scores; or what FlagEmbedding or Tevatron "
+                "reads, with all negatives of each pair by default",
+            },
             "--doubtful": {
                 "action": "store_true",
                 "help": "write cells to judge instead: the hardest negatives, those masked by a hair, and mined ones",

@@ -52,7 +52,15 @@ def diff(a: str, b: str, json: bool) -> str:
     return as_json(difference) if json else as_text(*diff_view(difference))
 
 
-def export(shards: str, output: Path, negatives: int | None, metadata: bool, doubtful: bool, most: int | None) -> str:
+def export(
+    shards: str,
+    output: Path,
+    negatives: int | None,
+    metadata: bool,
+    file_format: pairs.FileFormat,
+    doubtful: bool,
+    most: int | None,
+) -> str:
     """Write pairs with their hard negatives, or cells that somebody should judge; return what was written.
 
     Raises:
@@ -62,9 +70,11 @@ def export(shards: str, output: Path, negatives: int | None, metadata: bool, dou
         raise InputError("--negatives is for pairs; leave it out with --doubtful, which has --most")
     if doubtful and metadata:
         raise InputError("--metadata is for pairs; leave it out with --doubtful")
+    if doubtful and file_format != "pairs":
+        raise InputError("--format is for pairs; leave it out with --doubtful")
     if most is not None and not doubtful:
         raise InputError("--most is for --doubtful; add that, or limit hard negatives with --negatives")
     shard_set = open_shards(shards)
     if doubtful:
         return write_doubtful(shard_set, Artifacts.of(shard_set), output, MOST if most is None else most)
-    return pairs.export(shard_set.folder, output, negatives, metadata=metadata)
+    return pairs.export(shard_set.folder, output, negatives, file_format, metadata=metadata)

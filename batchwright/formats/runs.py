@@ -14,10 +14,6 @@ from batchwright.core.params import Params
 Precision = Literal["float32", "tfloat32", "bfloat16"]
 MiniBatchSize = Literal["auto"] | Annotated[int, Field(ge=1)]
 StandFor = Literal["batch", "domain"]
-Direction = Literal["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
-PartitionMode = Literal["joint", "per_direction"]
-HardnessMode = Literal["in_batch_negatives", "hard_negatives", "all_negatives"]
-Distillation = Literal["kl", "margin_mse"]
 
 
 class Run(Params, extra="allow"):

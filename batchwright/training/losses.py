@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from batchwright.formats.runs import Direction, Distillation, HardnessMode, PartitionMode
+from batchwright.formats.loss_options import Direction, Distillation, HardnessMode, LossOptions, PartitionMode
 
 
 class Outcome(NamedTuple):
@@ -196,6 +197,17 @@ def distillation(own: Tensor, taught: Tensor, loss: Distillation, weights: Tenso
         margins = (own[:, :1] - own[:, 1:]) - (taught[:, :1] - taught[:, 1:])
         losses = margins.square().where(there[:, 1:], 0).sum(dim=1) / there[:, 1:].sum(dim=1).clamp(min=1)
     return (losses if weights is None else weights * losses).sum() / learns.sum().clamp(min=1)
+
+
+def objective_of(options: LossOptions) -> Objective:
+    """InfoNCE with the terms and the teacher that ``options`` ask for; what ``in_batch`` decides is up to masks."""
+    terms = Terms(
+        directions=tuple(options.directions),
+        partition_mode=options.partition_mode,
+        hardness_mode=options.hardness_mode,
+        hardness_strength=options.hardness_strength,
+    )
+    return partial(info_nce, terms=terms, distill=Distill(**options.distill.model_dump()) if options.distill else None)
 
 
 def hinge(

@@ -13,7 +13,7 @@ from torch import Tensor
 from batchwright.formats.shards.batch import stands_for
 from batchwright.formats.vectors import blocks
 from batchwright.training.losses import compare
-from experiments.rivals.library import guided_loss, minable, mined, no_duplicates, ranking_loss
+from experiments.rivals.library import guided_loss, mined, no_duplicates, ranking_loss
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Surrogate, Training
 from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
@@ -234,10 +234,8 @@ ARMS: dict[str, Arm] = {
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
     "ours, two clusters": ours_arm([0.0, 0.5]),
-    "ours, two clusters, InfoNCE": ours_arm([0.0, 0.5], stand_for="batch"),
-    "ours, eight clusters": ours_arm([0.0, 0.125]),
+    "ours, four clusters": ours_arm([0.0, 0.25]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),
-    "ours, last quarter": ours_arm([0.0, 0.0, 0.0, HARD]),
     "ours, margin": ours_arm(OURS, "margin"),
     "ours, no masks": ours_arm(OURS, "nothing"),
     "all documents": Arm(batches=all_documents, loss=all_documents_loss),
@@ -247,7 +245,6 @@ ARMS: dict[str, Arm] = {
     "mined, hardest": mining_arm(Choice(count=1)),
     "mined, 95 %": mining_arm(Choice(count=1, max_share=0.95)),
     "mined, 95 %, drawn": mining_arm(Choice(count=1, max_share=0.95, sample=True)),
-    "library, minable pairs": Arm(batches=minable, loss=ranking_loss, surrogate="minilm"),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our
 loss, negatives stand for all documents of their domain; the others are InfoNCE."""

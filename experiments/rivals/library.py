@@ -113,8 +113,3 @@ def mined(training: Training, _: int, seed: int) -> Iterator[Batch]:
     negatives = np.array([row_of_document[text] for text in with_negatives["negative_1"]])
     for batch in sampled(with_negatives, seed):
         yield Batch(rows=rows[batch], negatives=negatives[batch])
-
-
-def minable(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
-    """The same batches without the mined negatives: what leaving out the other pairs does."""
-    return (Batch(rows=batch.rows) for batch in mined(training, epochs, seed))

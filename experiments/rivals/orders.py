@@ -24,7 +24,7 @@ from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 
 BATCH: int = BASE["pack"]["batch_size"]
-HARD = 0.25
+HARD = 0.125
 """Share of a hard batch that one cluster fills, as in ``params.yaml``."""
 B3_SKIPPED, B3_DEPTH, B3_SIZE = 30, 100, 32
 """The p, m and K of B3's paper."""
@@ -69,14 +69,19 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
     by_domain = training.by_domain()
     size = round(max(shares) * BATCH)
     clusters = {
-        name: [clusters_of(training, rows, seed + draw, size) for draw in range(hard)]
-        for name, rows in by_domain.items()
+        name: [_cached_clusters(training, name, seed + draw, size) for draw in range(hard)] for name in by_domain
     }
     params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
     for batch in plan_batches(clusters, "contextual", params, seed):
         cluster = clusters[batch.domain][batch.draw].assignment[batch.rows]
         groups = cluster if schedule[batch.epoch] > 0 else np.arange(BATCH)
         yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
+
+
+@lru_cache(maxsize=64)
+def _cached_clusters(training: Training, domain: str, seed: int, size: int) -> Clusters:
+    """Clusters of a domain; the same for all settings that are tried."""
+    return clusters_of(training, training.by_domain()[domain], seed, size)
 
 
 def clusters_of(training: Training, rows: Rows, seed: int, size: int) -> Clusters:

@@ -14,7 +14,7 @@ class ClusterParams(Params):
     """The entry of ``embed.models`` whose vectors are clustered."""
     method: Literal["balanced"] = "balanced"
     """How pairs are grouped: ``balanced`` makes clusters of equal size."""
-    cluster_size: int = Field(default=32, gt=0)
+    cluster_size: int = Field(default=16, gt=0)
     """Pairs per cluster: exact with ``balanced``, apart from a few left-over pairs."""
     iterations: int = Field(default=5, gt=0)
     """Maximum number of K-Means iterations."""

@@ -38,8 +38,8 @@ class PackParams(Params):
     """Share of a contextual batch that comes from one cluster, one value per epoch; later epochs repeat the last value.
     1 makes the hardest batches, 0.5 mixes two clusters, and 0 makes random batches: ``[0, 0, 1]`` starts with two
     random epochs. ``auto`` decides for each domain whether hard batches pay: if they do, batches consist of whole
-    clusters in the second half of the epochs. A ``cluster_size`` of a quarter of a batch goes well with it. A
-    transformer from scratch learns later, and gains more by ``[0, 0, 0, 0.25]``."""
+    clusters in the second half of the epochs. A ``cluster_size`` of an eighth of a batch goes well with it: larger
+    clusters hold more hard negatives, but fewer of them represent the rest of the domain worse."""
     left_over: Literal["drop", "refill"] = "drop"
     """What to do with the last pairs of a domain if they do not fill a batch: ``drop`` leaves them out of the epoch,
     ``refill`` completes the batch with pairs that the epoch has already used."""

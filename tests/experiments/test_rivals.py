@@ -14,9 +14,9 @@ import torch
 from ir_measures import nDCG
 from numpy.typing import NDArray
 
-from batchwright.core.files import read_tsv
+from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
-from docs.table_kinds import rivals_table
+from docs.table_kinds import rivals_table, ways_table
 from experiments.rivals import confused, noise
 from experiments.rivals.arms import ARMS, RULES
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
@@ -108,7 +108,7 @@ def test_our_loss_counts_the_own_cluster_once_and_the_rest_for_the_domain(traini
     batches = list(ARMS["ours"].batches(training, 2, 0))
     random, hard = batches[0], batches[-1]
     assert len(np.unique(random.groups)) == BATCH
-    assert np.unique(hard.groups, return_counts=True)[1].tolist() == [BATCH // 4] * 4
+    assert np.unique(hard.groups, return_counts=True)[1].tolist() == [BATCH // 8] * 8
     queries = documents = torch.nn.functional.normalize(torch.ones(BATCH, 4), dim=1)
     for batch in (random, hard):  # equal scores: the loss is the logarithm of how many documents the domain has
         own = SIZES[str(training.domains[batch.rows[0]])]
@@ -290,18 +290,53 @@ def test_the_summary_pairs_by_query_and_seed_and_looks_at_twice_the_steps(tmp_pa
     assert (ours["temperature"], ours["gain"], ours["over_twice"]) == ("0.1", "+.250 ± .000", "+.125 ± .000")
     assert float(ours["reached"]) == 0.75  # on the line from .25 after 4 steps to .75 after 8
     assert rows["random", 2]["gain"] == "" == rows["random", 4]["over_twice"]
-    assert rivals_table([tmp_path / "static.tsv"]) == [
-        ["", "one", "mean"],
-        ["random, nDCG@10", ".500", ""],
-        ["random, twice the steps", "+.125", "+.125"],
-        ["ours", "+.250 ± .000", "+.250"],
-        ["share of training until ours reaches random's final score; last: median", "0.75", "0.75"],
-    ]
     grid = read_tsv(tmp_path / "static-grid.tsv", made_by="this test")
     assert [(row["arm"], row["temperature"], row["ndcg"]) for row in grid] == [
         ("ours", "0.1", "1"),
         ("random", "0.07", "1"),
         ("random", "0.07", "1"),
+    ]
+
+
+def test_the_table_has_the_largest_gain_of_ours_first_and_the_means_last(tmp_path: Path) -> None:
+    rows = [
+        {"set": name, "arm": arm, "ndcg": ndcg, "gain": gain, "reached": reached}
+        for name, arm, ndcg, gain, reached in (
+            ("one", "ours", 0.51, "+.010 ± .003", "inf"),
+            ("one", "random", 0.5, "", 1),
+            ("one", "b3", 0.5, "+.000 ± .002", "inf"),
+            ("two", "ours", 0.63, "+.030 ± .004", 0.5),
+            ("two", "random", 0.6, "", 1),
+            ("two", "b3", 0.59, "-.010 ± .002", "inf"),
+            ("two", "not tried on both", 0.59, "-.010 ± .002", "inf"),
+        )
+    ]
+    write_tsv(tmp_path / "static.tsv", rows)
+    assert rivals_table([tmp_path / "static.tsv"]) == [
+        ["set", "random", "ours", "b3", "random's final score after"],
+        ["two", ".600", "+.030 ± .004", "-.010 ± .002", "0.50"],
+        ["one", ".500", "+.010 ± .003", "+.000 ± .002", "never"],
+        ["mean", ".550", "+.020 ± .003", "-.005 ± .001", "median never"],
+    ]
+
+
+def test_the_table_of_ways_is_of_the_sets_on_which_most_were_tried(tmp_path: Path) -> None:
+    rows = [
+        {"set": name, "arm": arm, "ndcg": 0.5, "gain": gain}
+        for name, arm, gain in (
+            ("one", "random", ""),
+            ("one", "b3", "-.010 ± .002"),
+            ("one", "ours", "+.010 ± .003"),
+            ("two", "random", ""),
+            ("two", "ours", "+.030 ± .004"),
+        )
+    ]
+    write_tsv(tmp_path / "static.tsv", rows)
+    assert ways_table([tmp_path / "static.tsv"]) == [
+        ["", "one"],
+        ["random, nDCG@10", ".500"],
+        ["ours", "+.010 ± .003"],
+        ["b3", "-.010 ± .002"],
     ]
 
 

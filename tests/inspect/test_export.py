@@ -1,13 +1,16 @@
 """Pairs with hard negatives as one plain file."""
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
+from batchwright.core.fingerprint import content_id
 from batchwright.export import export
 from tests.helpers import annotate_shards, run_python
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
@@ -40,8 +43,7 @@ def test_each_pair_is_written_once(shards: Path, tmp_path: Path, negatives: int)
     export(shards, tmp_path / "pairs.parquet", negatives)
     assert pq.read_table(tmp_path / "pairs.parquet").to_pylist() == expected(negatives)
     export(shards, tmp_path / "pairs.jsonl", negatives)
-    lines = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == expected(negatives)
+    assert lines(tmp_path / "pairs.jsonl") == expected(negatives)
 
 
 def test_all_negatives_by_default_and_pairs_left_out_are_counted(shards: Path, tmp_path: Path) -> None:
@@ -62,18 +64,79 @@ def test_datasets_reads_both_kinds(shards: Path, tmp_path: Path) -> None:
 
 def test_metadata_are_columns_if_they_are_asked_for(shards: Path, tmp_path: Path) -> None:
     annotate_shards(shards)
-    said = {"place": ["1", "2", "3", None] * 4, "their id": [(n % 4 and ROWS[n]["id"]) or None for n in range(16)]}
     summary = export(shards, tmp_path / "pairs.parquet", 2)
     assert summary.endswith("; without place, their id (see --metadata)")
     assert pq.read_table(tmp_path / "pairs.parquet").to_pylist() == expected(2)
     assert "without" not in export(shards, tmp_path / "with.jsonl", 2, metadata=True)
-    lines = [json.loads(line) for line in (tmp_path / "with.jsonl").read_text().splitlines()]
-    place = {None: None} | {row["id"]: str(n % 4) for n, row in enumerate(ROWS) if n % 4}
-    assert [{**row, "their id": None, "place": None} for row in expected(2)] == [
-        {**line, "their id": None, "place": None} for line in lines
-    ]
-    assert [line["place"] for line in lines] == [place[line["their id"]] for line in lines]
-    assert {line["their id"] for line in lines} == set(place) and said
+    said = [{"place": str(n % 4), "their id": row["id"]} if n % 4 else {"place": None, "their id": None}
+            for n, row in enumerate(ROWS)]  # fmt: skip
+    assert lines(tmp_path / "with.jsonl") == [row | more for row, more in zip(expected(2), said, strict=True)]
+
+
+SCORED = [
+    {**row, "negatives": row["negatives"][: place % 3], "scores": [7.3, -0.1, 0.25][: 1 + place % 3]}
+    for place, row in enumerate(ROWS[:4])
+]
+"""Rows with none to two hard negatives, and a teacher's scores."""
+
+
+NONE = "2 have none, which need a train_group_size of 1 (see --negatives)"
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    return write_toy_shards(tmp_path / "scored", [toy_batch(SCORED)])
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_scores_are_a_column_for_sentence_transformers(scored: Path, tmp_path: Path) -> None:
+    found = [{"anchor": row["query"], "positive": row["document"], "negative_1": row["negatives"][0],
+              "scores": row["scores"][:2]} for row in SCORED if row["negatives"]]  # fmt: skip
+    export(scored, tmp_path / "pairs.jsonl", 1)
+    export(scored, tmp_path / "pairs.parquet", 1)
+    assert lines(tmp_path / "pairs.jsonl") == pq.read_table(tmp_path / "pairs.parquet").to_pylist() == found
+
+
+def test_flagembedding_gets_lists_of_texts_and_of_scores(scored: Path, tmp_path: Path) -> None:
+    summary = export(scored, tmp_path / "pairs.jsonl", file_format="flagembedding")
+    assert summary == f"4 pairs with up to 2 hard negatives in {tmp_path / 'pairs.jsonl'}; {NONE}"
+    assert lines(tmp_path / "pairs.jsonl") == [
+        {"query": row["query"], "pos": [row["document"]], "neg": row["negatives"],
+         "pos_scores": row["scores"][:1], "neg_scores": row["scores"][1:]}
+        for row in SCORED
+    ]  # fmt: skip
+    summary = export(scored, tmp_path / "one.jsonl", 1, "flagembedding")
+    assert "2 pairs with 1 hard negatives" in summary and "2 with fewer left out" in summary
+    assert [len(line["neg_scores"]) for line in lines(tmp_path / "one.jsonl")] == [1, 1]
+
+
+def test_tevatron_gets_passages_with_an_id_for_each_text(shards: Path, scored: Path, tmp_path: Path) -> None:
+    summary = export(scored, tmp_path / "pairs.jsonl", file_format="tevatron")
+    assert summary.endswith("; the scores left out, for which Tevatron has no place")
+    for line, row in zip(lines(tmp_path / "pairs.jsonl"), SCORED, strict=True):
+        assert list(line) == ["query_id", "query", "positive_passages", "negative_passages"]
+        assert (line["query_id"], line["query"]) == (content_id(row["query"]), row["query"])
+        sides = ([row["document"]], row["negatives"])
+        for name, texts in zip(list(line)[2:], sides, strict=True):
+            assert line[name] == [{"docid": content_id(text), "title": "", "text": text} for text in texts]
+    assert "scores" not in export(shards, tmp_path / "plain.jsonl", file_format="tevatron")
+
+
+def test_missing_scores_are_null_and_counted(tmp_path: Path) -> None:
+    rows = [SCORED[0] | {"scores": []}, SCORED[1] | {"scores": [1, math.nan]}, SCORED[2], SCORED[3]]
+    folder = write_toy_shards(tmp_path / "shards", [toy_batch(rows)])
+    summary = export(folder, tmp_path / "pairs.jsonl", file_format="flagembedding")
+    assert summary.endswith(f"; {NONE}; 2 lack scores")
+    found = [(line["pos_scores"], line["neg_scores"]) for line in lines(tmp_path / "pairs.jsonl")]
+    assert found == [([None], []), ([1], [None]), ([7.3], [-0.1, 0.25]), ([7.3], [])]
+    assert "1 lack scores" in export(folder, tmp_path / "none.jsonl", 0)
+    rows[2]["scores"] = [1]
+    damaged = write_toy_shards(tmp_path / "damaged", [toy_batch(rows)])
+    with pytest.raises(InputError, match=r"batch 0 is damaged .scores are not one for each document"):
+        export(damaged, tmp_path / "damaged.jsonl")
 
 
 def test_what_cannot_be_exported_is_refused(shards: Path, tmp_path: Path) -> None:
@@ -81,10 +144,16 @@ def test_what_cannot_be_exported_is_refused(shards: Path, tmp_path: Path) -> Non
         export(shards, tmp_path / "pairs.parquet", 5)
     with pytest.raises(InputError, match=r"must end in \.parquet or \.jsonl"):
         export(shards, tmp_path / "pairs.csv")
+    with pytest.raises(InputError, match=r"must end in \.jsonl"):
+        export(shards, tmp_path / "pairs.parquet", file_format="tevatron")
     assert [file.name for file in tmp_path.iterdir()] == ["shards"]
 
 
 def test_the_command(shards: Path, tmp_path: Path) -> None:
     done = run_python("-m", "project", "export", "shards", "pairs.jsonl", "--negatives", "2", cwd=tmp_path)
     assert done.stdout == "16 pairs with 2 hard negatives in pairs.jsonl\n"
+    command = ("-m", "project", "export", "shards", "pairs.jsonl", "--format", "flagembedding")
+    assert run_python(*command, cwd=tmp_path).stdout == "16 pairs with up to 4 hard negatives in pairs.jsonl\n"
+    assert lines(tmp_path / "pairs.jsonl")[0]["neg"] == ROWS[0]["negatives"]
     assert run_python("-m", "project", "export", "nothing", "pairs.jsonl", cwd=tmp_path).returncode == 1
+    assert run_python(*command, "--doubtful", cwd=tmp_path).stderr.endswith("leave it out with --doubtful\n")

@@ -9,10 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchwright.core.errors import InputError
+from batchwright.formats.pairs import SCORED_PAIRS, scan_pairs
+from project.__main__ import main
 from project.add.columns import guess_columns
 from project.add.labels import guess_labels
 from tests.ingest.running import ingest
 from tests.project.test_add import PAIRS, PARAMS, add, sources
+from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 
 
 def write(**columns: Any) -> str:
@@ -362,3 +365,29 @@ def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.Cap
         add("a.jsonl")
     said = "has an array on each line; write one object a line: jq -c '{query: .[0], document: .[1]}' a.jsonl"
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("pairs.parquet", []),
+        ("pairs.jsonl", ["--format", "flagembedding"]),
+        ("pairs.jsonl", ["--format", "tevatron"]),
+    ],
+)
+def test_exported_pairs_are_read_again_with_negatives_and_scores(project: Path, file: str, options: list[str]) -> None:
+    given = toy_rows(4, negatives=2)
+    for place, row in enumerate(given):
+        row["negatives"] = row["negatives"][: 2 if file.endswith("parquet") else place % 3]
+        row["scores"] = [2 - place / 3, *(place / 7 for _ in row["negatives"])]
+    write_toy_shards(Path("shards"), [toy_batch(given)])
+    main(["export", "shards", file, *options])
+    add(file)
+    ingest(*sources(), held_out=0)
+    batches = scan_pairs(Path("data/pairs"), "pairs", None, SCORED_PAIRS.names)
+    found = {row["query"]: row for batch in batches for row in batch.to_pylist()}
+    assert len(found) == len(given)
+    for row in given:
+        read = found[row["query"]]
+        assert (read["document"], read["negatives"]) == (row["document"], row["negatives"])
+        assert read["scores"] == ([] if "tevatron" in options else pytest.approx(row["scores"], abs=1e-7))

@@ -1,5 +1,6 @@
 """Toy shards of two epochs, with masks and hard negatives, and a toy model that is trained from scratch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,20 @@ from tests.train.toys import describe, toy_batch, toy_rows, toy_tokenizer, write
 SIZE, BATCHES = 10, 4
 
 
-def write_shards(folder: Path, batches: int = BATCHES) -> ShardSet:
-    """``batches`` of ten rows an epoch; a row has none to three hard negatives, and three of ten cells are masked."""
-    generator = np.random.default_rng(3)
+def write_shards(
+    folder: Path, batches: int = BATCHES, negatives: Sequence[int] = range(4), scored: bool = False
+) -> ShardSet:
+    """``batches`` of ten rows an epoch; three of ten cells are masked.
+
+    Rows have so many hard negatives in turn, and a teacher's scores if they are ``scored``.
+    """
+    generator, teacher = np.random.default_rng(3), np.random.default_rng(4)
     rows = [
-        row | {"negatives": [f"w{n} w{k} w7" for k in range(n % 4)]}
+        row | {"negatives": [f"w{n} w{k} w7" for k in range(negatives[n % len(negatives)])]}
         for n, row in enumerate(toy_rows(2 * batches * SIZE))
     ]
+    if scored:
+        rows = [row | {"scores": teacher.normal(size=1 + len(row["negatives"])).tolist()} for row in rows]
     packed = [
         toy_batch(rows[start : start + SIZE], generator.random((SIZE, SIZE)) < 0.3)
         for start in range(0, len(rows), SIZE)

@@ -16,12 +16,12 @@ from batchwright.formats.models import SIDES
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.retriever import save_contextual
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Outcome
+from batchwright.training.losses import Outcome, objective_of
 from trainers.cde.start import Params, start_from
+from trainers.common.dimensions import check_dimensions
 from trainers.common.distributed import sum_ranks
 from trainers.common.gradient_cache import BatchTexts, Draws, Passes
 from trainers.common.job import TrainJob
-from trainers.common.objective import check_dimensions, objective_of
 from trainers.common.passes import sent
 from trainers.common.sentence_learner import contrast_batch, embed
 from trainers.common.texts import Cut, Features, Group, group_texts

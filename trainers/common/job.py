@@ -17,7 +17,7 @@ from batchwright.core.storage import Storage, check_disk
 from batchwright.formats.models import model_hash, weights_size
 from batchwright.formats.shards import ShardSet, read_scores
 from batchwright.retrievers.common.model_folder import ModelInfo
-from trainers.common.params import Common, VariantParams, check_loss
+from trainers.common.params import Common, VariantParams
 
 Report = Callable[[Mapping[str, float | int], Storage | None], None]
 """Called on every rank after a checkpoint, with the last row of the curve, and on rank 0 with the checkpoint."""
@@ -126,7 +126,7 @@ def plan_job(
         InputError: parameters do not go together, the start model is missing, the shards are missing, damaged or hold
             too few batches, no negatives or no scores, or there is not enough disk.
     """
-    check_loss(name, common)
+    common.check(f"train {name}", common.hard_negatives, common.negatives_stand_for)
     params.check(name, common)
     info, weights = ModelInfo.read(start), weights_size(start)
     models = params.models()

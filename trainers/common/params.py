@@ -8,31 +8,8 @@ from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_m
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params
-from batchwright.formats.runs import (
-    Direction,
-    Distillation,
-    HardnessMode,
-    MiniBatchSize,
-    PartitionMode,
-    Precision,
-    Run,
-    StandFor,
-)
-
-T = TypeVar("T")
-
-
-def _unlike(values: T) -> T:
-    if isinstance(values, list) and len(set(values)) < len(values):
-        raise ValueError("the same is there twice")
-    return values
-
-
-def _with_pairs(directions: list[Direction]) -> list[Direction]:
-    if "query_to_document" not in directions:
-        raise ValueError("add query_to_document, the direction of the pairs themselves")
-    return directions
-
+from batchwright.formats.loss_options import LossOptions, unlike
+from batchwright.formats.runs import MiniBatchSize, Precision, Run, StandFor
 
 Dimensions = (
     Annotated[list[PositiveInt], Field(min_length=1)] | Annotated[dict[PositiveInt, PositiveFloat], Field(min_length=1)]
@@ -61,20 +38,7 @@ class Optimisation(Params):
     configuration says. With another number of workers, or another ``mini_batch_size``, other ones are drawn."""
 
 
-class DistillParams(Params):
-    """Group ``train.common.distill``."""
-
-    loss: Distillation = "kl"
-    """How the scores of a query's document and hard negatives, divided by ``temperature`` of the variant, are compared
-    with a teacher's: ``kl``, the KL divergence of their softmax from the teacher's, or ``margin_mse``, the squared
-    difference of the document's margins over its hard negatives."""
-    weight: float | None = Field(default=1, gt=0)
-    """Factor of this loss beside the contrastive one; null: it alone."""
-    temperature: float = Field(default=1, gt=0)
-    """Divides the teacher's scores. Those of cross-encoders are logits, 1 to 5 suits them; cosines need about 0.05."""
-
-
-class Common(Optimisation):
+class Common(LossOptions, Optimisation):
     """Group ``train.common``: what all runs share unless their entry in ``runs`` says otherwise."""
 
     epochs: int = Field(default=1, ge=1)
@@ -89,27 +53,10 @@ class Common(Optimisation):
     """Trains on the batches of these domains only; null: on all."""
     hard_negatives: int = Field(default=0, ge=0)
     """How many of a pair's own hard negatives to use, at most."""
-    in_batch: bool = True
-    """Whether the other documents of the batch are negatives, too. If not, a pair without hard negatives teaches
-    nothing."""
-    distill: DistillParams | None = None
-    """Learns from a teacher's scores of the pairs and their ``hard_negatives``, which sources (``columns.scores``) or
-    the stage ``teach`` give; null: from none."""
     negatives_stand_for: StandFor = "batch"
     """What the loss compares a query's document with: the other documents of the batch, or, through them, all documents
     of their domain. With ``domain``, the logarithm of how many documents each stands for is added to its score."""
-    directions: Annotated[list[Direction], AfterValidator(_unlike), AfterValidator(_with_pairs)] = ["query_to_document"]
-    """What a pair's score is compared with: the query's scores with other documents, the document's with other queries,
-    and those of queries, or of documents, among themselves. What is masked is masked in all directions."""
-    partition_mode: PartitionMode = "joint"
-    """``joint``: one softmax over all directions. ``per_direction``: the mean of one for each, which is the symmetric
-    loss; not with ``query_to_query`` and ``document_to_document``."""
-    hardness_mode: HardnessMode = "all_negatives"
-    """The negatives that ``hardness_strength`` is for; ``hard_negatives`` are a pair's own."""
-    hardness_strength: float = Field(default=0, ge=0)
-    """Adds so many times a negative's cosine, without gradient, to its score, so that hard ones count more; 5 to 9 in
-    the literature."""
-    dimensions: Annotated[Dimensions, AfterValidator(_unlike)] | None = None
+    dimensions: Annotated[Dimensions, AfterValidator(unlike)] | None = None
     """Matryoshka: sums the losses of vectors cut to each of these dimensions, such as ``[64, 128, 256]``, or with
     weights, ``{64: 1, 256: 0.5}``. ``evaluate`` measures nDCG@10 at each. Not XTR; null: whole vectors."""
     mini_batch_size: MiniBatchSize = "auto"
@@ -155,41 +102,6 @@ def refuse(name: str, common: Common, options: Iterable[str], why: str) -> None:
     for option in options:
         if getattr(common, option) != Common.model_fields[option].default:
             raise InputError(f"train {name}: {option} does not go together with {why}")
-
-
-SAME_SIDE = frozenset({"query_to_query", "document_to_document"})
-"""Directions that compare no query with a document."""
-
-
-def check_loss(name: str, common: Common) -> None:
-    """Check that the options of the loss go together.
-
-    Raises:
-        InputError: they do not.
-    """
-    if not common.in_batch:
-        why = "in_batch: false, which leaves nothing of the batch to compare with; set one of the two"
-        refuse(name, common, ["negatives_stand_for", "directions"], why)
-    if common.distill and not common.hard_negatives:
-        why = "hard_negatives: 0, since it compares a query's document with its hard negatives; raise hard_negatives"
-        refuse(name, common, ["distill"], why)
-    if common.distill and common.distill.weight is None:
-        why = "distill.weight: null, which leaves out the loss that it changes; give a weight, or remove it"
-        refuse(name, common, ["negatives_stand_for", "directions", "hardness_strength"], why)
-    if common.negatives_stand_for == "domain":
-        why = (
-            "negatives_stand_for: domain, which counts the documents that queries are compared with; set one of the two"
-        )
-        refuse(name, common, ["directions"], why)
-    if common.partition_mode == "per_direction" and set(common.directions) & SAME_SIDE:
-        why = f"{' and '.join(sorted(SAME_SIDE))}, whose sums lack the pair itself; set it to joint"
-        refuse(name, common, ["partition_mode"], why)
-    if common.hardness_mode == "hard_negatives" and not common.hard_negatives:
-        why = "hardness_mode: hard_negatives and none of these; raise hard_negatives, or choose all_negatives"
-        refuse(name, common, ["hardness_strength"], why)
-    if common.hardness_mode == "in_batch_negatives" and not common.in_batch:
-        why = "hardness_mode: in_batch_negatives and in_batch: false; choose all_negatives"
-        refuse(name, common, ["hardness_strength"], why)
 
 
 P = TypeVar("P", bound=Params)

@@ -15,11 +15,11 @@ from torch.nn import functional
 from batchwright.formats.models import SIDES
 from batchwright.retrievers.common.model_folder import load_model, save_model
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Objective, Outcome, compare
+from batchwright.training.losses import Objective, Outcome, compare, objective_of
+from trainers.common.dimensions import check_dimensions
 from trainers.common.distributed import gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
-from trainers.common.objective import check_dimensions, objective_of
 from trainers.common.passes import float32_products, placed, sent
 from trainers.common.tokenise import Tokenise
 

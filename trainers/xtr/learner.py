@@ -18,11 +18,10 @@ from torch.nn import functional
 from batchwright.retrievers.xtr.model import Task, save_token_model
 from batchwright.retrievers.xtr.prefixes import begin_with, prefix_heads
 from batchwright.training.batches import TrainBatch
-from batchwright.training.losses import Objective, Outcome
+from batchwright.training.losses import Objective, Outcome, objective_of
 from trainers.common.distributed import gather_objects, gather_rows
 from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
-from trainers.common.objective import objective_of
 from trainers.common.params import Common, VariantParams, refuse
 from trainers.common.passes import float32_products, placed, sent
 from trainers.common.sentence_learner import present_negatives, spread, stands_for, take, taught, weighted

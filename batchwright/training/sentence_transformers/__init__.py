@@ -5,9 +5,15 @@ from batchwright.training.sentence_transformers.losses import (
     CachedMaskedMultipleNegativesRankingLoss,
     MaskedMultipleNegativesRankingLoss,
 )
+from batchwright.training.sentence_transformers.multi_vector import (
+    CachedMaskedMultiVectorMultipleNegativesRankingLoss,
+    MaskedMultiVectorMultipleNegativesRankingLoss,
+)
 
 __all__ = [
+    "CachedMaskedMultiVectorMultipleNegativesRankingLoss",
     "CachedMaskedMultipleNegativesRankingLoss",
+    "MaskedMultiVectorMultipleNegativesRankingLoss",
     "MaskedMultipleNegativesRankingLoss",
     "ShardBatchSampler",
     "shard_dataset",

@@ -1,9 +1,9 @@
-"""The column ``label``: what a row tells the loss about its batch, as bytes, which trainers hand on untouched."""
+"""The rows of shards as a dataset, and the sampler that puts them together as they were packed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,82 +11,76 @@ import torch
 from datasets import Dataset
 from numpy.typing import NDArray
 from sentence_transformers.base.sampler import DefaultBatchSampler
-from torch import Tensor, distributed
+from sentence_transformers.util.distributed import get_world_size
 
 from batchwright.core.errors import InputError
 from batchwright.formats.metadata import metadata_columns
-from batchwright.formats.shards import ShardSet
-
-HEADER = 5 * 8
-"""Bytes in front of a row's mask: as int64, batch, row, batch size, how many hard negatives it has, and whether the
-batch stands for its domain. If it does, a float32 for each document of the batch comes between header and mask."""
-
-
-class Marks(NamedTuple):
-    """As in ``TrainBatch``: ``masked`` is ``(B, B)`` bool, ``negative_counts`` ``(B,)``."""
-
-    masked: Tensor
-    negative_counts: Tensor
-    stands_for: Tensor | None
-
-
-def encode(
-    batch: int,
-    rows: NDArray[np.int64],
-    size: int,
-    counts: NDArray[np.int64],
-    masks: Sequence[bytes],
-    stands_for: NDArray[np.float32] | None,
-) -> Tensor:
-    """Return the labels, a line of uint8 each, of some ``rows`` ``(n,)`` of a batch; ``stands_for`` is the batch's."""
-    counted = np.empty((len(rows), 0), np.float32) if stands_for is None else stands_for[rows]
-    same = [np.full(len(rows), each) for each in (batch, size, counted.shape[1] > 0)]
-    header = np.stack([same[0], rows, same[1], counts, same[2]], axis=1).astype(np.int64)
-    bits = np.frombuffer(b"".join(masks), dtype=np.uint8).reshape(len(rows), -1)
-    return torch.from_numpy(np.concatenate([header.view(np.uint8), counted.view(np.uint8), bits], axis=1))
-
-
-def decode(labels: Tensor | None) -> Marks:
-    """Read the labels of one training batch.
-
-    Raises:
-        InputError: there are none, or their rows are not one whole training batch in its order.
-    """
-    if labels is None or labels.dtype != torch.uint8:
-        raise InputError("the masked loss needs the masks; train on a dataset that shard_dataset made")
-    header = labels[:, :HEADER].contiguous().view(torch.int64)
-    numbers, rows, sizes, counts, counted = header.unbind(dim=1)
-    size = int(sizes[0])
-    places = torch.arange(len(rows), device=rows.device)
-    found = set(numbers.tolist())
-    if len(found) > 1 or len(rows) != size or not torch.equal(rows, places):
-        raise InputError(
-            f"{len(rows)} rows of {len(found)} packed batch(es) reached the loss, not one batch of {size} rows in its "
-            "order, so that masks would fall on other documents; pass training_arguments(shards) to the training "
-            "arguments, and train in one process on one device"
-        )
-    masks = HEADER + (4 * size if counted[0] else 0)
-    stands_for = labels[:, HEADER:masks].contiguous().view(torch.float32) if counted[0] else None
-    bits = labels[:, masks:, None] >> torch.arange(8, dtype=torch.uint8, device=labels.device) & 1
-    return Marks(bits.flatten(1)[:, :size].bool(), counts, stands_for)
-
+from batchwright.formats.shards import ShardSet, read_scores
+from batchwright.training.sentence_transformers.labels import encode
 
 ROW = "row"
 
 
 def shard_dataset(
-    shards: ShardSet, hard_negatives: int = 0, whole_domain: bool = False, *, metadata: bool = False
+    shards: ShardSet,
+    hard_negatives: int = 0,
+    whole_domain: bool = False,
+    scores: bool = False,
+    *,
+    metadata: bool = False,
 ) -> Dataset:
     """Return all rows of all batches, with the columns query, document, negative_1 to ``hard_negatives``, and label.
 
     Texts are read from the shards when a batch is asked for. A row that has fewer hard negatives repeats its document
-    instead, which the masked losses leave out. ``label`` holds what these losses need. With ``whole_domain`` they let a
-    batch's documents stand for all of their domain. With ``metadata``, there are columns of the sources, too, to look
-    at: trainers would take them for texts.
+    instead, which the masked losses leave out. ``label`` holds what these losses need, a teacher's scores included.
+    With ``whole_domain`` they let a batch's documents stand for all of their domain.
+
+    With ``scores``, ``label`` is for the losses that sentence-transformers distils with (MarginMSELoss,
+    DistillKLDivLoss): a teacher's scores of the row's document and hard negatives, ``(1 + hard_negatives,)`` float32.
+    A repeated document has its own score again, so that it teaches no margin. With ``metadata``, there are columns of
+    the sources, too, to look at: trainers would take them for texts.
+
+    Raises:
+        InputError: with ``scores``, there are no hard negatives, or a row lacks a score.
     """
-    named = shards.metadata_names if metadata else []
+    if scores:
+        check_scores(shards, hard_negatives, whole_domain)
     rows = Dataset(pa.table({ROW: np.arange(shards.manifest.rows)}))
-    return rows.with_transform(ShardRows(shards, hard_negatives, whole_domain, named))
+    return rows.with_transform(
+        ShardRows(shards, hard_negatives, whole_domain, scores, shards.metadata_names if metadata else [])
+    )
+
+
+def check_scores(shards: ShardSet, hard_negatives: int, whole_domain: bool) -> None:
+    """Check that every row has a teacher's scores of its document and of so many hard negatives.
+
+    Raises:
+        InputError: it has not, or they are asked for together with what only masked losses use.
+    """
+    if not shards.scored:
+        raise InputError(f"{shards.folder}: has no teacher's scores; run the stage 'teach', or leave out scores")
+    if not hard_negatives or whole_domain:
+        raise InputError("scores go with hard_negatives of 1 or more, and not with whole_domain")
+    for number, batch in enumerate(shards.columns("negatives", "scores")):
+        missing = np.isnan(_filled(batch, hard_negatives)).any(axis=1)
+        if missing.any():
+            raise InputError(
+                f"{shards.folder}: batch {number}, row {missing.argmax()} lacks a teacher's score; run the stage "
+                "'teach', or train with a masked loss and distill, which leaves out what has none"
+            )
+
+
+def _filled(batch: pa.RecordBatch, hard_negatives: int) -> NDArray[np.float32]:
+    """A teacher's scores ``(B, 1 + K)``, with those of the documents that stand where a row has no hard negative."""
+    found = _scores(batch, hard_negatives)
+    absent = np.arange(found.shape[1]) > batch["negatives"].value_lengths().to_numpy()[:, None]
+    return np.where(absent, found[:, :1], found)
+
+
+def _scores(batch: pa.RecordBatch, hard_negatives: int) -> NDArray[np.float32]:
+    """A teacher's scores ``(B, 1 + K)``, NaN where it has none, or a row no hard negative."""
+    found = read_scores(batch, hard_negatives)
+    return np.pad(found, ((0, 0), (0, 1 + hard_negatives - found.shape[1])), constant_values=np.nan)
 
 
 @dataclass(frozen=True)
@@ -96,6 +90,7 @@ class ShardRows:
     shards: ShardSet
     hard_negatives: int
     whole_domain: bool
+    scores: bool
     metadata: Sequence[str]
 
     def __call__(self, asked: Mapping[str, Sequence[int]]) -> dict[str, Any]:
@@ -107,11 +102,23 @@ class ShardRows:
             found = whole.take(pa.array(rows))
             for name, texts in self._texts(found).items():
                 columns.setdefault(name, []).extend(texts)
-            counts = np.minimum(found["negatives"].value_lengths().to_numpy(), self.hard_negatives)
-            masks = found["mask"].to_pylist()
-            stands_for = self.shards.stands_for(batch, whole) if self.whole_domain else None
-            labels.append(encode(batch, rows, self.shards.manifest.batch_size, counts, masks, stands_for))
+            labels.append(
+                torch.from_numpy(_filled(found, self.hard_negatives))
+                if self.scores
+                else self._marks(batch, rows, whole, found)
+            )
         return {**columns, "label": torch.cat(labels)}
+
+    def _marks(self, batch: int, rows: NDArray[np.int64], whole: pa.RecordBatch, found: pa.RecordBatch) -> torch.Tensor:
+        return encode(
+            batch,
+            rows,
+            self.shards.manifest.batch_size,
+            np.minimum(found["negatives"].value_lengths().to_numpy(), self.hard_negatives),
+            found["mask"].to_pylist(),
+            self.shards.stands_for(batch, whole)[rows] if self.whole_domain else None,
+            _scores(found, self.hard_negatives) if self.shards.scored else None,
+        )
 
     def _by_batch(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Yield a batch's number and rows of it, in the order asked for."""
@@ -132,10 +139,11 @@ class ShardRows:
 def training_arguments(shards: ShardSet, skip_epochs: int = 0) -> dict[str, Any]:
     """Return the arguments of ``SentenceTransformerTrainingArguments`` that train on every packed batch once.
 
-    Epochs before ``skip_epochs`` are left out.
+    Epochs before ``skip_epochs`` are left out. Of several processes, each takes its part of every batch.
     """
     shards.manifest.batches_of(skip_epochs)  # refuses an epoch that was not packed
     return {
+        "accelerator_config": {"split_batches": True},
         "batch_sampler": partial(ShardBatchSampler, shards, skip_epochs),
         "num_train_epochs": len(shards.manifest.epochs) - skip_epochs,
         "per_device_train_batch_size": shards.manifest.batch_size,
@@ -178,14 +186,16 @@ class ShardBatchSampler(DefaultBatchSampler):
 
     def _check(self, rows: int) -> None:
         manifest = self._manifest
-        processes = distributed.get_world_size() if distributed.is_initialized() else 1
-        if processes > 1:
-            raise InputError(f"{processes} processes would each take other batches than were packed; train in one")
+        processes = get_world_size()
+        if manifest.batch_size % processes:
+            raise InputError(
+                f"batches of {manifest.batch_size} rows cannot be divided evenly among {processes} processes; train "
+                "in as many as divide it, or pack other batches (pack.batch_size)"
+            )
         if self.batch_size != manifest.batch_size:
             raise InputError(
                 f"the trainer's batches have {self.batch_size} rows, the packed ones {manifest.batch_size}; set "
-                f"per_device_train_batch_size={manifest.batch_size}, and show the trainer one GPU at most "
-                "(CUDA_VISIBLE_DEVICES=0)"
+                f"per_device_train_batch_size={manifest.batch_size}, and start a process for each GPU (torchrun)"
             )
         if rows != manifest.rows:
             raise InputError(

@@ -1,26 +1,12 @@
-"""The loss that the parameters of a training ask for, and what does not go together in it."""
+"""Whether vectors can be cut to the dimensions that a training asks for."""
 
 import sys
-from functools import partial
 
 from sentence_transformers import SentenceTransformer
 
 from batchwright.core.errors import InputError
-from batchwright.training.losses import Distill, Objective, Terms, info_nce
 from trainers.common.distributed import rank
 from trainers.common.job import TrainJob
-from trainers.common.params import Common
-
-
-def objective_of(common: Common) -> Objective:
-    """InfoNCE with the terms and the teacher that ``common`` asks for."""
-    terms = Terms(
-        directions=tuple(common.directions),
-        partition_mode=common.partition_mode,
-        hardness_mode=common.hardness_mode,
-        hardness_strength=common.hardness_strength,
-    )
-    return partial(info_nce, terms=terms, distill=Distill(**common.distill.model_dump()) if common.distill else None)
 
 
 def check_dimensions(job: TrainJob, model: SentenceTransformer) -> None:
