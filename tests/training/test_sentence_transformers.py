@@ -86,6 +86,9 @@ def test_loss_and_gradient_are_those_of_our_trainer(
     dimensions: dict[int, float] | None,
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    if whole_domain:
+        annotate_shards(shards.folder)  # with weights
+        shards = ShardSet.open(shards.folder)
     start = write_toy_model(tmp_path / "start", dropout=0.0)
     own = {"hard_negatives": hard_negatives, "dimensions": dimensions}
     job = toy_job(tmp_path, start, shards.folder, temperature=TEMPERATURE, **own)

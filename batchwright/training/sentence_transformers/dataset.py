@@ -118,6 +118,7 @@ class ShardRows:
             found["mask"].to_pylist(),
             self.shards.stands_for(batch, whole)[rows] if self.whole_domain else None,
             _scores(found, self.hard_negatives) if self.shards.scored else None,
+            np.array(found["weight"], np.float32)[:, None] if self.shards.annotated else None,
         )
 
     def _by_batch(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
