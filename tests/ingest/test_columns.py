@@ -180,7 +180,7 @@ def test_no_query_is_in_two_splits_and_what_moves_is_told(workspace: Path, capsy
     (counted, _) = outcome.results["sources"].values()
     assert counted == {"in": 8, "out": 7, "rejected": {"duplicate": 1}, "moved": {to_test: 2, to_dev: 1}}
     said = capsys.readouterr().err
-    assert said.startswith("ingest: warning: 3 rows are in another split than they say, since other rows with the same")
+    assert said.startswith("ingest: warning: rows in another split than they say: 3, since other rows say test or dev")
     assert "raw/pairs/a.csv, row 2: 'How?'" in said
 
 
