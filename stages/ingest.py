@@ -148,7 +148,7 @@ def _warn_of_moved(rejected: pa.Table) -> None:
         first = moved.slice(0, 1).to_pylist()[0]
         where = f"{first['source']}, row {first['row']}: {shown(first['text'])}"
         print(
-            f"ingest: warning: rows in another split than they say: {len(moved):,}, since other rows say test or dev of "
-            f"the same query, and all of a query go together, such as {safe(where)}; all are in {REJECTS}",
+            f"ingest: warning: rows in another split than they say: {len(moved):,}, since other rows say test or dev "
+            f"of the same query, and all of a query go together, such as {safe(where)}; all are in {REJECTS}",
             file=sys.stderr,
         )
