@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,17 +16,26 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.core.terminal import bar
+from batchwright.formats.metadata import metadata_columns
 from batchwright.formats.shards import ShardSet, read_scores
 
 FileFormat = Literal["pairs", "flagembedding", "tevatron"]
 
 
-def export(shards: Path, output: Path, negatives: int | None = None, file_format: FileFormat = "pairs") -> str:
+def export(
+    shards: Path,
+    output: Path,
+    negatives: int | None = None,
+    file_format: FileFormat = "pairs",
+    *,
+    metadata: bool = False,
+) -> str:
     """Write ``output`` and return a summary, which counts the pairs left out because they have too few negatives.
 
     ``negatives`` is how many each pair must have. By default, ``pairs``, which has a column for each, takes as many as
     any pair has; the other formats have lists, and take all pairs with what they have. A teacher's scores are written
-    where the format has a place for them, null for a text that has none.
+    where the format has a place for them, null for a text that has none. With ``metadata``, columns of the sources come
+    last; without it, the summary names them: trainers would take them for texts.
 
     Raises:
         InputError: the format has no such kind of file, or no pair has that many negatives.
@@ -42,7 +51,11 @@ def export(shards: Path, output: Path, negatives: int | None = None, file_format
         raise InputError(f"{shards}: no pair has {wanted} hard negatives, the most are {most}; lower --negatives")
     all_pairs = negatives is None and file_format != "pairs"
     chosen = rows.once & (all_pairs | (rows.negatives >= wanted))
-    tables = (LAYOUTS[file_format](table, wanted) for table in _tables(shard_set, chosen))
+    named = shard_set.metadata_names
+    tables = (
+        _with_metadata(LAYOUTS[file_format](table, wanted), table, named if metadata else [])
+        for table in _tables(shard_set, chosen)
+    )
     with atomic_file(output) as temporary:
         if output.suffix == ".parquet":
             _write_parquet(temporary, tables)
@@ -58,6 +71,8 @@ def export(shards: Path, output: Path, negatives: int | None = None, file_format
     notes = [f"{int(which.sum()):,} {what}" for what, which in told.items() if which.any()]
     if shard_set.scored and file_format == "tevatron":
         notes.append("the scores left out, for which Tevatron has no place")
+    if named and not metadata:
+        notes.append(f"without {', '.join(named)} (see --metadata)")
     return "; ".join([f"{int(chosen.sum()):,} pairs with {count} hard negatives in {output}", *notes])
 
 
@@ -132,6 +147,12 @@ LAYOUTS: Mapping[FileFormat, Callable[[pa.Table, int], pa.Table]] = {
     "tevatron": _tevatron,
 }
 """How rows of shards, with so many of their negatives at most, are laid out in a file."""
+
+
+def _with_metadata(laid_out: pa.Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    for name, texts in (metadata_columns(rows["metadata"], names) if names else {}).items():
+        laid_out = laid_out.append_column(name, pa.array(texts, pa.string()))
+    return laid_out
 
 
 def _passage(text: str) -> dict[str, str]:

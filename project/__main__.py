@@ -48,6 +48,9 @@ COMMANDS = {
             "--label": {"metavar": "COLUMN", "help": "the column that says which rows are pairs"},
             "--positive": {"metavar": "VALUE", "nargs": "+", "help": "the labels of rows that are pairs"},
             "--at-least": {"metavar": "NUMBER", "type": float, "help": "or the least score of rows that are pairs"},
+            "--metadata": {"metavar": "COLUMN", "nargs": "+", "help": "columns to keep beside the pairs"},
+            "--split-column": {"metavar": "COLUMN", "help": "the column that says each pair's split"},
+            "--weight": {"metavar": "COLUMN", "help": "the column of the pairs' weights in the loss"},
             "--ignore": {"metavar": "COLUMN", "nargs": "+", "help": "columns that say nothing about the pairs"},
             "--no-header": {"action": "store_true", "help": "the first line of CSV is data; columns are 1, 2, 3, ..."},
             "--domain": {"metavar": "NAME", "help": "the domain of all pairs; by default, the file's name"},
@@ -109,6 +112,7 @@ COMMANDS = {
                 "metavar": "N",
                 "help": "leave out pairs with fewer hard negatives, cut the rest to N; default: the most of any pair",
             },
+            "--metadata": {"action": "store_true", "help": "write the columns of columns.metadata, too"},
             "--format": {
                 "dest": "file_format",
                 "choices": ["pairs", "flagembedding", "tevatron"],

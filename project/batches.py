@@ -53,7 +53,13 @@ def diff(a: str, b: str, json: bool) -> str:
 
 
 def export(
-    shards: str, output: Path, negatives: int | None, file_format: pairs.FileFormat, doubtful: bool, most: int | None
+    shards: str,
+    output: Path,
+    negatives: int | None,
+    metadata: bool,
+    file_format: pairs.FileFormat,
+    doubtful: bool,
+    most: int | None,
 ) -> str:
     """Write pairs with their hard negatives, or cells that somebody should judge; return what was written.
 
@@ -62,6 +68,8 @@ def export(
     """
     if doubtful and negatives is not None:
         raise InputError("--negatives is for pairs; leave it out with --doubtful, which has --most")
+    if doubtful and metadata:
+        raise InputError("--metadata is for pairs; leave it out with --doubtful")
     if doubtful and file_format != "pairs":
         raise InputError("--format is for pairs; leave it out with --doubtful")
     if most is not None and not doubtful:
@@ -69,4 +77,4 @@ def export(
     shard_set = open_shards(shards)
     if doubtful:
         return write_doubtful(shard_set, Artifacts.of(shard_set), output, MOST if most is None else most)
-    return pairs.export(shard_set.folder, output, negatives, file_format)
+    return pairs.export(shard_set.folder, output, negatives, file_format, metadata=metadata)

@@ -7,7 +7,11 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from batchwright.by_domain.domains import Done, Metrics, do_domains
 from batchwright.by_domain.spread import Map
@@ -21,12 +25,13 @@ from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, collect_rejected, take_account
-from pipelines.ingest.domain import PAIRS_FILE, write_domain
+from pipelines.ingest.domain import MOVED, PAIRS_FILE, write_domain
 from pipelines.ingest.heavy import heavy_queries
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
 from pipelines.ingest.sources.base import Source
+from pipelines.ingest.splits import Splits, query_hashes, stated_splits
 
 OUTPUT = RESULTS / "ingest.json"
 
@@ -45,10 +50,12 @@ def main() -> str:
     first = len(params.sources)  # of the corpus
     numbers = _parts_of_domains(parts, range(first))
     domain_parts = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
-    heavy = heavy_queries(domain_parts, params.held_out, params.dev)
+    stated = stated_splits(domain_parts)
+    heavy = heavy_queries(domain_parts, params.held_out, params.dev, stated.queries)
     hashes = sorted(query.query_hash for query in heavy)
-    pairs = _do_domains("ingest/domains", parts, numbers, params.held_out, params.dev, hashes)
-    corpus = _do_domains("ingest/corpus", parts, _parts_of_domains(parts, range(first, len(sources))), 0, 0, [])
+    splits = Splits(test=params.held_out, dev=params.dev, heavy=hashes, stated=stated)
+    pairs = _do_domains("ingest/domains", parts, numbers, splits)
+    corpus = _do_domains("ingest/corpus", parts, _parts_of_domains(parts, range(first, len(sources))), Splits())
     summary = _publish(params, [source.label for source in sources], parts, pairs, corpus)
     check_unchanged()
     for query in heavy:
@@ -73,17 +80,22 @@ def _parts_of_domains(parts: Parts, entries: range) -> dict[str, list[int]]:
     return dict(sorted(numbers.items()))
 
 
-def _do_domains(
-    stage: str, parts: Parts, numbers: Mapping[str, Sequence[int]], held_out: float, dev: float, heavy: Sequence[int]
-) -> Domains:
-    """Write the unique pairs of all domains; queries with the hashes ``heavy`` stay in train."""
+def _do_domains(stage: str, parts: Parts, numbers: Mapping[str, Sequence[int]], splits: Splits) -> Domains:
+    """Write the unique pairs of all domains."""
     read = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
+    own = {  # what is stated of other domains' queries changes nothing
+        domain: replace(splits, stated=splits.stated.among(query_hashes(domain, of_domain)))
+        for domain, of_domain in read.items()
+    }
 
     def work(domain: str, folder: Path, _: Map) -> Metrics:
-        return write_domain(domain, read[domain], folder, held_out, dev, heavy)
+        return write_domain(domain, read[domain], folder, own[domain])
 
     determines = {
-        domain: [held_out, dev, heavy, [part.pieces[domain]["digest"] for part in of_domain]]
+        domain: [
+            *(splits.test, splits.dev, splits.heavy, own[domain].stated.digest),
+            *(part.pieces[domain]["digest"] for part in of_domain),
+        ]
         for domain, of_domain in read.items()
     }
     done = do_domains(stage, Path(ingest.__file__).parent, work, determines, spread)
@@ -124,5 +136,19 @@ def _publish(params: IngestParams, labels: Sequence[str], parts: Parts, pairs: D
     if more:
         told = f"{told}, {sum(documents.values()):,} documents in the corpus"
     removed = sum(account.negatives.total() for account in accounts)
-    summary = f"{told}, {len(rejected) - removed:,} rows rejected"
+    _warn_of_moved(rejected)
+    summary = f"{told}, {sum(account.rejected.total() for account in accounts):,} rows rejected"
     return f"{summary}, {removed:,} hard negatives removed that answer their query" if removed else summary
+
+
+def _warn_of_moved(rejected: pa.Table) -> None:
+    """Tell of pairs whose row says another split than their query is in."""
+    moved = rejected.filter(pc.is_in(rejected["reason"], pa.array(list(MOVED.values()))))
+    if len(moved):
+        first = moved.slice(0, 1).to_pylist()[0]
+        where = f"{first['source']}, row {first['row']}: {shown(first['text'])}"
+        print(
+            f"ingest: warning: rows in another split than they say: {len(moved):,}, since other rows say test or dev "
+            f"of the same query, and all of a query go together, such as {safe(where)}; all are in {REJECTS}",
+            file=sys.stderr,
+        )

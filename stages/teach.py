@@ -204,7 +204,11 @@ def _write(
             batches.append(scored(shards.batch(number), pa.ListArray.from_arrays(offsets, np.concatenate(lists))))
         written.append(write_shard(folder / shard.name, batches))
         first += shard.batches
-    changes = {"format": 3, "shards": written, "models": {**shards.manifest.models, "teacher": weights}}
+    changes = {
+        "format": 5 if shards.annotated else 3,
+        "shards": written,
+        "models": {**shards.manifest.models, "teacher": weights},
+    }
     manifest: Manifest = shards.manifest.model_copy(update=changes)
     manifest.write(folder)
     write_card(folder, manifest)

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.fingerprint import content_id, text_keys
+from batchwright.formats.metadata import write_metadata
 from batchwright.formats.models import Prefixes
 from batchwright.formats.pairs import PAIRS_SCHEMA, domains, file_stem, pairs_file, read_pairs, write_table
+from batchwright.formats.shards import ShardSet, extended, format_with, write_shard
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 
 REPO = Path(__file__).parents[1]
@@ -107,6 +109,25 @@ def plant_vectors(
         texts = sorted({*table["query"].to_pylist(), *table["document"].to_pylist()})
         write_domain_vectors(folder / file_stem(domain), text_keys(texts), vectors_of(texts))
     write_encoder(folder, {"weights": f"weights of {name}", "prefixes": Prefixes().model_dump()})
+
+
+def annotate_shards(folder: Path) -> None:
+    """Give each row of shards a weight and, but for the first of a batch, metadata: its place and its id."""
+    shards, written, first = ShardSet.open(folder), [], 0
+    (folder / CHECKSUMS).unlink(missing_ok=True)
+    for shard in shards.manifest.shards:
+        batches = []
+        for batch in map(shards.batch, range(first, first + shard.batches)):
+            said = [
+                {"place": place, "their id": name} if place else {}
+                for place, name in enumerate(batch["id"].to_pylist())
+            ]
+            weights = pa.array(np.arange(1, len(batch) + 1) / 2, pa.float32())
+            batches.append(extended(batch, weight=weights, metadata=pa.array(map(write_metadata, said))))
+        written.append(write_shard(folder / shard.name, batches))
+        first += shard.batches
+    changes = {"format": format_with(batches[0].schema.names), "shards": written}
+    shards.manifest.model_copy(update=changes).write(folder)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -79,6 +79,19 @@ def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surro
     return values
 
 
+def printed(batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
+    """Return rows with the dates, times and decimal numbers of some columns as text.
+
+    Raises:
+        pa.ArrowException: a column refers to what lies outside of it, or has an unknown time zone.
+    """
+    for place, field in enumerate(batch.schema):
+        if field.name in columns and (pa.types.is_temporal(field.type) or pa.types.is_decimal(field.type)):
+            batch.column(place).validate()
+            batch = batch.set_column(place, field.name, batch.column(place).cast(pa.string()))
+    return batch
+
+
 def _columns(file: str, batch: pa.RecordBatch) -> list[pa.Array]:
     try:
         columns: list[pa.Array] = batch.columns

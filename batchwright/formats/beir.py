@@ -41,6 +41,14 @@ class BeirFolder:
                     raise InputError(f"{file}, line {number}: 'answers' must be a list of texts; correct it")
                 yield _id(record["_id"]), found
 
+    def fields(self, name: str, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
+        """Ids of the records of a file that was read before, and their ``wanted`` fields or those of ``metadata``."""
+        with self._open(self.folder / name) as handle:
+            for record in map(parse_json, filter(str.strip, handle)):
+                within = record.get("metadata")
+                every = (within if isinstance(within, dict) else {}) | record
+                yield _id(record["_id"]), {field: every[field] for field in wanted if every.get(field) is not None}
+
     def judgments(self, split: str = "test") -> Iterator[tuple[str, str, float]]:
         """Query id, document id and relevance of each judgment; 0 or less means not relevant.
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote, unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from batchwright.core.atomic import atomic_file, check
 from batchwright.core.errors import InputError
+from batchwright.formats.metadata import NOTHING
 
 Split = Literal["train", "dev", "test"]
 
@@ -32,6 +32,17 @@ PAIRS_SCHEMA = pa.schema(
 SCORED_PAIRS = PAIRS_SCHEMA.append(pa.field("scores", pa.list_(pa.float32()), nullable=False))
 """With a teacher's ``scores`` of the document and of each of ``negatives``, in this order, NaN where it has none; an
 empty list if it has none at all. Domains without scores lack the column, and are read as if all lists were empty."""
+
+ANNOTATED_PAIRS = SCORED_PAIRS.append(pa.field("weight", pa.float32(), nullable=False)).append(
+    pa.field("metadata", pa.string(), nullable=False)
+)
+"""With each pair's ``weight`` in the loss, 1 if its source says none, and ``metadata``, which ``read_metadata`` reads.
+Domains with neither lack these columns, likewise."""
+
+SAYS_NOTHING = {"scores": [], "weight": 1.0, "metadata": NOTHING}
+"""What a column holds for pairs of which a source says nothing."""
+
+_SCHEMAS = PAIRS_SCHEMA, SCORED_PAIRS, ANNOTATED_PAIRS
 
 REJECTS_SCHEMA = pa.schema(
     [
@@ -95,7 +106,7 @@ def scan_pairs(
         InputError: the file is missing, damaged, unsorted or has other columns.
     """
     file, last = pairs_file(folder, domain), None
-    with _open(file, PAIRS_SCHEMA, SCORED_PAIRS) as table:
+    with _open(file, *_SCHEMAS) as table:
         for batch in _batches(table, range(table.num_row_groups), ["id", *columns]):
             ids = batch["id"]
             following = pa.concat_arrays([pa.array([last] if last is not None else [], pa.string()), ids])
@@ -111,7 +122,7 @@ def count_row_groups(folder: Path, domain: str) -> int:
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
+    with _open(pairs_file(folder, domain), *_SCHEMAS) as table:
         return int(table.num_row_groups)
 
 
@@ -121,7 +132,7 @@ def count_pairs(folder: Path, domain: str) -> int:
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
+    with _open(pairs_file(folder, domain), *_SCHEMAS) as table:
         return int(table.metadata.num_rows)
 
 
@@ -133,7 +144,7 @@ def scan_row_group(
     Raises:
         InputError: the file is missing, damaged or has other columns.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
+    with _open(pairs_file(folder, domain), *_SCHEMAS) as table:
         for batch in _batches(table, [group], columns):
             yield _of_split(batch, split).select(columns)
 
@@ -163,7 +174,7 @@ def read_columns(folder: Path, domain: str, *names: str) -> pa.Table:
     Raises:
         InputError: the file is missing or damaged.
     """
-    with _open(pairs_file(folder, domain), PAIRS_SCHEMA, SCORED_PAIRS) as table:
+    with _open(pairs_file(folder, domain), *_SCHEMAS) as table:
         return table.read(list(names))
 
 
@@ -183,17 +194,19 @@ def _batches(table: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str
     Long texts make batches of many rows too large, but not row groups.
     """
     names = list(dict.fromkeys([*columns, "split"]))
-    lacking = set(names) - set(table.schema_arrow.names)
+    lacking = [name for name in ANNOTATED_PAIRS.names if name in names and name not in table.schema_arrow.names]
     several = len(groups) > 1  # threads cost more than they save where there is little to read
     for group in groups:
         for batch in table.iter_batches(ROWS, row_groups=[group], columns=names, use_threads=several):
-            yield _with_no_scores(batch) if lacking else batch
+            yield _completed(batch, lacking) if lacking else batch
 
 
-def _with_no_scores(batch: pa.RecordBatch) -> pa.RecordBatch:
-    field = SCORED_PAIRS.field("scores")
-    none = pa.ListArray.from_arrays(np.zeros(len(batch) + 1, np.int32), pa.array([], pa.float32()))
-    return batch.append_column(field, none)
+def _completed(batch: pa.RecordBatch, lacking: Sequence[str]) -> pa.RecordBatch:
+    """Append columns that a file lacks, in which no pair has anything."""
+    for name in lacking:
+        field = ANNOTATED_PAIRS.field(name)
+        batch = batch.append_column(field, pa.repeat(pa.scalar(SAYS_NOTHING[name], field.type), len(batch)))
+    return batch
 
 
 @contextmanager
@@ -268,7 +281,7 @@ def pair_parts(folder: Path, domain: str, split: Split) -> list[PairsPart]:
     """
     file = pairs_file(folder, domain)
     if not file.exists() or file.stat().st_size <= _FEW_BYTES:
-        return [InMemory(list(scan_pairs(folder, domain, split, SCORED_PAIRS.names)))]
+        return [InMemory(list(scan_pairs(folder, domain, split, ANNOTATED_PAIRS.names)))]
     for _ in scan_pairs(folder, domain, split, []):  # checks the order of ids
         pass
     return [RowGroup(folder, domain, number, split) for number in range(count_row_groups(folder, domain))]

@@ -1,13 +1,14 @@
 """A training batch, or one of its rows, as a person looks at it."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
+from batchwright.formats.metadata import read_metadata
 from batchwright.formats.shards import NAMES, ShardSet, read_reasons
 from batchwright.inspect.artifacts import Artifacts
 from batchwright.inspect.evidence import Evidence, gather
@@ -18,7 +19,10 @@ HARDEST = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A pair of the batch; ``own_score`` is the surrogate's score of the pair itself, if it is known."""
+    """A pair of the batch; ``own_score`` is the surrogate's score of the pair itself, if it is known.
+
+    ``weight`` multiplies its term in the loss, and ``metadata`` is what its source says of it beside.
+    """
 
     row: int
     id: str
@@ -28,6 +32,8 @@ class Row:
     hardness: float
     masked_share: float
     own_score: float | None
+    weight: float = 1.0
+    metadata: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +123,9 @@ def _check(number: int, count: int, what: str, many: str, shards: ShardSet) -> N
 def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
     scores = evidence.surrogate.scores.diagonal().tolist() if evidence.surrogate else [None] * batch.num_rows
     names = ("id", "query", "document", "cluster", "hardness", "masked_share")
+    annotated = "metadata" in batch.schema.names
+    metadata = read_metadata(batch["metadata"]) if annotated else [{} for _ in range(batch.num_rows)]
+    weights = batch["weight"].to_pylist() if annotated else [1.0] * batch.num_rows
     return [
         Row(
             row=place,
@@ -127,6 +136,8 @@ def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
             hardness=round(hardness, 4),
             masked_share=round(share, 6),
             own_score=_rounded(scores[place]),
+            weight=round(weights[place], 6),
+            metadata=metadata[place],
         )
         for place, (name, query, document, cluster, hardness, share) in enumerate(
             zip(*(batch[name].to_pylist() for name in names), strict=True)

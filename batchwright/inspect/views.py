@@ -68,15 +68,19 @@ def batch_view(view: BatchView, *, full: bool) -> View:
     rows = {row.row: row for row in view.rows}
     most = None if full else ROWS
     masked = Counter(cell.query for cell in view.masked)
+    said = any(map(_said, view.rows))
     pairs = [
-        [str(row.row), str(masked[row.row]), measure(row.hardness), str(row.cluster), row.query, row.document]
+        [
+            *(str(row.row), str(masked[row.row]), measure(row.hardness), str(row.cluster), row.query, row.document),
+            *([", ".join(f"{name}: {text}" for name, text in _said(row).items())] if said else []),
+        ]
         for row in view.rows[:most]
     ]
     return [
         *_head(view),
         "",
         heading(f"Pairs{_of(len(view.rows), most)}"),
-        table(["row", "masked", "hardness", "cluster", "query", "document"], pairs),
+        table(["row", "masked", "hardness", "cluster", "query", "document", *(["metadata"] if said else [])], pairs),
         "",
         heading(f"Masked{_of(len(view.masked), most)}"),
         *_cells("reason", ((_reason(cell.reason or ""), cell) for cell in _spread(view.masked, most)), rows),
@@ -162,7 +166,13 @@ def _cells(title: str, cells: Iterable[tuple[str, Cell]], rows: dict[int, Row]) 
 def _pair(view: BatchView, *, full: bool) -> View:
     """Lay out the texts of a row's pair."""
     row, most = _focus(view), None if full else LINES
-    return [labelled("query", excerpt(row.query, most)), labelled("document", excerpt(row.document, most))]
+    texts = {"query": row.query, "document": row.document, **_said(row)}
+    return [labelled(words(name), excerpt(text, most)) for name, text in texts.items()]
+
+
+def _said(row: Row) -> dict[str, str]:
+    """What the source says of a row's pair beside its texts."""
+    return {**({} if row.weight == 1 else {"weight": f"{row.weight:g}"}), **row.metadata}
 
 
 def _others(view: BatchView, *, full: bool) -> View:

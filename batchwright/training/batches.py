@@ -23,7 +23,8 @@ class TrainBatch:
     is the number of hard negatives of each row. ``index`` is the batch's number among all packed batches.
     ``stands_for`` ``(B, B)`` float32 is how many of the domain's documents document ``j`` stands for as a negative of
     query ``i``; None: each for itself. ``taught`` ``(B, 1 + K)`` float32 are a teacher's scores of all rows' documents
-    and hard negatives, NaN where it has none; None: nobody asked.
+    and hard negatives, NaN where it has none; None: nobody asked. ``weights`` ``(B,)`` float32 multiply the rows' terms
+    in the loss; None: all are 1.
     """
 
     index: int
@@ -35,6 +36,7 @@ class TrainBatch:
     masked: NDArray[np.bool_]
     stands_for: NDArray[np.float32] | None
     taught: NDArray[np.float32] | None = None
+    weights: NDArray[np.float32] | None = None
 
     @property
     def size(self) -> int:
@@ -90,7 +92,12 @@ class BatchReader:
             masked=unpack_mask(batch["mask"].to_pylist(), size) | (not self.in_batch),
             stands_for=self.shards.stands_for(index, batch) if self.whole_domain else None,
             taught=read_scores(batch, self.hard_negatives) if self.taught else None,
+            weights=self._weights(batch),
         )
+
+    def _weights(self, batch: pa.RecordBatch) -> NDArray[np.float32] | None:
+        weights = np.array(batch["weight"] if self.shards.annotated else [], np.float32)
+        return weights if (weights != 1).any() else None
 
     def _prefixed(self, domains: list[str], texts: list[str], side: Side) -> list[str]:
         return [self.prefixes.of(domain, side) + text for domain, text in zip(domains, texts, strict=True)]

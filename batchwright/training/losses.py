@@ -1,9 +1,9 @@
 """Losses of a batch, computed from the scores of its queries and documents."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -62,13 +62,32 @@ class Distill:
     temperature: float = 1
 
 
-Objective = Callable[[Tensor, Tensor, Tensor, Tensor | None, Vectors | None, Tensor | None], Outcome]
-"""A loss as a function of four tensors, of the vectors that they come from, and of a teacher's scores.
+class Objective(Protocol):
+    """A loss as a function of four tensors, of the vectors that they come from, and of a teacher's scores."""
 
-``scores`` ``(B, B)`` has the positives on its diagonal. ``masked`` ``(B, B)`` bool is True for false negatives; its
-diagonal is ignored. ``negative_scores`` ``(B, K)`` are the scores of each row's own hard negatives, -inf if absent.
-``stands_for`` ``(B, B)`` is how many documents document j stands for as a negative of query i; None: itself alone.
-``taught`` ``(B, 1 + K)`` are a teacher's scores of each row's document and hard negatives, NaN where it has none."""
+    def __call__(
+        self,
+        scores: Tensor,
+        masked: Tensor,
+        negative_scores: Tensor,
+        stands_for: Tensor | None,
+        vectors: Vectors | None,
+        taught: Tensor | None,
+        *,
+        weights: Tensor | None = None,
+    ) -> Outcome:
+        """Compute the loss.
+
+        Args:
+            scores: ``(B, B)``, with the positives on its diagonal.
+            masked: ``(B, B)`` bool, True for false negatives; its diagonal is ignored.
+            negative_scores: ``(B, K)``, the scores of each row's own hard negatives, -inf if absent.
+            stands_for: ``(B, B)``, how many documents document j stands for as a negative of query i; None: itself
+                alone.
+            vectors: What the scores come from, if anybody asks.
+            taught: ``(B, 1 + K)``, a teacher's scores of each row's document and hard negatives, NaN where it has none.
+            weights: ``(B,)``, what each row's term in the loss is multiplied by; None: 1.
+        """
 
 
 def info_nce(
@@ -79,6 +98,7 @@ def info_nce(
     vectors: Vectors | None = None,
     taught: Tensor | None = None,
     *,
+    weights: Tensor | None = None,
     terms: Terms = PLAIN,
     distill: Distill | None = None,
 ) -> Outcome:
@@ -88,15 +108,15 @@ def info_nce(
     over a whole collection from the few documents in the batch: the logarithm is added to their scores (sampled
     softmax, Bengio and Senecal, 2008). ``terms`` other than the default ones need ``vectors``. A masked pair (i, j) is
     masked in both directions, and so are queries i and j, and documents i and j, among themselves. With ``distill``,
-    what ``taught`` teaches is added (``distillation``).
+    what ``taught`` teaches is added (``distillation``). ``weights`` ``(B,)`` multiply the rows' terms, before the mean.
     """
-    outcome = _contrast(scores, masked, negative_scores, stands_for, vectors, terms)
+    outcome = _contrast(scores, masked, negative_scores, stands_for, vectors, terms, weights)
     if distill is None:
         return outcome
     if taught is None:
         raise ValueError("distill needs a teacher's scores")
     own = torch.cat([scores.diagonal()[:, None], negative_scores], dim=1)
-    loss = distillation(own, taught / distill.temperature, distill.loss)
+    loss = distillation(own, taught / distill.temperature, distill.loss, weights)
     return outcome._replace(loss=loss if distill.weight is None else outcome.loss + distill.weight * loss)
 
 
@@ -107,12 +127,13 @@ def _contrast(
     stands_for: Tensor | None,
     vectors: Vectors | None,
     terms: Terms,
+    weights: Tensor | None,
 ) -> Outcome:
     compared = _compared(scores, masked, negative_scores)
     counted = compared if stands_for is None else _compared(scores + stands_for.log(), masked, negative_scores)
     pairs = torch.arange(len(scores), device=scores.device)
     if terms == PLAIN:
-        return Outcome(functional.cross_entropy(counted, pairs), _accuracy(compared))
+        return Outcome(_cross_entropy(counted, pairs, weights), _accuracy(compared))
     if vectors is None:
         raise ValueError("these terms need vectors")
     if terms.hardness_strength:
@@ -120,8 +141,14 @@ def _contrast(
     sums = [counted, *_further(scores, masked, vectors, terms.directions)]
     if terms.partition_mode == "joint":
         sums = [torch.cat(sums, dim=1)]
-    losses = [functional.cross_entropy(each, pairs) for each in sums]
+    losses = [_cross_entropy(each, pairs, weights) for each in sums]
     return Outcome(torch.stack(losses).mean(), _accuracy(compared))
+
+
+def _cross_entropy(scores: Tensor, pairs: Tensor, weights: Tensor | None) -> Tensor:
+    if weights is None:
+        return functional.cross_entropy(scores, pairs)
+    return (weights * functional.cross_entropy(scores, pairs, reduction="none")).mean()
 
 
 def _further(scores: Tensor, masked: Tensor, vectors: Vectors, directions: Sequence[Direction]) -> Iterator[Tensor]:
@@ -146,14 +173,14 @@ def _hardness(compared: Tensor, terms: Terms, temperature: float) -> Tensor:
     return (terms.hardness_strength * temperature * compared.detach()).where(chosen, 0)
 
 
-def distillation(own: Tensor, taught: Tensor, loss: Distillation) -> Tensor:
+def distillation(own: Tensor, taught: Tensor, loss: Distillation, weights: Tensor | None = None) -> Tensor:
     """How far a model's scores ``own`` are from those that it is ``taught``: the mean over queries that have both.
 
     Both are ``(B, 1 + K)``, a query's document before its hard negatives; scores that are not finite are left out, and
     a query needs its document and a hard negative. ``kl``: the divergence of the softmax of ``own`` from that of
     ``taught``; sentence-transformers' DistillKLDivLoss is this times its squared ``student_temperature``.
     ``margin_mse``: the mean squared difference between the margins of the document over its hard negatives, as in
-    MarginMSELoss (arXiv 2010.02666).
+    MarginMSELoss (arXiv 2010.02666). ``weights`` ``(B,)`` multiply what each query adds.
     """
     there = torch.isfinite(own.detach()) & torch.isfinite(taught)
     learns = there[:, 0] & there[:, 1:].any(dim=1)
@@ -169,7 +196,7 @@ def distillation(own: Tensor, taught: Tensor, loss: Distillation) -> Tensor:
         own, taught = own.where(there, 0), taught.where(there, 0)
         margins = (own[:, :1] - own[:, 1:]) - (taught[:, :1] - taught[:, 1:])
         losses = margins.square().where(there[:, 1:], 0).sum(dim=1) / there[:, 1:].sum(dim=1).clamp(min=1)
-    return losses.sum() / learns.sum().clamp(min=1)
+    return (losses if weights is None else weights * losses).sum() / learns.sum().clamp(min=1)
 
 
 def objective_of(options: LossOptions) -> Objective:
@@ -191,18 +218,21 @@ def hinge(
     vectors: Vectors | None = None,  # noqa: ARG001
     taught: Tensor | None = None,  # noqa: ARG001
     *,
+    weights: Tensor | None = None,
     margin: float,
 ) -> Outcome:
     """Hinge loss: max(0, margin - (s+ - s-)), averaged over each query's negatives, then over queries.
 
     *Less is More* (arXiv 2102.09206), section 3. ``margin`` is in units of the scores: of cosines, if their temperature
     is 1. A query whose negatives are all masked counts as 0. Every negative counts once, whatever it stands for.
+    ``weights`` ``(B,)`` multiply the queries' terms.
     """
     scores = _compared(scores, masked, negative_scores)
     positive = scores.diagonal()
     negative = torch.isfinite(scores) & ~torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
     losses = (margin - positive[:, None] + scores).clamp(min=0).where(negative, 0.0)
-    return Outcome((losses.sum(dim=1) / negative.sum(dim=1).clamp(min=1)).mean(), _accuracy(scores))
+    of_queries = losses.sum(dim=1) / negative.sum(dim=1).clamp(min=1)
+    return Outcome((of_queries if weights is None else weights * of_queries).mean(), _accuracy(scores))
 
 
 def compare(

@@ -11,13 +11,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from pipelines.ingest.domain import DUPLICATE, NEGATIVE_REASONS, read_rejects
+from pipelines.ingest.domain import DUPLICATE, MOVED, NEGATIVE_REASONS, read_rejects
 from pipelines.ingest.read import REJECTED, PartRead
 from pipelines.ingest.sources.labels import NO_MATCH
 
 _SHOWN_REASONS = 3
 _NO_FAULTS = (DUPLICATE, NO_MATCH)
 """Why rows are left out that nobody needs to correct."""
+OF_PAIRS = (*NEGATIVE_REASONS, *MOVED.values())
+"""What is told of rows that are pairs nevertheless."""
 _ORDER = ["source", "row", "entry", "part", "reason", "text"]
 
 
@@ -52,6 +54,8 @@ class Account:
     rejected: Counter[str] = field(default_factory=Counter)
     negatives: Counter[str] = field(default_factory=Counter)
     """Hard negatives that were removed from pairs, by reason."""
+    moved: Counter[str] = field(default_factory=Counter)
+    """Pairs, or duplicates of some, that are in another split than their row says, by reason."""
 
     @property
     def faults(self) -> int:
@@ -61,7 +65,8 @@ class Account:
     def as_json(self) -> dict[str, object]:
         """The account as it appears in the results."""
         removed = {"negatives_removed": dict(self.negatives)} if self.negatives else {}
-        return {"in": self.rows, "out": self.pairs, "rejected": dict(self.rejected), **removed}
+        moved = {"moved": dict(self.moved)} if self.moved else {}
+        return {"in": self.rows, "out": self.pairs, "rejected": dict(self.rejected), **removed, **moved}
 
 
 def take_account(
@@ -75,7 +80,8 @@ def take_account(
         accounts[entry].pairs += count
     for group in rejected.group_by(["entry", "reason"]).aggregate([([], "count_all")]).to_pylist():
         account = accounts[group["entry"]]
-        counts = account.negatives if group["reason"] in NEGATIVE_REASONS else account.rejected
+        of_pairs = account.negatives if group["reason"] in NEGATIVE_REASONS else account.moved
+        counts = of_pairs if group["reason"] in OF_PAIRS else account.rejected
         counts[group["reason"]] += group["count_all"]
     for account in accounts:
         assert account.rows == account.pairs + account.rejected.total(), "in = out + rejected"
@@ -94,7 +100,7 @@ def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: 
 
 
 def _explain(label: str, account: Account, rejected: pa.Table, most: float) -> str:
-    no_faults = pa.array([*_NO_FAULTS, *NEGATIVE_REASONS])
+    no_faults = pa.array([*_NO_FAULTS, *OF_PAIRS])
     faults = rejected.filter(pc.invert(pc.is_in(rejected["reason"], no_faults)))
     commonest = Counter(faults["reason"].to_pylist()).most_common(_SHOWN_REASONS)
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in commonest)

@@ -4,7 +4,7 @@ Hard negatives that answer their query after all are removed, of equal pairs all
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,21 @@ from numpy.typing import NDArray
 
 from batchwright.core.fingerprint import content_id
 from batchwright.core.normal_form import normal_form
-from batchwright.formats.pairs import PAIRS_SCHEMA, ROWS, SCORED_PAIRS
+from batchwright.formats.pairs import ANNOTATED_PAIRS, PAIRS_SCHEMA, ROWS, SAYS_NOTHING, SCORED_PAIRS, Split
 from pipelines.ingest.normalise import SHOWN, printable
-from pipelines.ingest.read import REJECTED, PartRead
+from pipelines.ingest.read import NOT_STATED, REJECTED, SPLITS, PartRead
+from pipelines.ingest.splits import Splits
 
 PAIRS_FILE = "pairs.parquet"
 _REJECTS_FILE = "rejects.arrow"
 DUPLICATE = "duplicate"
 REPEATED, POSITIVE = "negative: a duplicate of the document", "negative: answers the query in another pair"
 NEGATIVE_REASONS = (REPEATED, POSITIVE)
-"""Why a hard negative was removed from its pair; all other reasons are those of whole rows."""
+"""Why a hard negative was removed from its pair."""
+MOVED: Mapping[Split, str] = {
+    split: f"split: its query is in {split}, by another row" for split in SPLITS if split != "train"
+}
+"""Why a pair is in another split than its row says. All other reasons are those of rows that are no pairs."""
 _PLACED = REJECTED.append(pa.field("part", pa.int32()))
 _RANGE_PAIRS, _RANGE_BYTES = 65_536, 128 << 20
 _IDS = 16**32  # an id is as many hex digits
@@ -36,12 +41,10 @@ Answers = NDArray[np.uint64]
 """Sorted keys of a domain's pairs: 64 bits made of the normal forms of query and document."""
 
 
-def write_domain(
-    domain: str, parts: Sequence[PartRead], folder: Path, test_share: float, dev_share: float, heavy: Collection[int]
-) -> dict[str, Any]:
+def write_domain(domain: str, parts: Sequence[PartRead], folder: Path, splits: Splits) -> dict[str, Any]:
     """Write unique pairs with their split, sorted by id, and the rejects among the candidates, into ``folder``.
 
-    The queries with the hashes ``heavy`` stay in train.
+    Pairs whose source says another split are among the rejects, too, though they are kept.
 
     Returns:
         ``counts`` of pairs by split and of unique texts, queries by normal form, and ``pairs_of``: how many pairs each
@@ -52,7 +55,12 @@ def write_domain(
         any(pc.sum(pc.list_value_length(batch[name])).as_py() for _, batch in batches)
         for name in ("negatives", "scores")
     )
-    schema = SCORED_PAIRS if has_scores else PAIRS_SCHEMA
+    annotated = any(
+        pc.any(pc.not_equal(batch[name], SAYS_NOTHING[name])).as_py()
+        for _, batch in batches
+        for name in ("weight", "metadata")
+    )
+    schema = ANNOTATED_PAIRS if annotated else SCORED_PAIRS if has_scores else PAIRS_SCHEMA
     answers = answers_in(batch for _, batch in batches) if has_negatives else None
     kept: list[pa.Table] = []
     with (
@@ -63,9 +71,10 @@ def write_domain(
             if answers is not None:  # while each negative is still in its own row
                 candidates, removed = screen(candidates, answers)
                 rejects.write_table(pa.Table.from_pylist(removed, _PLACED))
+            rejects.write_table(_moved(candidates, splits).select(_PLACED.names))
             unique, duplicates = deduplicate(candidates)
             rejects.write_table(duplicates.select(_PLACED.names))
-            unique = unique.append_column("split", _split(unique["query_hash"], test_share, dev_share, heavy))
+            unique = unique.append_column("split", _named(splits.of(unique["query_hash"].to_numpy())))
             pairs.write_table(unique.select(schema.names).cast(schema), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     return _counts(pa.concat_tables(kept), len(parts))
@@ -98,6 +107,26 @@ def _ids(batch: pa.RecordBatch) -> NDArray[np.bytes_]:
 
 def _placed(batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
     return batch.append_column("part", pa.array(np.full(len(batch), place, dtype=np.int32)))
+
+
+def _named(splits: NDArray[np.int8]) -> pa.Array:
+    return pa.array(SPLITS).take(pa.array(splits))
+
+
+def _moved(candidates: pa.Table, splits: Splits) -> pa.Table:
+    """Return the rows whose source says another split than their query is in, as rejects."""
+    stated, found = candidates["stated"].to_numpy(), splits.of(candidates["query_hash"].to_numpy())
+    places = np.flatnonzero((stated != NOT_STATED) & (stated != found))
+    reasons = pa.array([MOVED[SPLITS[place]] for place in found[places]], pa.string())
+    return _rejected(candidates.take(pa.array(places)), reasons)
+
+
+def _rejected(candidates: pa.Table, reasons: pa.Array) -> pa.Table:
+    """Return rows as rejects, shown by their queries."""
+    queries = pc.utf8_slice_codeunits(candidates["query"], 0, SHOWN)
+    shown = pa.array([printable(query) for query in queries.to_pylist()], pa.large_string())
+    rejected = candidates.select(["source", "row", "part"])
+    return rejected.append_column("reason", reasons).append_column("text", shown)
 
 
 def answers_in(batches: Iterable[pa.RecordBatch]) -> Answers:
@@ -161,10 +190,8 @@ def deduplicate(candidates: pa.Table) -> tuple[pa.Table, pa.Table]:
     """
     order = pc.sort_indices(candidates, [(key, "ascending") for key in ("id", "part", "source", "row")]).to_numpy()
     repeated = _equals_previous(candidates["id"].take(pa.array(order)))
-    duplicates = candidates.select(["source", "row", "part"]).take(pa.array(order[repeated]))
-    queries = pc.utf8_slice_codeunits(candidates["query"], 0, SHOWN).take(pa.array(order[repeated]))
-    shown = pa.array([printable(query) for query in queries.to_pylist()], pa.large_string())
-    rejected = duplicates.append_column("reason", pa.repeat(DUPLICATE, len(duplicates))).append_column("text", shown)
+    duplicates = candidates.take(pa.array(order[repeated]))
+    rejected = _rejected(duplicates, pa.repeat(DUPLICATE, len(duplicates)))
     unique = candidates.take(pa.array(order[~repeated]))
     negatives, scores = _joined(candidates.select(["negatives", "scores"]).take(pa.array(order)), repeated)
     return _with(unique, negatives=negatives, scores=scores), rejected
@@ -189,26 +216,6 @@ def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
     if len(ids) > 1:
         equal[1:] = pc.equal(ids[1:], ids[:-1]).to_numpy()
     return equal
-
-
-def _split(query_hashes: pa.ChunkedArray, test_share: float, dev_share: float, heavy: Collection[int]) -> pa.Array:
-    hashes = query_hashes.to_numpy()
-    may_leave = ~np.isin(hashes, np.array(list(heavy), np.uint64))
-    is_test, is_dev = held_out(hashes, test_share) & may_leave, dev(hashes, dev_share) & may_leave
-    return pc.case_when(pc.make_struct(pa.array(is_test), pa.array(is_dev)), "test", "dev", "train")
-
-
-def held_out(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """Whether each pair is in the test split, ``(N,)``; a larger share holds out the same queries and more.
-
-    The query's normal form alone decides: it is in the same split in all domains, and however it is written.
-    """
-    return query_hashes < np.uint64(share * 2.0**64)
-
-
-def dev(query_hashes: NDArray[np.uint64], share: float) -> NDArray[np.bool_]:
-    """Whether each pair is in the dev split, ``(N,)``: queries from the other end, so that either share may grow."""
-    return held_out(~query_hashes, share)
 
 
 def _counts(pairs: pa.Table, parts: int) -> dict[str, Any]:

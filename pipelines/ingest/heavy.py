@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.ingest.domain import dev, held_out
 from pipelines.ingest.read import PartRead
+from pipelines.ingest.splits import Hashes, dev, held_out
 
 _TIMES = 2
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 """Mixes two hashes into one: of as many bits as they have, so that different pairs are as unlikely to have the same."""
-
-Hashes = NDArray[np.uint64]
 
 
 class Heavy(NamedTuple):
@@ -40,8 +38,12 @@ class _Split(NamedTuple):
     pairs: NDArray[np.int64]
 
 
-def heavy_queries(domains: Mapping[str, Sequence[PartRead]], test_share: float, dev_share: float) -> list[Heavy]:
+def heavy_queries(
+    domains: Mapping[str, Sequence[PartRead]], test_share: float, dev_share: float, stated: Hashes
+) -> list[Heavy]:
     """Return the queries that must stay in train, although their hashes say otherwise.
+
+    Those whose split is ``stated`` are left out.
 
     Such a query has more pairs than all others of its split together, and more than twice as many as the queries of
     its domain have on average. A query that is alone in its split also has more than twice as many as the split should
@@ -54,7 +56,8 @@ def heavy_queries(domains: Mapping[str, Sequence[PartRead]], test_share: float, 
     while before < len(found):  # a query leaves the splits of all domains, where another may be too heavy then
         before = len(found)
         for split in splits:
-            found += _heavy_in(split, domains[split.domain], [heavy.query_hash for heavy in found])
+            gone = np.array([heavy.query_hash for heavy in found], np.uint64)
+            found += _heavy_in(split, domains[split.domain], np.concatenate([stated, gone]))
     return found
 
 
@@ -69,8 +72,8 @@ def _split(
     return _Split(domain, name, share, queries, pairs)
 
 
-def _heavy_in(split: _Split, parts: Sequence[PartRead], gone: list[int]) -> Iterator[Heavy]:
-    pairs = np.where(np.isin(split.queries, np.array(gone, np.uint64)), 0, split.pairs)
+def _heavy_in(split: _Split, parts: Sequence[PartRead], gone: Hashes) -> Iterator[Heavy]:
+    pairs = np.where(np.isin(split.queries, gone), 0, split.pairs)
     while 2 * (most := int(pairs.max(initial=0))) > (total := int(pairs.sum())):
         in_domain = _queries(split.domain, parts, lambda hashes: np.ones(len(hashes), bool))
         average = len(in_domain) / len(np.unique(in_domain))

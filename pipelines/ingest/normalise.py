@@ -4,16 +4,20 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from batchwright.formats.pairs import file_stem
+import numpy as np
+
+from batchwright.formats.metadata import NOTHING, write_metadata
+from batchwright.formats.pairs import Split, file_stem
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.base import NO_QUERY, Row
 from pipelines.ingest.sources.labels import number_of
 
 SHOWN = 200
+_MOST_WEIGHT = 1e30  # sums stay finite
 _LONGEST_STEM = 200  # a file name may have 255 bytes
 _UNSEEN = re.compile(
     r"[\s\0-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
@@ -41,6 +45,9 @@ class Pair(NamedTuple):
     domain: str
     negatives: list[str]
     scores: Sequence[float] = ()
+    split: Split | None = None
+    weight: float = 1.0
+    metadata: str = NOTHING
 
 
 def normalise(row: Row) -> Pair:
@@ -63,7 +70,8 @@ def normalise(row: Row) -> Pair:
         raise RowError("query equals document")
     if len(file_stem(domain)) > _LONGEST_STEM:
         raise RowError("domain is too long for a name")
-    return Pair(query, document, domain, list(negatives), (scores[0], *negatives.values()) if row.scores else ())
+    own = (scores[0], *negatives.values()) if row.scores else ()
+    return Pair(query, document, domain, list(negatives), own, row.split, _weight(row.weight), _metadata(row.metadata))
 
 
 def read_texts(sources: Sequence[AnySource]) -> Iterator[list[str]]:
@@ -106,6 +114,21 @@ def _score(value: object) -> float:
     if score is None:
         raise RowError("score is not a number")
     return score
+
+
+def _weight(value: object) -> float:
+    number = 1.0 if value in (None, "") else number_of(value)
+    weight = math.nan if number is None else float(np.float32(np.clip(number, -_MOST_WEIGHT, _MOST_WEIGHT)))
+    if not 0 < weight < _MOST_WEIGHT:
+        raise RowError("weight is not a positive number")
+    return weight
+
+
+def _metadata(values: Mapping[str, object]) -> str:
+    try:
+        return write_metadata(values)
+    except ValueError as error:
+        raise RowError(f"metadata {error}") from None
 
 
 def _is_blank(value: object) -> bool:

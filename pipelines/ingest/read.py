@@ -1,6 +1,7 @@
 """Reads one part of a source into Arrow files of candidates and rejects, which later runs find until the part changes.
 
-Candidates are valid pairs that may still be duplicates; both they and rejects say which row they come from.
+Candidates are valid pairs that may still be duplicates; both they and rejects say which row they come from. What the
+source says a pair's split to be is ``stated``: a place in ``SPLITS``, or ``NOT_STATED``.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from batchwright.by_domain.kept import keep, kept
 from batchwright.core.atomic import atomic_file
 from batchwright.core.fingerprint import content_id, text_keys
 from batchwright.core.normal_form import normal_forms
+from batchwright.formats.pairs import Split
 from pipelines.ingest.normalise import Pair, RowError, excerpt, normalise
 from pipelines.ingest.sources.base import Part, Row, Source
 
@@ -35,9 +37,15 @@ CANDIDATES = pa.schema(
         pa.field("scores", pa.large_list(pa.float32())),
         pa.field("query_hash", pa.uint64()),
         pa.field("document_hash", pa.uint64()),
+        pa.field("stated", pa.int8()),
+        pa.field("weight", pa.float32()),
+        pa.field("metadata", pa.large_string()),
         *_ORIGIN,
     ]
 )
+
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+NOT_STATED = -1
 
 REJECTED = pa.schema([*_ORIGIN, pa.field("reason", pa.string()), pa.field("text", pa.large_string())])
 
@@ -122,7 +130,8 @@ def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     characters = 0
     for row in rows:
         chunk.append(row)
-        characters += sum(len(value) for value in (row.query, row.document, *row.negatives) if isinstance(value, str))
+        values = (row.query, row.document, *row.negatives, *row.metadata.values())
+        characters += sum(len(value) for value in values if isinstance(value, str))
         if len(chunk) >= CHUNK_ROWS or characters >= CHUNK_CHARACTERS:
             yield chunk
             chunk, characters = [], 0
@@ -148,6 +157,9 @@ def sift(rows: Iterable[Row]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         "scores": [pair.scores for pair, _ in pairs],
         "query_hash": _hashes(normal_forms([pair.query for pair, _ in pairs])),
         "document_hash": _hashes([pair.document for pair, _ in pairs]),
+        "stated": [NOT_STATED if pair.split is None else SPLITS.index(pair.split) for pair, _ in pairs],
+        "weight": [pair.weight for pair, _ in pairs],
+        "metadata": [pair.metadata for pair, _ in pairs],
         **_origin([row for _, row in pairs]),
     }
     bad = {

@@ -27,6 +27,9 @@ from project.add.peek import peek, text_in_header
 from project.add.preview import describe, describe_columns, preview
 from project.add.remote import dataset, fetched, is_url
 
+_OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "weight")
+"""Options that name a column of the pairs; the first two are of texts."""
+
 
 def add(path: str, *, look: bool, split: str | None = None, config: str | None = None, **options: Any) -> str:
     """Return what there is to see; ``look`` changes nothing, and other options overrule guesses.
@@ -93,7 +96,7 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         raise InputError(f"{path}: --no-header is for CSV and TSV; leave it out")
     if entry["kind"] != "beir":
         table = peek(entry)
-        ignored, sides = given.get("ignore", []), ("query", "document", "negatives", "domain_column", "label")
+        ignored, sides = given.get("ignore", []), (*_OF_ROWS, "negatives", "metadata")
         named = [given.get(side, []) for side in sides]
         _check_columns(path, table, [*ignored, *(name for each in named for name in _listed(each))])
         kept = {column: values for column, values in table.items() if column not in ignored}
@@ -101,15 +104,17 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
         if labels := guess_labels(kept, taken, given, str(path)):
             entry["labels"] = labels
-    elif columns := [name for name in ("query", "document", "negatives", "label", "ignore") if name in given]:
+    elif columns := [name for name in (*_OF_ROWS, "negatives", "ignore") if name in given and name != "domain_column"]:
         raise InputError(f"{path}: is a BEIR folder, which has no columns; leave out {_flag(columns[0])}")
+    elif "metadata" in given:
+        entry["columns"] = {"metadata": given["metadata"]}
     domain = {name: given[name] for name in ("domain", "domain_column") if name in given}
     return entry | (domain or {"domain": path.resolve().name.strip(".").partition(".")[0]}), table
 
 
 def _without(table: Table, given: Entry) -> Table:
     """Leave out the columns that are said to be none of texts."""
-    others = {given.get("label"), given.get("domain_column")}
+    others = {given.get(name) for name in _OF_ROWS[2:]}
     return {column: values for column, values in table.items() if column not in others}
 
 

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
+from pipelines.ingest.sources.split_names import known_split
 from project.add.kinds import Entry
 from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
 
@@ -24,7 +25,7 @@ _ID = re.compile(r"(?=\D*\d)[!-~]+")
 
 
 def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str) -> Entry:
-    """Return the columns of query, document, hard negatives and their scores, of which some may be ``named``.
+    """Return the columns of query, document, hard negatives, their scores and more, of which some may be ``named``.
 
     They are recognised by their names; if one is not, it is the only other column of texts, and if neither is, the
     query is the first one, unless its texts are much longer. Failing that, one column of chats is both.
@@ -62,8 +63,29 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
         if names_negatives(column) and column not in columns.values() and _are_negatives(values)
     ]
     found = columns | ({"negatives": negatives} if negatives else {})
-    scores = _scores(table, found)
-    return found | ({"scores": scores} if scores else {})
+    further = {
+        "scores": _scores(table, found),
+        "split": named.get("split_column") or _named_and("split", _are_splits, table),
+        "weight": named.get("weight") or _named_and("weight", _are_weights, table),
+        "metadata": named.get("metadata"),
+    }
+    return found | {name: column for name, column in further.items() if column}
+
+
+def _are_splits(values: Sequence[object]) -> bool:
+    """Whether all values name a split, and not all the same: that is what a file for training alone has."""
+    found = set(map(known_split, values))
+    return None not in found and "train" in found and len(found) > 1
+
+
+def _are_weights(values: Sequence[object]) -> bool:
+    numbers = [number_of(value) for value in filled(values)]
+    return bool(numbers) and all(number is not None and number > 0 for number in numbers)
+
+
+def _named_and(word: str, test: Callable[[Sequence[object]], bool], table: Mapping[str, Sequence[object]]) -> str:
+    """The first column whose name ends with a word, and whose values pass the test; empty if there is none."""
+    return next((column for column, values in table.items() if words(column)[-1:] == [word] and test(values)), "")
 
 
 def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:

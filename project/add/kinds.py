@@ -12,12 +12,11 @@ from typing import Any
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import KINDS, PACKED, kind_of
 from pipelines.ingest.sources.huggingface import SAVED
+from pipelines.ingest.sources.split_names import HELD_OUT, TRAIN
 
 Entry = dict[str, Any]
 """An entry of ``ingest.sources``."""
 
-_TRAIN = {"train", "training"}
-_HELD_OUT = {"test", "testing", "dev", "development", "val", "valid", "validation", "eval", "evaluation", "heldout"}
 _SHOWN = 3
 _CONVERT = {
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar", ".xz"), "unpack it, and add what is in it"),
@@ -71,9 +70,9 @@ def split_of(name: str) -> str | None:
     """The split that the name of a file says it is of: ``train``, ``held out`` or none."""
     stem = name.lower().removesuffix(_ending(Path(name)).lower())
     words = {*re.findall(r"[^\W\d_]+", stem), *(f"{a}{b}" for a, b in re.findall(r"(held|hold)[-_ ](out)", stem))}
-    if words & _TRAIN:
+    if words & TRAIN:
         return "train"
-    return "held out" if words & {*_HELD_OUT, "holdout"} else None
+    return "held out" if words & HELD_OUT else None
 
 
 def _for_training(path: Path, files: list[Path]) -> list[Path]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.labels import label_of, number_of
+from pipelines.ingest.sources.split_names import known_split
 from project.add.columns import are_few, distinct, label_pair
 from project.add.kinds import Entry, split_of
 from project.add.words import is_about_one_side, names_a_label, words
@@ -80,7 +81,8 @@ def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> objec
         keep += " or --at-least NUMBER"
     if any(number % 1 for number in numbers):
         holds, keep = f"numbers from {min(numbers):g} to {max(numbers):g}", "--at-least NUMBER"
+    split = f"; or read it as the split with --split-column {option}" if all(map(known_split, values)) else ""
     raise InputError(
         f"{name}: column '{column}' ({holds}) may say which rows are pairs: keep those with --label {option} "
-        f"{keep}, or all rows with --ignore {option}"
+        f"{keep}, or all rows with --ignore {option}{split}"
     )

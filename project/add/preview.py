@@ -1,6 +1,7 @@
 """What a source holds: pairs and rejected rows among its first ones, and how many texts each model cuts."""
 
 import itertools
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,21 @@ from batchwright.formats.models import ModelVersion, locate_model
 from pipelines.ingest.normalise import Pair, RowError, normalise
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.sources import AnySource
+from pipelines.ingest.sources.base import is_ours
 from pipelines.ingest.sources.chats import has_more, is_chat
 from pipelines.ingest.sources.labels import NO_MATCH, number_of
+from pipelines.ingest.sources.split_names import known_split
 from project.add.columns import Table, are_texts, filled
 from project.add.kinds import Entry
+from project.add.words import words
 
+LEFT_OUT = "left out"
+_READ_AS = {
+    "negatives": "hard negatives",
+    "scores": "a teacher's scores",
+    "split": "the split",
+    "weight": "the pair's weight in the loss",
+}
 ROWS, MEASURED, SHOWN, WIDTH = 20_000, 1_000, 5, 100
 """The most rows that are read, texts that are measured, pairs that are shown, and characters of a shown text."""
 
@@ -71,10 +82,12 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
         lines.append(
             f"  {share:.0%} are more than ingest.max_reject_rate, so ingest will stop; correct them, or raise it"
         )
+    if splits := Counter(pair.split for pair in rows.pairs if pair.split):
+        lines.append(f"splits: {', '.join(f'{number:,} {split}' for split, number in splits.most_common())}")
     for side in ("query", "document"):
         texts = [getattr(pair, side) for pair in rows.pairs]
-        words = sorted(len(text.split()) for text in texts)
-        lines.append(f"{side}: {words[len(words) // 2]} words (median), {words[-1]:,} at most")
+        lengths = sorted(len(text.split()) for text in texts)
+        lines.append(f"{side}: {lengths[len(lengths) // 2]} words (median), {lengths[-1]:,} at most")
         cut = {name: share for name, share in _cut_shares(texts, params).items() if share > 0.005}
         lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
     return "\n".join(lines)
@@ -84,7 +97,10 @@ def describe_columns(table: Table, entry: Entry) -> list[str]:
     """Return a line for each column: what it is read as, or that it is left out."""
     names = {column: " ".join(column.split()) for column in table}
     width = max(map(len, names.values()), default=0)
-    return [f"column {names[column]:{width}}  {_role(column, values, entry)}" for column, values in table.items()]
+    roles = {column: _role(column, values, entry) for column, values in table.items()}
+    left = [column for column, role in roles.items() if role.startswith(LEFT_OUT) and not is_ours(column)]
+    keep = [f"to keep columns that are left out beside the pairs: --metadata {shlex.join(left)}"] if left else []
+    return [*(f"column {names[column]:{width}}  {role}" for column, role in roles.items()), *keep]
 
 
 def _role(column: str, values: Sequence[object], entry: Entry) -> str:
@@ -94,12 +110,13 @@ def _role(column: str, values: Sequence[object], entry: Entry) -> str:
         return f"labels: rows with {rule} are pairs, the others are left out"
     if column in (columns["query"], columns["document"]):
         return _of_side(column, values, columns)
-    for side, what in (("negatives", "hard negatives"), ("scores", "a teacher's scores")):
-        if column in columns.get(side, []):
-            return f"read as {what}"
-    if column == entry.get("domain_column"):
-        return "read as domain"
-    return f"left out ({_kind(values)})"
+    for side, what in {**columns, "domain": entry.get("domain_column")}.items():
+        if column == what or (isinstance(what, list) and column in what):
+            return f"read as {_READ_AS.get(side, side)}"
+    only = {known_split(value) for value in values}
+    if words(column)[-1:] == ["split"] and len(only) == 1 and None not in only:
+        return f"{LEFT_OUT} (only {only.pop()} so far; --split-column {shlex.quote(column)} reads it)"
+    return f"{LEFT_OUT} ({_kind(values)})"
 
 
 def _of_side(column: str, values: Sequence[object], columns: Entry) -> str:

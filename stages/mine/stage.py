@@ -64,7 +64,11 @@ def main(name: str) -> str:
         mined = {domain: _open(domain, of.files) for domain, of in done.items()}
         written = rewrite_shards(shards, mined, folder)
         own = {"miner": hashes[params.model], **{f"miner {also}": hashes[also] for also in list(hashes)[1:]}}
-        changes = {"format": 2, "shards": written, "models": {**shards.manifest.models, **own}}
+        changes = {
+            "format": 4 if shards.annotated else 2,
+            "shards": written,
+            "models": {**shards.manifest.models, **own},
+        }
         manifest = shards.manifest.model_copy(update=changes)
         manifest.write(folder)
         write_card(folder, manifest)

@@ -17,8 +17,10 @@ from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import workers
 from batchwright.core.terminal import bar
 from batchwright.formats.negatives import EVERY_PAIR, NO_PAIR, Negatives
-from batchwright.formats.shards import Shard, scored, shard_name, write_shard
+from batchwright.formats.shards import Shard, completed, format_with, shard_name, write_shard
 from batchwright.formats.shards.batch import met_before
+from batchwright.formats.shards.manifest import Format
+from batchwright.formats.shards.shard_set import SCHEMAS
 from stages.pack.inputs import Inputs, Source
 from stages.pack.params import PackParams
 from stages.pack.plan import Batch, choose_recipe, plan_domain, shares_of
@@ -114,29 +116,24 @@ def _counts(batches: Sequence[Batch], epoch: int, kept: NDArray[np.bool_]) -> tu
 
 def write_shards(
     files: Mapping[str, Path], order: Sequence[tuple[str, int]], per_shard: int, output: Path
-) -> tuple[list[Shard], bool]:
+) -> tuple[list[Shard], Format]:
     """Write batches that ``make_batches`` made, in ``order``, into the folder ``output``, several shards at a time.
 
     ``files`` are the domains' folders; ``order`` are domains and places among their batches. Return the shards, and
-    whether any domain has a teacher's scores, and so all shards the column.
+    their format, which has all columns of all domains.
     """
     domains = dict.fromkeys(domain for domain, _ in order)
-    taught = any("scores" in _read(files[domain], 0, per_shard).schema.names for domain in domains)
+    fitting = format_with(name for domain in domains for name in _read(files[domain], 0, per_shard).schema.names)
     starts = range(0, len(order), per_shard)
 
     def write(start: int) -> Shard:
         batches = [_read(files[domain], place, per_shard) for domain, place in order[start : start + per_shard]]
-        if taught:
-            batches = [batch if "scores" in batch.schema.names else scored(batch, _none(batch)) for batch in batches]
+        batches = [completed(batch, SCHEMAS[fitting]) for batch in batches]
         return write_shard(output / shard_name(start // per_shard, len(starts)), batches)
 
     with ThreadPoolExecutor(workers()) as pool:
         shards = list(bar(pool.map(write, starts), desc="shards", total=len(starts), unit="shard"))
-    return shards, taught
-
-
-def _none(batch: pa.RecordBatch) -> pa.Array:
-    return pa.array([[]] * len(batch), pa.list_(pa.float32()))
+    return shards, fitting
 
 
 def _read(folder: Path, place: int, per_file: int) -> pa.RecordBatch:

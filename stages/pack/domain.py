@@ -1,5 +1,6 @@
 """A domain to pack, and the batches made of its pairs, with masks, their reasons and hardness."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -7,10 +8,12 @@ from math import nan
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchwright.formats.negatives import KnownPositives, Negatives, Relation, judged
-from batchwright.formats.shards import REASONS, SHARD_SCHEMA, pack_mask, pack_reasons, scored
+from batchwright.formats.pairs import SAYS_NOTHING
+from batchwright.formats.shards import REASONS, SHARD_SCHEMA, extended, pack_mask, pack_reasons
 from batchwright.formats.vectors import PairVectors
 from stages.pack.judge import Judge
 
@@ -68,7 +71,8 @@ class Domain:
             "rows_mostly_masked": rows_mostly_masked(mask),
         }
         batch = pa.record_batch([columns[name] for name in SHARD_SCHEMA.names], schema=SHARD_SCHEMA)
-        return scored(batch, _scores(taken, batch)) if "scores" in taken.column_names else batch, measures
+        further = {name: _FURTHER[name](taken, batch) for name in taken.column_names if name in _FURTHER}
+        return extended(batch, **further), measures
 
     @cached_property
     def relations(self) -> tuple[Relation, ...]:
@@ -111,6 +115,15 @@ def _scores(pairs: pa.Table, batch: pa.RecordBatch) -> pa.Array:
     given, counts = pairs["scores"].to_pylist(), batch["negatives"].value_lengths().to_pylist()
     lists = [own + [nan] * (1 + count - len(own)) if own else [] for own, count in zip(given, counts, strict=True)]
     return pa.array(lists, pa.list_(pa.float32()))
+
+
+def _filled(name: str) -> Callable[[pa.Table, pa.RecordBatch], pa.Array]:
+    """Return a function that takes a column of pairs; domains that are packed with others may have nothing there."""
+    return lambda pairs, _: pc.fill_null(pairs[name], SAYS_NOTHING[name]).combine_chunks()
+
+
+_FURTHER = {"scores": _scores, "weight": _filled("weight"), "metadata": _filled("metadata")}
+"""How columns that only some domains have are made for a batch of pairs."""
 
 
 def _same(values: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from batchwright.core.paths import CLUSTERS, NEGATIVES, PAIRS, VECTORS
 from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
 from batchwright.formats.clusters import NONE, Clusters, read_assignment, read_draws
 from batchwright.formats.negatives import EVERY_PAIR, Negatives
-from batchwright.formats.pairs import PairsPart, file_stem, pair_parts, pairs_file
+from batchwright.formats.pairs import SAYS_NOTHING, PairsPart, file_stem, pair_parts, pairs_file
 from batchwright.formats.vectors import Provenance, VectorStore
 from stages.pack.domain import Domain
 from stages.pack.judge import Judge
@@ -137,22 +137,32 @@ def _vectors_of(folder: Path, stage: str) -> tuple[VectorStore, dict[str, Any]]:
 def map_pairs(parts: Iterable[PairsPart]) -> pa.Table:
     """Return the pairs of all parts, uncompressed and memory-mapped, so that they can be read in any order.
 
-    Columns have large types; ``negatives`` come after the other texts; ``split`` is left out, and so are ``scores`` if
-    there are none.
+    Columns have large types; ``negatives`` come after the other texts; ``split`` is left out, and so are ``scores``,
+    ``weight`` and ``metadata`` if no pair has any.
     """
-    columns, lists, lengths = {name: SpilledTexts() for name in _TEXTS}, SpilledTexts(), SpilledRows(np.int64)
-    scores, counts = SpilledRows(np.float32), SpilledRows(np.int64)
-    for batch in chain.from_iterable(part.read([*_TEXTS, "negatives", "scores"]) for part in parts):
+    columns = {name: SpilledTexts() for name in (*_TEXTS, "metadata")}
+    lists, lengths = SpilledTexts(), SpilledRows(np.int64)
+    scores, counts, weights = SpilledRows(np.float32), SpilledRows(np.int64), SpilledRows(np.float32)
+    further = dict.fromkeys(("weight", "metadata"), False)
+    for batch in chain.from_iterable(part.read([*_TEXTS, "negatives", "scores", *further]) for part in parts):
         for name, texts in columns.items():
             texts.add(batch[name])
         lists.add(batch["negatives"].flatten())
         lengths.add(pc.list_value_length(batch["negatives"]).to_numpy())
         scores.add(batch["scores"].flatten().to_numpy())
         counts.add(pc.list_value_length(batch["scores"]).to_numpy())
+        weights.add(batch["weight"].to_numpy())
+        for name in further:
+            further[name] |= pc.any(pc.not_equal(batch[name], SAYS_NOTHING[name])).as_py() or False
     table = {name: texts.array() for name, texts in columns.items()}
+    metadata = table.pop("metadata")
     table["negatives"] = _lists(lists.array(), lengths.array())
     if len(numbers := scores.array()):
         table["scores"] = _lists(pa.array(numbers), counts.array())
+    if further["weight"]:
+        table["weight"] = pa.array(weights.array())
+    if further["metadata"]:
+        table["metadata"] = metadata
     return pa.table(table)
 
 

@@ -91,9 +91,9 @@ def _write_seed(
         {"batch": number, **of_domains[name]["rows"][place]} for number, (name, place) in enumerate(order)
     ]
     files = {name: domain.files for name, domain in done.items()}
-    shards, taught = write_shards(files, order, params.batches_per_shard, folder)
+    shards, fitting = write_shards(files, order, params.batches_per_shard, folder)
     manifest = Manifest(
-        format=3 if taught else 2,
+        format=fitting,
         policy=policy,
         batch_size=params.batch_size,
         rows=len(order) * params.batch_size,

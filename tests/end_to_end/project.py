@@ -80,6 +80,7 @@ def write_corpus(folder: Path) -> None:
         handle.write(json.dumps({"ask": "", "command": "nothing was asked"}) + "\n")
     with (folder / "guide.csv").open("w", newline="") as handle:
         writer = csv.writer(handle)
-        writer.writerow(["title", "body"])
+        writer.writerow(["title", "body", "menu", "weight"])
         for action, thing in combined:
-            writer.writerow([f"{action} {thing}", f"To {action} the {thing}, use the {thing} menu."])
+            body = f"To {action} the {thing}, use the {thing} menu."
+            writer.writerow([f"{action} {thing}", body, thing, 2 if thing == "file" else 1])

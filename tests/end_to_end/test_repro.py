@@ -1,6 +1,7 @@
 """``dvc repro`` in a fresh copy of the project leads from raw files to a table of results."""
 
 import csv
+import json
 
 import pytest
 import yaml
@@ -55,7 +56,7 @@ def project(tmp_path_factory, warm):
             {
                 "kind": "csv",
                 "path": "raw/pairs/guide.csv",
-                "columns": {"query": "title", "document": "body"},
+                "columns": {"query": "title", "document": "body", "metadata": ["menu"], "weight": "weight"},
                 "domain": "guide",
             },
         ],
@@ -109,6 +110,21 @@ def test_counts_reconcile_from_raw_rows_to_batches(project):
     manifest = project.json("data/shards/contextual/manifest.json")
     for epoch in manifest["epochs"]:
         assert epoch["batches"] * 16 + sum(epoch["left_over"].values()) == sum(train.values())
+
+
+def test_what_a_source_says_of_its_pairs_comes_back(project):
+    assert project.shell("batchwright export mined-1 pairs.jsonl --negatives 0 --metadata").returncode == 0
+    pairs = [json.loads(line) for line in (project.folder / "pairs.jsonl").read_text().splitlines()]
+    said = {pair["anchor"]: pair["menu"] for pair in pairs}
+    assert {query: menu for query, menu in said.items() if menu} == {
+        query: query.split()[1] for query in said if len(query.split()) == 2
+    }
+    assert None in said.values() and len(set(said.values())) > 8
+    shards = ShardSet.open(project.folder / "data/shards/mined-1")
+    rows = [row for number in range(len(shards)) for row in shards.batch(number).to_pylist()]
+    assert all((row["weight"] == 2) == (row["metadata"] == '{"menu": "file"}') for row in rows)
+    shown = project.shell("batchwright show 0 --row 0 --shards mined-1").stdout
+    assert ("menu" in shown) == (rows[0]["domain"] == "guide")
 
 
 def test_mining_brings_hard_negatives_and_a_model(project):

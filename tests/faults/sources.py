@@ -40,7 +40,12 @@ def rows(entry: dict[str, Any]) -> object:
 
 def source(kind: str, **settings: Any) -> Reader:
     """Read a file as ``ingest`` does, all its columns and rows."""
-    entry = {"kind": kind, "columns": {"negatives": ["negatives"]}, "domain_column": "topic", **settings}
+    entry = {
+        "kind": kind,
+        "columns": {"negatives": ["negatives"], "metadata": ["topic"]},
+        "domain_column": "topic",
+        **settings,
+    }
     return lambda file: rows({**entry, "path": str(file)})
 
 
@@ -91,7 +96,11 @@ def _texts(folder: Path) -> Iterator[Seed]:
         content = {"jsonl": LINES, "csv": CSV, "tsv": CSV.replace(",", "\t")}[name.partition(".")[0]]
         with pa.output_stream(folder / f"a.{name}", compression="detect") as stream:
             stream.write(content.encode())
-        yield name, folder / f"a.{name}", source(kind, **({"columns": {}} if kind == "csv" else {}))
+        yield (
+            name,
+            folder / f"a.{name}",
+            source(kind, **({"columns": {"metadata": ["topic"]}} if kind == "csv" else {})),
+        )
 
 
 def _tables(folder: Path) -> Iterator[Seed]:

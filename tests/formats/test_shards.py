@@ -13,17 +13,21 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.storage import Storage
 from batchwright.formats.shards import (
+    ANNOTATED_SCHEMA,
     NAMES,
     REASONS,
-    SCORED_SCHEMA,
+    SCORED_ANNOTATED_SCHEMA,
     SHARD_SCHEMA,
     UNKNOWN,
     EpochSummary,
     Manifest,
     Shard,
     ShardSet,
+    extended,
     read_reasons,
+    scored,
     shard_name,
+    unscored,
     write_shard,
 )
 from batchwright.formats.shards.manifest import COLUMNS
@@ -253,4 +257,18 @@ def test_what_is_not_whole_in_object_storage_is_refused(folder: Path, remote: St
 
 
 def test_the_card_explains_every_column() -> None:
-    assert list(COLUMNS) == SCORED_SCHEMA.names
+    assert list(COLUMNS) == SCORED_ANNOTATED_SCHEMA.names
+
+
+@pytest.mark.parametrize("there", [[], ["scores"]])
+def test_columns_that_only_some_shards_have_come_and_go(there: list[str]) -> None:
+    plain, scores = batch(3), pa.array([[0.5] * (1 + row) for row in range(4)])
+    before = scored(plain, scores) if there else plain
+    weighted = extended(before, weight=pa.array([1.0, 2, 3, 4]))
+    schema = SCORED_ANNOTATED_SCHEMA if there else ANNOTATED_SCHEMA
+    assert weighted.schema.equals(schema, check_metadata=True)
+    assert weighted["weight"].to_pylist() == [1, 2, 3, 4] and weighted["metadata"].to_pylist() == ["{}"] * 4
+    assert weighted.select(before.schema.names) == before.replace_schema_metadata(schema.metadata)
+    assert unscored(weighted).schema.equals(ANNOTATED_SCHEMA, check_metadata=True)
+    assert unscored(weighted)["weight"].to_pylist() == [1, 2, 3, 4]
+    assert scored(unscored(weighted), scores)["scores"].to_pylist() == scores.to_pylist()

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batchwright.core.fingerprint import content_id
-from pipelines.ingest.domain import deduplicate, dev, held_out
+from pipelines.ingest.domain import deduplicate
 from pipelines.ingest.read import REJECTED, sift
 from pipelines.ingest.sources.base import Row
+from pipelines.ingest.splits import dev, held_out
 
 values = st.sampled_from(["a", "b", "c", " a ", "", None])
 raw_rows = st.lists(st.tuples(values, values, st.sampled_from(["x", "y"])), max_size=30)

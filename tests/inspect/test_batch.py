@@ -12,7 +12,7 @@ from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons, write_shard
 from batchwright.formats.shards.shard_set import SCHEMAS
-from tests.helpers import planted_vectors
+from tests.helpers import annotate_shards, planted_vectors
 from tests.inspect.conftest import Ask
 
 AskJson = Callable[..., Any]
@@ -144,6 +144,21 @@ def test_outside_of_a_project_the_message_says_what_to_do(refuse: Ask, tmp_path:
         "contextual: no such folder, and no shards of this name in data/shards; run dvc repro pack in the project's"
     )
     assert message in refuse("show")
+
+
+def test_what_the_source_says_of_a_pair_is_shown(project: Path, ask: Ask, ask_json: AskJson) -> None:
+    annotate_shards(Path("data/shards/contextual"))
+    name = shards().batch(0)["id"][2].as_py()
+    rows = ask_json("show", 0)["rows"]
+    assert [row["weight"] for row in rows] == [n / 2 for n in range(1, 9)]
+    assert rows[0]["metadata"] == {} and rows[2]["metadata"] == {"place": "2", "their id": name}
+    printed = ask("show", 0, "--row", 2).splitlines()
+    assert [line.split(maxsplit=1) for line in printed if line.startswith(("weight", "place"))] == [
+        ["weight", "1.5"],
+        ["place", "2"],
+    ]
+    assert f"their id    {name}" in printed
+    assert "metadata" in ask("show", 0) and "weight: 0.5" in ask("show", 0, "--full")
 
 
 def test_shards_of_the_first_format_are_shown_with_what_they_kept(ask: Ask, ask_json: AskJson, refuse: Ask) -> None:

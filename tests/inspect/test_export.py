@@ -12,7 +12,7 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.export import export
-from tests.helpers import run_python
+from tests.helpers import annotate_shards, run_python
 from tests.train.toys import toy_batch, toy_rows, write_toy_shards
 
 ROWS = [{**row, "negatives": [f"wrong {n} {k}" for k in range(2 + n % 3)]} for n, row in enumerate(toy_rows(16))]
@@ -60,6 +60,17 @@ def test_datasets_reads_both_kinds(shards: Path, tmp_path: Path) -> None:
         found = datasets.load_dataset(kind, data_files=str(file), split="train", cache_dir=str(tmp_path / "cache"))
         assert found.column_names == ["anchor", "positive", "negative_1", "negative_2"]
         assert list(found) == expected(2)
+
+
+def test_metadata_are_columns_if_they_are_asked_for(shards: Path, tmp_path: Path) -> None:
+    annotate_shards(shards)
+    summary = export(shards, tmp_path / "pairs.parquet", 2)
+    assert summary.endswith("; without place, their id (see --metadata)")
+    assert pq.read_table(tmp_path / "pairs.parquet").to_pylist() == expected(2)
+    assert "without" not in export(shards, tmp_path / "with.jsonl", 2, metadata=True)
+    said = [{"place": str(n % 4), "their id": row["id"]} if n % 4 else {"place": None, "their id": None}
+            for n, row in enumerate(ROWS)]  # fmt: skip
+    assert lines(tmp_path / "with.jsonl") == [row | more for row, more in zip(expected(2), said, strict=True)]
 
 
 SCORED = [

@@ -18,7 +18,7 @@ from batchwright.formats.shards import ShardSet
 from batchwright.formats.vectors import VectorStore
 from stages.mine import stage as mine
 from stages.pack import stage as pack
-from tests.helpers import run_stage, topic_pairs, tree, write_params
+from tests.helpers import annotate_shards, run_stage, topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
 from tests.tiny_models import save_bert
 from tests.train.toys import describe, retrieve
@@ -62,7 +62,9 @@ def test_batches_stay_and_negatives_are_the_best_ranked_that_are_not_positives(r
 
 
 def test_what_was_mined_is_exported(run_mine: RunMine) -> None:
+    annotate_shards(Path("data/shards/contextual"))
     run_mine()
+    assert "their id" in ShardSet.open(ROUND).batch(0)["metadata"][1].as_py()
     said = export(ROUND, Path("pairs.parquet"), 3)
     exported = pq.read_table("pairs.parquet").to_pylist()
     shards = ShardSet.open(ROUND)

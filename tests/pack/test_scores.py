@@ -1,11 +1,12 @@
-"""A source's scores reach the shards of all domains; mined negatives have none."""
+"""What a source says of its pairs reaches the shards of all domains; mined negatives have no scores."""
 
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from batchwright.formats.pairs import SCORED_PAIRS, pairs_file, read_pairs, write_table
+from batchwright.formats.pairs import ANNOTATED_PAIRS, SCORED_PAIRS, pairs_file, read_pairs, write_table
 from batchwright.formats.shards import SCORED_SCHEMA, ShardSet
 from stages.cluster import stage as cluster
 from stages.filter import stage as judge
@@ -42,6 +43,42 @@ def test_scores_of_one_domain_are_those_of_its_pairs_and_others_have_none(worksp
             assert scores[:2] == [len(row["document"]), 0.5] and np.isnan(scores[2:]).all()
     assert met == {"birds", "fish", "small", "few"}
     assert count > 0
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_weights_and_metadata_of_some_domains_reach_the_shards_of_all(workspace: Path, scored: bool) -> None:
+    prepare(
+        birds=topic_pairs(20), fish=topic_pairs(20, seed=1), small=topic_pairs(3, seed=2), few=topic_pairs(6, seed=3)
+    )
+    if scored:
+        _score("fish")
+    for domain in ("birds", "small"):
+        _annotate(domain)
+    judge.main()
+    cluster.main()
+    pack.main("random")
+    shards = ShardSet.open(Path("data/shards/random"))
+    assert (shards.annotated, shards.scored, shards.metadata_names) == (True, scored, ["length"])
+    met = set()
+    for row in (row for number in range(len(shards)) for row in shards.batch(number).to_pylist()):
+        met.add(row["domain"])
+        length = len(row["document"])
+        said = (length / 8, f'{{"length": "{length}"}}') if row["domain"] in ("birds", "small") else (1, "{}")
+        assert (row["weight"], row["metadata"]) == said
+        assert not scored or row["scores"] == ([length, 0.5] if row["domain"] == "fish" else [])
+    assert met == {"birds", "fish", "small", "few"}
+    assert "| `metadata` |" in (shards.folder / "README.md").read_text()
+    assert ("| `scores` |" in (shards.folder / "README.md").read_text()) == scored
+
+
+def _annotate(domain: str) -> None:
+    """Give each pair a weight and metadata."""
+    rows = [
+        row | {"scores": [], "weight": length / 8, "metadata": f'{{"length": "{length}"}}'}
+        for row in read_pairs(PAIRS, domain).to_pylist()
+        for length in [len(row["document"])]
+    ]
+    write_table(pairs_file(PAIRS, domain), pa.Table.from_pylist(rows, ANNOTATED_PAIRS), ANNOTATED_PAIRS)
 
 
 def _score(domain: str) -> None:

@@ -162,8 +162,7 @@ def test_ids_scores_and_sources_are_no_hard_negatives(name: str, values: list[An
 def test_every_column_is_shown_with_what_it_is_read_as(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     add(write(neg=["a wrong answer"], neg_scores=[0.1], views=lambda n: n, label=lambda n: n % 2, note="x y", area="s"),
         "--domain-column", "area")  # fmt: skip
-    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines() if line.startswith("column")]
-    assert {column: role for _, column, role in lines} == {
+    assert roles(capsys.readouterr().out) == {
         "query": "read as query",
         "document": "read as document",
         "neg": "read as hard negatives",
@@ -173,6 +172,78 @@ def test_every_column_is_shown_with_what_it_is_read_as(project: Path, capsys: py
         "note": "left out (texts)",
         "area": "read as domain",
     }
+
+
+def roles(printed: str) -> dict[str, str]:
+    """What each column is read as."""
+    lines = [line.split(maxsplit=2) for line in printed.splitlines() if line.startswith("column")]
+    return {column: role for _, column, role in lines}
+
+
+def test_columns_that_are_left_out_can_be_kept_and_the_command_says_how(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(id=lambda n: n, product="my p", mask="m", **{"the date": "2024"})
+    add(file, "--look")
+    said = capsys.readouterr().out
+    assert "\nto keep columns that are left out beside the pairs: --metadata id product 'the date'\n" in said
+    add(file, "--metadata", "product", "the date")
+    said = capsys.readouterr().out
+    assert "column product   read as metadata" in said and said.count("read as metadata") == 2
+    assert sources()[0]["columns"]["metadata"] == ["product", "the date"]
+    ingest(*sources(), held_out=0)
+    with pytest.raises(SystemExit):
+        add(file, "--metadata", "mask")
+    assert "a.jsonl: the column 'mask' cannot be metadata" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        add(file, "--metadata", "prduct")
+    assert "no column 'prduct'; did you mean 'product'?" in capsys.readouterr().err
+
+
+def test_splits_and_weights_are_known_by_their_names_and_values(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(write(split=lambda n: ["train", "validation", "test"][n % 3], weight=lambda n: 1 + n / 2, note="x y"))
+    said = capsys.readouterr().out
+    expected = {"split": "read as the split", "weight": "read as the pair's weight in the loss"}
+    assert expected.items() <= roles(said).items()
+    assert "splits: 3 train, 3 dev, 3 test\n" in said
+    assert {name: sources()[0]["columns"][name] for name in expected} == {"split": "split", "weight": "weight"}
+    outcome = ingest(*sources(), held_out=0)
+    assert sorted(pair["split"] for pair in outcome.pairs) == ["dev"] * 3 + ["test"] * 3 + ["train"] * 3
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "role", "options", "read"),
+    [
+        ("split", "train", "left out (only train so far; --split-column split reads it)", ["--split-column"], "split"),
+        ("part", lambda n: ["dev", "train"][n % 2], "left out (texts)", ["--split-column"], "split"),
+        ("split", lambda n: f"part {n}", "left out (texts)", [], None),
+        ("weight", lambda n: n - 1, "left out (numbers)", [], None),
+        ("times", lambda n: n + 1, "left out (numbers)", ["--weight"], "weight"),
+    ],
+)
+def test_others_are_left_out_unless_somebody_says_what_they_are(
+    project: Path, capsys: pytest.CaptureFixture[str], column: str, value: Any, role: str, options: list[str], read: Any
+) -> None:
+    file = write(**{column: value})
+    add(file, "--look")
+    assert roles(capsys.readouterr().out)[column] == role
+    if read:
+        add(file, *options, column)
+        assert sources()[0]["columns"][read] == column
+
+
+def test_a_beir_folder_keeps_fields(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("set/qrels").mkdir(parents=True)
+    Path("set/corpus.jsonl").write_text('{"_id": "1", "title": "T", "text": "a document", "url": "u"}\n')
+    Path("set/queries.jsonl").write_text('{"_id": "q", "text": "a query"}\n')
+    Path("set/qrels/train.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
+    add("set", "--metadata", "url")
+    assert sources()[0]["columns"] == {"metadata": ["url"]}
+    with pytest.raises(SystemExit):
+        add("set", "--weight", "w")
+    assert "is a BEIR folder, which has no columns; leave out --weight" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -212,7 +283,10 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"ok": lambda n: n % 2}, "column 'ok' (0, 1) may"),
         ({"fits": lambda n: n % 2 > 0}, "column 'fits' (False, True) may"),
         ({"cosine": lambda n: n / 10}, "column 'cosine' (numbers from 0 to 0.8) may"),
-        ({"split": lambda n: ("train", "test")[n % 2]}, "column 'split' (train, test) may"),
+        ({"split": lambda n: ("test", "dev")[n % 2]}, "column 'split' (test, dev) may say which rows are pairs: keep "
+         "those with --label split --positive VALUE, or all rows with --ignore split; or read it as the split with "
+         "--split-column split"),
+        ({"split": lambda n: ("train", "test", "it")[n % 3]}, "column 'split' (train, test, it) may"),
         ({"is_negative": lambda n: n % 2}, "column 'is_negative' (0, 1) may"),
         ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
         ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stages.report import stage
+from tests.helpers import annotate_shards
 from tests.report.artifacts import DOMAINS, write_artifacts
 
 CHROMIUM = shutil.which("chromium")
@@ -146,6 +147,7 @@ return {
   about: text("#batch p"),
   rows: document.querySelectorAll("#batch li").length,
   first: text("#batch li .query"),
+  said: [...document.querySelectorAll("#batch li")].map(row => row.querySelector("p.quiet")?.textContent ?? ""),
   dots: dots.length,
   moved,
   active: dots.filter(dot => dot.getAttribute("tabindex") === "0").length,
@@ -158,9 +160,10 @@ return {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small report."""
+    """A small report, in which all pairs but the first of each batch have metadata."""
     folder = tmp_path_factory.mktemp("project")
     write_artifacts(folder)
+    annotate_shards(folder / "data/shards/contextual")
     with chdir(folder):
         stage.main()
     return folder / "report/index.html"
@@ -232,6 +235,7 @@ def test_an_opened_batch_says_why_documents_are_masked(page: Path, tmp_path: Pat
     assert found["about"].endswith("known positive 1, duplicate 1, judged 1.")
     assert found["rows"] == 4
     assert re.match(r"query \d+ word", found["first"])
+    assert [told.partition(" · their id: ")[0] for told in found["said"]] == ["", "place: 1", "place: 2", "place: 3"]
     masked, *hardest = found["told"]
     assert masked.startswith("Masked, known positive. It is paired with this query in another training pair.")
     assert "Document of row 1: document " in masked

@@ -14,14 +14,14 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
 from batchwright.core.paths import PAIRS
 from batchwright.formats.pairs import scan_texts
-from batchwright.formats.shards import SCORED_SCHEMA, SHARD_SCHEMA, ShardSet
+from batchwright.formats.shards import SCORED_ANNOTATED_SCHEMA, SCORED_SCHEMA, SHARD_SCHEMA, ShardSet
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.common.words import WordIndex
 from stages import teach
 from stages.mine.rewrite import Mined, rewrite_shards, write_mined
 from stages.negatives.choice import NONE
 from stages.pack import stage as pack
-from tests.helpers import topic_pairs, tree, write_params
+from tests.helpers import annotate_shards, topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
 from tests.pack.test_judge import save_cross_encoder
 from tests.tiny_models import put_on_hub, save_bert
@@ -82,6 +82,16 @@ def test_batches_stay_and_each_row_has_the_scores_of_its_texts(run_teach: RunTea
     assert counted["pairs"] - counted["without_negatives"] == len(firsts)
     assert counted["document_first"] == pytest.approx(sum(firsts.values()) / len(firsts), abs=1e-6)
     assert f"{counted['scores']:,} scores of {len(firsts)} pairs by '{MODEL}'" in said
+
+
+def test_weights_and_metadata_stay_where_scores_come_and_go(run_teach: RunTeach) -> None:
+    for seed in ("", "seed-2"):
+        annotate_shards(BEFORE / seed)
+    run_teach(model="raw/models", name="bm25")
+    kept = [*SHARD_SCHEMA.names, "weight", "metadata"]
+    before, after = (pa.Table.from_pylist(rows_of(folder)).select(kept) for folder in (BEFORE, TAUGHT))
+    assert ShardSet.open(TAUGHT).batch(0).schema.equals(SCORED_ANNOTATED_SCHEMA, check_metadata=True)
+    assert before.equals(after) and len(set(after["metadata"].to_pylist())) > 1
 
 
 def test_a_trained_model_and_bm25_teach_too(run_teach: RunTeach) -> None:

@@ -14,7 +14,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from batchwright.core.fingerprint import content_id
-from batchwright.formats.shards import REASONS, SCORED_SCHEMA, SHARD_SCHEMA, pack_mask, pack_reasons
+from batchwright.formats.shards import REASONS, format_with, pack_mask, pack_reasons
+from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
 from batchwright.retrievers.common.model_folder import FILE, variant_of
 from benchmarks.planted import write_batches
@@ -96,7 +97,7 @@ def toy_rows(count: int, seed: int = 0, negatives: int = 0) -> list[dict[str, ob
 def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | None = None) -> pa.RecordBatch:
     """One record batch; without ``masked``, every other document is a negative. All are masked by their score.
 
-    Rows may have a teacher's ``scores``.
+    Rows may have a teacher's ``scores``, a ``weight`` and ``metadata``.
     """
     mask = np.zeros((len(rows), len(rows)), bool) if masked is None else masked
     reasons = np.full(np.count_nonzero(mask), REASONS.index("score"), np.uint8)
@@ -105,7 +106,7 @@ def toy_batch(rows: Sequence[dict[str, object]], masked: NDArray[np.bool_] | Non
         {"cluster": 0} | row | {"hardness": 0.0} | {name: values[place] for name, values in own.items()}
         for place, row in enumerate(rows)
     ]
-    return pa.RecordBatch.from_pylist(full, schema=SCORED_SCHEMA if "scores" in rows[0] else SHARD_SCHEMA)
+    return pa.RecordBatch.from_pylist(full, schema=SCHEMAS[format_with(full[0])])
 
 
 def write_toy_shards(folder: Path, batches: Sequence[pa.RecordBatch], epochs: int = 1) -> Path:

@@ -33,6 +33,7 @@ from batchwright.training.sentence_transformers import (
     shard_dataset,
     training_arguments,
 )
+from tests.helpers import annotate_shards
 from tests.train.ranks import WORLD, run_ranks
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
 from tests.training.toys import BATCHES, SIZE, write_shards, write_static_model
@@ -85,6 +86,9 @@ def test_loss_and_gradient_are_those_of_our_trainer(
     dimensions: dict[int, float] | None,
 ) -> None:
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    if whole_domain:
+        annotate_shards(shards.folder)  # with weights
+        shards = ShardSet.open(shards.folder)
     start = write_toy_model(tmp_path / "start", dropout=0.0)
     own = {"hard_negatives": hard_negatives, "dimensions": dimensions}
     job = toy_job(tmp_path, start, shards.folder, temperature=TEMPERATURE, **own)
@@ -353,6 +357,12 @@ def test_rows_are_those_of_the_shards_in_whatever_order_they_are_asked_for(shard
         expected = [[*packed[row]["negatives"], *[packed[row]["document"]] * 2][place] for row in asked]
         assert found[f"negative_{place + 1}"] == expected
     assert len(dataset) == len(packed) == 2 * BATCHES * SIZE
+    annotate_shards(shards.folder)
+    again = ShardSet.open(shards.folder)
+    assert shard_dataset(again, 2)[asked].keys() == found.keys()
+    named = shard_dataset(again, 2, metadata=True)[asked]
+    assert (named["place"], named["query"]) == (["9", "3", "4", "1", "5", "9"], found["query"])
+    assert named["their id"] == [packed[row]["id"] for row in asked]
 
 
 def _static(folder: Path) -> SentenceTransformer:

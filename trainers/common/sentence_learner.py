@@ -82,7 +82,7 @@ def contrast_batch(
     leaves = [gather_rows(rows, batch.size).requires_grad_() for rows in local]
 
     masked, absent, weights = sent(batch.masked, device), sent(~present, device), stands_for(batch, device)
-    scores = taught(batch, device)
+    scores, objective = taught(batch, device), weighted(objective, batch, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
         outcome = compare(
@@ -105,6 +105,11 @@ def stands_for(batch: TrainBatch, device: torch.device) -> Tensor | None:
 def taught(batch: TrainBatch, device: torch.device) -> Tensor | None:
     """A teacher's scores, as a tensor."""
     return None if batch.taught is None else sent(batch.taught, device)
+
+
+def weighted(objective: Objective, batch: TrainBatch, device: torch.device) -> Objective:
+    """The loss in which the pairs of a batch have their weights."""
+    return objective if batch.weights is None else partial(objective, weights=sent(batch.weights, device))
 
 
 def present_negatives(batch: TrainBatch) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ from trainers.common.gradient_cache import BatchTexts, CachedForward, Passes
 from trainers.common.job import TrainJob
 from trainers.common.params import Common, VariantParams, refuse
 from trainers.common.passes import float32_products, placed, sent
-from trainers.common.sentence_learner import present_negatives, spread, stands_for, take, taught
+from trainers.common.sentence_learner import present_negatives, spread, stands_for, take, taught, weighted
 from trainers.common.texts import Group
 from trainers.common.tokenise import Tokenise
 from trainers.xtr.scores import Scores, Tokens, score
@@ -177,6 +177,7 @@ def contrast_tokens(
     lengths = [mask.shape[-1] for mask in masks]
     leaves = [_gather(rows, batch.size, length).requires_grad_() for rows, length in zip(local, lengths, strict=True)]
     masked, weights, of_teacher = sent(batch.masked, device), stands_for(batch, device), taught(batch, device)
+    objective = weighted(objective, batch, device)
 
     def compute() -> tuple[Outcome, list[Tensor]]:
         pool = torch.cat([leaves[1], take(leaves[2], present)])

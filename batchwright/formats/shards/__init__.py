@@ -12,9 +12,14 @@ from batchwright.formats.shards.batch import (
 )
 from batchwright.formats.shards.manifest import EpochSummary, Manifest, Shard, SmallDomain
 from batchwright.formats.shards.shard_set import (
+    ANNOTATED_SCHEMA,
+    SCORED_ANNOTATED_SCHEMA,
     SCORED_SCHEMA,
     SHARD_SCHEMA,
     ShardSet,
+    completed,
+    extended,
+    format_with,
     scored,
     shard_name,
     unscored,
@@ -22,8 +27,10 @@ from batchwright.formats.shards.shard_set import (
 )
 
 __all__ = [
+    "ANNOTATED_SCHEMA",
     "NAMES",
     "REASONS",
+    "SCORED_ANNOTATED_SCHEMA",
     "SCORED_SCHEMA",
     "SHARD_SCHEMA",
     "UNKNOWN",
@@ -32,6 +39,9 @@ __all__ = [
     "Shard",
     "ShardSet",
     "SmallDomain",
+    "completed",
+    "extended",
+    "format_with",
     "pack_mask",
     "pack_reasons",
     "read_reasons",

@@ -14,7 +14,7 @@ from batchwright.core.files import read_json, write_json
 from batchwright.core.params import Params
 
 FILE = "manifest.json"
-Format = Literal[1, 2, 3]
+Format = Literal[1, 2, 3, 4, 5]
 
 
 class Shard(Params):
@@ -68,7 +68,8 @@ class Manifest(Params):
     must be for one's document to be masked for the other's query, None if nothing is masked so, and ``made_with`` are
     the parameters of the stages ``filter`` and ``cluster``. Older manifests lack these four. ``small_domains`` says
     what was done with domains that cannot fill a batch. Shards of ``format`` 1 lack the columns that say why cells
-    are masked (``SHARD_SCHEMA``); they are still read (``completed``). Those of 3 have a teacher's scores beside.
+    are masked (``SHARD_SCHEMA``); they are still read (``completed``). Those of 3 and 5 have a teacher's scores
+    beside, and those of 4 and 5 weights and metadata.
     """
 
     format: Format = 2
@@ -140,7 +141,11 @@ COLUMNS = {
     "masked_share": "share of the row's negatives that are masked",
     "cluster": "the pair's cluster",
     "scores": "a teacher's scores of the document and of each hard negative; empty if it has none",
+    "weight": "what the pair's term in the loss is multiplied by",
+    "metadata": "other columns of the pair's source by name, as JSON",
 }
+_LATER = {"scores": [3, 5], "weight": [4, 5], "metadata": [4, 5]}
+"""The formats that have a column, unless all have."""
 
 
 def write_card(folder: Path, manifest: Manifest) -> None:
@@ -153,7 +158,9 @@ def write_card(folder: Path, manifest: Manifest) -> None:
         "batch_size": manifest.batch_size,
         "last": manifest.batch_size - 1,
         "columns": _lines(
-            f"| `{name}` | {about} |" for name, about in COLUMNS.items() if name != "scores" or manifest.format == 3
+            f"| `{name}` | {about} |"
+            for name, about in COLUMNS.items()
+            if manifest.format in _LATER.get(name, [manifest.format])
         ),
         "epochs": _lines(_epoch(number, epoch) for number, epoch in enumerate(manifest.epochs, start=1)),
         "parameters": yaml.safe_dump(made_from, sort_keys=True).rstrip(),

@@ -1,7 +1,7 @@
 """Shards: Arrow files of training batches, in a folder or in object storage; older formats are read as the newest."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +16,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.runtime import scratch
 from batchwright.core.storage import Storage, is_remote
+from batchwright.formats.metadata import read_metadata
+from batchwright.formats.pairs import ANNOTATED_PAIRS, SAYS_NOTHING
 from batchwright.formats.shards.batch import NAMES, UNKNOWN, stands_for, unpack_mask
 from batchwright.formats.shards.manifest import FILE, Format, Manifest, Shard
 
@@ -42,12 +44,20 @@ SCORED_SCHEMA = SHARD_SCHEMA.append(pa.field("scores", pa.list_(pa.float32()), n
 )
 """With a teacher's ``scores`` of the pair's document and of each of its ``negatives``, in this order, NaN where it has
 none; an empty list if it has none at all."""
+ANNOTATED_SCHEMA, SCORED_ANNOTATED_SCHEMA = (
+    pa.schema([*schema, *list(ANNOTATED_PAIRS)[-2:]], metadata={"batchwright_format": number})
+    for schema, number in ((SHARD_SCHEMA, "4"), (SCORED_SCHEMA, "5"))
+)
+"""With each pair's ``weight`` in the loss, 1 if its source says none, and ``metadata``, which ``read_metadata`` reads.
+"""
 SCHEMAS: dict[Format, pa.Schema] = {
     1: pa.schema(list(SHARD_SCHEMA)[:6], metadata={"batchwright_format": "1"}),
     2: SHARD_SCHEMA,
     3: SCORED_SCHEMA,
+    4: ANNOTATED_SCHEMA,
+    5: SCORED_ANNOTATED_SCHEMA,
 }
-"""The columns of each format of shards; readers see those of the second (``completed``) or third."""
+"""The columns of each format of shards; readers see those of the second or later."""
 UNKNOWN_CLUSTER = -1
 _SCORES = SCORED_SCHEMA.field("scores").type
 
@@ -160,7 +170,18 @@ class ShardSet:
     @property
     def scored(self) -> bool:
         """Whether batches have a teacher's ``scores``."""
-        return self.manifest.format == 3
+        return "scores" in SCHEMAS[self.manifest.format].names
+
+    @property
+    def annotated(self) -> bool:
+        """Whether batches have the columns ``weight`` and ``metadata``."""
+        return "metadata" in SCHEMAS[self.manifest.format].names
+
+    @cached_property
+    def metadata_names(self) -> list[str]:
+        """Names of the sources' columns that any pair has as metadata, in the order in which they are met."""
+        batches = self.columns("metadata") if self.annotated else ()
+        return list(dict.fromkeys(name for batch in batches for row in read_metadata(batch[0]) for name in row))
 
     def domain_of(self, batch: pa.RecordBatch) -> str:
         """Return the domain of a training batch, or the name that small domains go by which share it."""
@@ -233,26 +254,46 @@ def copy_shard(origin: Storage, shard: Shard, file: Path) -> None:
 
 def scored(batch: pa.RecordBatch, scores: pa.Array) -> pa.RecordBatch:
     """Return a training batch with a teacher's ``scores``, instead of those it has."""
-    return pa.RecordBatch.from_arrays([*unscored(batch).columns, scores.cast(_SCORES)], schema=SCORED_SCHEMA)
+    return extended(batch, scores=scores)
 
 
 def unscored(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a training batch without a teacher's scores, as of format 2."""
-    return pa.RecordBatch.from_arrays(batch.select(SHARD_SCHEMA.names).columns, schema=SHARD_SCHEMA)
+    """Return a training batch without a teacher's scores."""
+    return completed(batch, SCHEMAS[format_with({*batch.schema.names} - {"scores"})])
+
+
+def extended(batch: pa.RecordBatch, **columns: pa.Array) -> pa.RecordBatch:
+    """Return a training batch with other values in ``columns``, which it may have lacked."""
+    values = {name: batch[name] for name in batch.schema.names} | columns
+    schema = SCHEMAS[format_with(values)]
+    cast = [array.cast(schema.field(name).type) for name, array in values.items()]
+    return completed(pa.RecordBatch.from_arrays(cast, names=list(values)), schema)
+
+
+def format_with(columns: Iterable[str]) -> Format:
+    """Return the first format that has all of these columns."""
+    wanted = {*columns}
+    return next(number for number, schema in SCHEMAS.items() if wanted <= {*schema.names})
 
 
 def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a training batch of format 1 with the columns of ``schema``, that of format 2.
+    """Return a training batch with the columns of ``schema``, in which it has nothing if they were not there.
 
     What format 1 did not keep is NaN, ``UNKNOWN_CLUSTER``, or the reason ``UNKNOWN``.
     """
-    size = batch.num_rows
-    mask = unpack_mask(batch["mask"].to_pylist(), size)
-    negatives = mask & ~np.eye(size, dtype=bool)
-    columns = [
-        pa.array([bytes([NAMES.index(UNKNOWN)]) * count for count in mask.sum(axis=1).tolist()], pa.binary()),
-        pa.array(np.full(size, np.nan, np.float32)),
-        pa.array((negatives.sum(axis=1) / max(size - 1, 1)).astype(np.float32)),
-        pa.array(np.full(size, UNKNOWN_CLUSTER, np.int32)),
-    ]
-    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+    there = batch.schema.names
+    columns = [batch[name] if name in there else _absent(name, batch) for name in schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _absent(name: str, batch: pa.RecordBatch) -> pa.Array:
+    """What stands in a column that a training batch lacks."""
+    size, kind = batch.num_rows, SCORED_ANNOTATED_SCHEMA.field(name).type
+    if name in ("reasons", "masked_share"):
+        mask = unpack_mask(batch["mask"].to_pylist(), size)
+        if name == "reasons":
+            return pa.array([bytes([NAMES.index(UNKNOWN)]) * count for count in mask.sum(axis=1).tolist()], kind)
+        negatives = mask & ~np.eye(size, dtype=bool)
+        return pa.array((negatives.sum(axis=1) / max(size - 1, 1)).astype(np.float32))
+    nothing = {"hardness": np.nan, "cluster": UNKNOWN_CLUSTER, **SAYS_NOTHING}[name]
+    return pa.repeat(pa.scalar(nothing, kind), size)

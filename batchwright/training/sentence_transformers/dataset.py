@@ -14,6 +14,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.util.distributed import get_world_size
 
 from batchwright.core.errors import InputError
+from batchwright.formats.metadata import metadata_columns
 from batchwright.formats.shards import ShardSet, read_scores
 from batchwright.training.sentence_transformers.labels import encode
 
@@ -21,7 +22,12 @@ ROW = "row"
 
 
 def shard_dataset(
-    shards: ShardSet, hard_negatives: int = 0, whole_domain: bool = False, scores: bool = False
+    shards: ShardSet,
+    hard_negatives: int = 0,
+    whole_domain: bool = False,
+    scores: bool = False,
+    *,
+    metadata: bool = False,
 ) -> Dataset:
     """Return all rows of all batches, with the columns query, document, negative_1 to ``hard_negatives``, and label.
 
@@ -31,7 +37,8 @@ def shard_dataset(
 
     With ``scores``, ``label`` is for the losses that sentence-transformers distils with (MarginMSELoss,
     DistillKLDivLoss): a teacher's scores of the row's document and hard negatives, ``(1 + hard_negatives,)`` float32.
-    A repeated document has its own score again, so that it teaches no margin.
+    A repeated document has its own score again, so that it teaches no margin. With ``metadata``, there are columns of
+    the sources, too, to look at: trainers would take them for texts.
 
     Raises:
         InputError: with ``scores``, there are no hard negatives, or a row lacks a score.
@@ -39,7 +46,9 @@ def shard_dataset(
     if scores:
         check_scores(shards, hard_negatives, whole_domain)
     rows = Dataset(pa.table({ROW: np.arange(shards.manifest.rows)}))
-    return rows.with_transform(ShardRows(shards, hard_negatives, whole_domain, scores))
+    return rows.with_transform(
+        ShardRows(shards, hard_negatives, whole_domain, scores, shards.metadata_names if metadata else [])
+    )
 
 
 def check_scores(shards: ShardSet, hard_negatives: int, whole_domain: bool) -> None:
@@ -82,10 +91,11 @@ class ShardRows:
     hard_negatives: int
     whole_domain: bool
     scores: bool
+    metadata: Sequence[str]
 
     def __call__(self, asked: Mapping[str, Sequence[int]]) -> dict[str, Any]:
         """Return the columns of the rows in ``asked["row"]``."""
-        columns: dict[str, list[str]] = {}
+        columns: dict[str, list[str | None]] = {}
         labels = []
         for batch, rows in self._by_batch(np.asarray(asked[ROW], dtype=np.int64)):
             whole = self.shards.batch(batch)
@@ -108,6 +118,7 @@ class ShardRows:
             found["mask"].to_pylist(),
             self.shards.stands_for(batch, whole)[rows] if self.whole_domain else None,
             _scores(found, self.hard_negatives) if self.shards.scored else None,
+            np.array(found["weight"], np.float32)[:, None] if self.shards.annotated else None,
         )
 
     def _by_batch(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -117,13 +128,13 @@ class ShardRows:
         for part in np.split(np.arange(len(rows)), changes):
             yield int(batches[part[0]]), places[part]
 
-    def _texts(self, found: pa.RecordBatch) -> dict[str, list[str]]:
+    def _texts(self, found: pa.RecordBatch) -> dict[str, list[str | None]]:
         queries, documents = found["query"].to_pylist(), found["document"].to_pylist()
         texts = {"query": queries, "document": documents}
         own = list(zip(found["negatives"].to_pylist(), documents, strict=True))
         for place in range(self.hard_negatives):
             texts[f"negative_{place + 1}"] = [some[place] if place < len(some) else text for some, text in own]
-        return texts
+        return texts | (metadata_columns(found["metadata"], self.metadata) if self.metadata else {})
 
 
 def training_arguments(shards: ShardSet, skip_epochs: int = 0) -> dict[str, Any]:

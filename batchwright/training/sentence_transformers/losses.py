@@ -102,7 +102,7 @@ def masked_loss(
         negatives,
         marks.absent(len(rest)),
         1 / scale,
-        objective_of(chosen),
+        marks.weighted(objective_of(chosen)),
         stands_for=marks.stands_for,
         taught=marks.taught,
     ).loss

@@ -111,7 +111,8 @@ def masked_token_loss(
     own = [score_own(queries.vectors, each.vectors, b_mask=each.mask) * scale for each in rest]
     negative_scores = torch.stack(own, dim=1) if own else scores.new_empty(len(scores), 0)
     negative_scores = negative_scores.masked_fill(marks.absent(len(rest)), -torch.inf)
-    return objective_of(chosen)(scores, marks.masked, negative_scores, marks.stands_for, None, marks.taught).loss
+    objective = marks.weighted(objective_of(chosen))
+    return objective(scores, marks.masked, negative_scores, marks.stands_for, None, marks.taught).loss
 
 
 def _token_options(given: dict[str, Any]) -> LossOptions:

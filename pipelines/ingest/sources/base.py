@@ -3,6 +3,7 @@
 Most are tables (``TableSource``) in files (``FileSource``).
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
@@ -13,13 +14,19 @@ from pydantic import Field, model_validator
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params
 from batchwright.core.terminal import nearest
-from batchwright.core.untrusted_arrow import values_of
+from batchwright.core.untrusted_arrow import printed, values_of
+from batchwright.formats.pairs import Split
+from batchwright.formats.shards.manifest import COLUMNS
 from pipelines.files import find_files
 from pipelines.ingest.sources.chats import first_exchange, is_chat
 from pipelines.ingest.sources.labels import Labels
+from pipelines.ingest.sources.split_names import split_named
 
 NO_QUERY = object()
 """The query of a row that is only a document."""
+_OURS = re.compile("|".join([*(set(COLUMNS) - {"id"}), "split", "label", "anchor", "positive", r"negative_\d+"]))
+"""Names of columns of pairs, shards, exports and datasets for trainers, but for ids, by which sources know their rows.
+"""
 MISCOUNTED = "not one score for each document and negative"
 
 
@@ -29,6 +36,7 @@ class Row(NamedTuple):
     ``source`` is its file; ``number`` counts from 1 and is the line number in text files, so that an editor finds it.
     Rows of a corpus have the query ``NO_QUERY``.
     ``scores`` are a teacher's, of the document and of each of ``negatives``; none if it has not scored them.
+    ``split`` is what the source says, if it says one.
     """
 
     source: str
@@ -39,6 +47,9 @@ class Row(NamedTuple):
     negatives: list[object] = []
     fault: str | None = None
     scores: Sequence[object] = ()
+    split: Split | None = None
+    weight: object = None
+    metadata: Mapping[str, object] = {}
 
 
 def faulty(source: str, number: int, text: str, fault: str) -> Row:
@@ -100,6 +111,13 @@ class Columns(Params):
     scores: list[str] = []
     """Columns of a teacher's scores, each with a number or a list of numbers per row; together one for each document
     and then one for each hard negative, such as ``[scores]`` or ``[pos_scores, neg_scores]``."""
+    split: str | None = None
+    """The column that says each row's split, instead of ``held_out`` and ``dev``: train, dev or test, or a usual name
+    of theirs, such as validation. A query that is in several goes to test with all its pairs, or else to dev."""
+    weight: str | None = None
+    """The column of positive numbers that multiply a pair's term in the loss of ``train``; 1 where there is none."""
+    metadata: list[str] = []
+    """Columns that go with their pairs as text, into shards and exports. Of equal pairs, those of the first count."""
 
 
 class TableSource(Source):
@@ -129,11 +147,13 @@ class TableSource(Source):
         """The columns to read, without repetition."""
         columns, label = self.columns, self.labels.column if self.labels else None
         named = [columns.query, columns.document, *columns.negatives, *columns.scores, self.domain_column, label]
+        named += [columns.split, columns.weight, *columns.metadata]
         return list(dict.fromkeys(name for name in named if name))
 
     def check_columns(self, name: str, columns: Iterable[str]) -> None:
-        """Raise InputError if the table ``name`` lacks a column or has it twice."""
+        """Raise InputError if the table ``name`` lacks a column or has it twice, or metadata has a name of ours."""
         known = list(columns)
+        check_metadata_names(name, self.columns.metadata)
         for wanted in self.wanted_columns:
             if known.count(wanted) > 1:
                 raise InputError(f"{name}: has two columns '{wanted}'; rename one")
@@ -160,6 +180,9 @@ class TableSource(Source):
         fault = self.labels.fault(values.get(self.labels.column)) if self.labels else None
         if scored and len(scores) != len(documents) + len(negatives):
             fault = fault or MISCOUNTED
+        split = None
+        if self.columns.split:
+            split = split_named(name, number, self.columns.split, values.get(self.columns.split))
         for place, document in enumerate(documents):
             yield Row(
                 source=name,
@@ -170,13 +193,30 @@ class TableSource(Source):
                 negatives=list(map(_text_of, negatives)),
                 fault=fault,
                 scores=[scores[place], *scores[len(documents) :]] if scored and fault is None else (),
+                split=split,
+                weight=values.get(self.columns.weight) if self.columns.weight else None,
+                metadata={column: values.get(column) for column in self.columns.metadata},
             )
 
     def batch_rows(self, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
         """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
-        columns = values_of(name, batch.select(self.wanted_columns), first)
+        columns = values_of(name, printed(batch.select(self.wanted_columns), self.columns.metadata), first)
         for number, values in enumerate(zip(*columns, strict=True), start=first):
             yield from self.to_rows(name, number, dict(zip(self.wanted_columns, values, strict=True)))
+
+
+def is_ours(column: str) -> bool:
+    """Whether metadata cannot have this name."""
+    return _OURS.fullmatch(column) is not None
+
+
+def check_metadata_names(name: str, columns: Iterable[str]) -> None:
+    """Raise InputError if metadata of the table ``name`` would have the name of a column of ours."""
+    for column in filter(is_ours, columns):
+        raise InputError(
+            f"{name}: the column '{column}' cannot be metadata, since shards or exports have a column of this name; "
+            "rename it in the file, or take it out of columns.metadata"
+        )
 
 
 def _listed(value: object) -> list[object]:

@@ -1,6 +1,6 @@
 """What the page carries of a batch: its pairs, what is masked and why, and its hardest negatives; texts only once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,22 +64,36 @@ class Texts:
         self._texts: dict[str, int] = {}
         self._queries: list[int] = []
         self._documents: list[int] = []
+        self._metadata: list[int] = []
 
-    def add(self, domain: str, ids: Sequence[str], queries: Iterable[str], documents: Iterable[str]) -> list[int]:
+    def add(
+        self,
+        domain: str,
+        ids: Sequence[str],
+        queries: Iterable[str],
+        documents: Iterable[str],
+        metadata: Iterable[Mapping[str, str]],
+    ) -> list[int]:
         """Return the numbers of pairs, given by their domain, ids and texts."""
         numbers = []
-        for key, query, document in zip(ids, queries, documents, strict=True):
+        for key, query, document, said in zip(ids, queries, documents, metadata, strict=True):
             number = self._pairs.setdefault((domain, key), len(self._pairs))
             if number == len(self._queries):
                 self._queries.append(self._number(query))
                 self._documents.append(self._number(document))
+                told = " · ".join(f"{name}: {text}" for name, text in said.items())
+                self._metadata.append(self._number(told) if told else -1)
             numbers.append(number)
         return numbers
 
     def cut(self, length: int) -> dict[str, Any]:
-        """Return all texts, cut to ``length`` characters, and the numbers of each pair's texts."""
+        """Return all texts, cut to ``length`` characters, and the numbers of each pair's texts.
+
+        Those of ``metadata``, which is there if any pair has some, are -1 for pairs that have none.
+        """
         texts = [text if len(text) <= length else text[: length - 1] + "…" for text in self._texts]
-        return {"texts": texts, "query": self._queries, "document": self._documents}
+        metadata = {"metadata": self._metadata} if max(self._metadata, default=-1) >= 0 else {}
+        return {"texts": texts, "query": self._queries, "document": self._documents, **metadata}
 
     def _number(self, text: str) -> int:
         return self._texts.setdefault(" ".join(text.split()), len(self._texts))

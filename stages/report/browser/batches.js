@@ -179,12 +179,14 @@ function showRow(reasons, batch, row, texts) {
   const words = hits?.[pair] ? searched() : [];
   const masked = maskedChips(reasons, batch, row, texts);
   const left = hardChips(batch, row, texts);
+  const metadata = texts.metadata?.[pair] ?? -1;
   return make(
     "li",
     { class: words.length ? "hit" : "" },
     make("span", { class: "number" }, String(row)),
     make("p", { class: "query" }, ...marked(texts.texts[texts.query[pair]], words)),
     make("p", { class: "document" }, ...marked(texts.texts[texts.document[pair]], words)),
+    ...(metadata < 0 ? [] : [make("p", { class: "quiet" }, ...breakable(texts.texts[metadata]))]),
     make(
       "p",
       { class: "chips" },
