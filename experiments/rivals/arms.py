@@ -15,7 +15,7 @@ from batchwright.formats.vectors import blocks
 from batchwright.training.losses import compare
 from experiments.rivals.library import guided_loss, mined, no_duplicates, ranking_loss
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
-from experiments.rivals.sets import Surrogate, Training
+from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
 from stages.filter.rank import nearest
 from stages.negatives.choice import Choice, Ranking, choose, draw_keys
@@ -39,7 +39,6 @@ class Arm:
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
     tempering: Tempering = "fixed"
-    surrogate: Surrogate = "tfidf"
 
 
 def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain") -> Arm:
@@ -240,8 +239,8 @@ ARMS: dict[str, Arm] = {
     "ours, no masks": ours_arm(OURS, "nothing"),
     "all documents": Arm(batches=all_documents, loss=all_documents_loss),
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
-    "library, GIST": Arm(batches=no_duplicates, loss=guided_loss, surrogate="minilm"),
-    "library, mined": Arm(batches=mined, loss=ranking_loss, surrogate="minilm"),
+    "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
+    "library, mined": Arm(batches=mined, loss=ranking_loss),
     "mined, hardest": mining_arm(Choice(count=1)),
     "mined, 95 %": mining_arm(Choice(count=1, max_share=0.95)),
     "mined, 95 %, drawn": mining_arm(Choice(count=1, max_share=0.95, sample=True)),

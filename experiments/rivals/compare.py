@@ -19,7 +19,7 @@ from experiments.rivals.arms import ARMS, known, margin
 from experiments.rivals.encoders import Kind, Tokens, build, tokenise
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Result, Run, Runs
-from experiments.rivals.sets import PairSet, Surrogate, Training, read_set
+from experiments.rivals.sets import PairSet, Training, read_set
 from experiments.rivals.training import Batch, Settings, best_documents, embed, ndcg, train
 from experiments.rivals.tuning import choose
 
@@ -39,13 +39,13 @@ def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[
     """Compare one arm on the set of some files, in one of ``arguments.processes`` processes."""
     (name, files), arm = job
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // arguments.processes))
-    pairs = _read_set(name, tuple(files), arguments.vectors, arguments.limit, ARMS[arm].surrogate)
+    pairs = _read_set(name, tuple(files), arguments.vectors, arguments.limit)
     compare(pairs, Runs(arguments.output), arm, arguments.kind, arguments.epochs, arguments.seeds)
 
 
 @lru_cache(maxsize=1)
-def _read_set(name: str, files: tuple[Path, ...], vectors: Path, limit: int | None, surrogate: Surrogate) -> PairSet:
-    return read_set(name, files, vectors, limit, surrogate)
+def _read_set(name: str, files: tuple[Path, ...], vectors: Path, limit: int | None) -> PairSet:
+    return read_set(name, files, vectors, limit)
 
 
 def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:

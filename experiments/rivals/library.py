@@ -102,7 +102,6 @@ def mined(training: Training, _: int, seed: int) -> Iterator[Batch]:
             Remembered(modules=list(start_model("minilm", 0)), device="cpu").remember(training),
             relative_margin=RELATIVE_MARGIN,
             num_negatives=1,
-            use_faiss=True,
             output_format="n-tuple",
             verbose=False,
         )
