@@ -94,8 +94,8 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     A number of a row without hard negatives is none: it may say whether the row is a pair. Columns that some rows lack
     are left out, since it is not known which.
     """
-    if "negatives" not in columns:
-        return []
+    if "negatives" not in columns or not table.keys() >= {columns["document"], *columns["negatives"]}:
+        return []  # columns that are named but not there are an error of the source
     documents = [len(_cell(value)) for value in table[columns["document"]]]
     given = [table[column] for column in columns["negatives"]]
     negatives = [sum(len(_cell(value)) for value in values) for values in zip(*given, strict=False)]

@@ -424,6 +424,14 @@ def write_table(file: Path, rows: list[dict[str, Any]]) -> str:
     return str(file)
 
 
+def test_a_named_column_that_is_not_there_is_told_beside_negatives_and_scores(project: Path, capsys) -> None:
+    rows = [{"ask": pair[0], "text": pair[1], "negatives": ["no"], "scores": [1.0, 0.5]} for pair in PAIRS]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit):
+        add("a.jsonl", "--query", "ask", "--document", "nope")
+    assert "a.jsonl: no column 'nope'; known: ask, text, negatives, scores" in capsys.readouterr().err
+
+
 def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for further, told in (([], ""), ([0], ", label: .[2]"), (["no", "nor"], ", negatives: .[2:]")):
         Path("a.jsonl").write_text("".join(json.dumps([*pair, *further]) + "\n" for pair in PAIRS))
