@@ -70,7 +70,7 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     """
     rows = read_files(files)
     cells = {(row["set"], row["arm"]): row for row in rows}
-    sets = sorted({name for name, _ in cells}, key=lambda name: -_number(cells[name, OURS]["gain"]))
+    sets = sorted({name for name, _ in cells}, key=lambda name: (-_number(cells[name, OURS]["gain"]), name))
     ways = [arm for arm in dict.fromkeys(arm for _, arm in cells) if all((name, arm) in cells for name in sets)]
     gains = {way: [cells[name, way]["gain"] for name in sets] for way in ways if way != BASELINE}
     order = sorted(gains, key=lambda way: -statistics.mean(map(_number, gains[way])))
