@@ -24,6 +24,8 @@ from experiments.rivals.training import Batch, Settings, best_documents, embed, 
 from experiments.rivals.tuning import choose
 
 Places = NDArray[np.int64]
+_cached_set = lru_cache(maxsize=1)(read_set)
+"""A process compares several arms on one set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +41,8 @@ def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[
     """Compare one arm on the set of some files, in one of ``arguments.processes`` processes."""
     (name, files), arm = job
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // arguments.processes))
-    pairs = _read_set(name, tuple(files), arguments.vectors, arguments.limit)
+    pairs = _cached_set(name, tuple(files), arguments.vectors, arguments.limit)
     compare(pairs, Runs(arguments.output), arm, arguments.kind, arguments.epochs, arguments.seeds)
-
-
-@lru_cache(maxsize=1)
-def _read_set(name: str, files: tuple[Path, ...], vectors: Path, limit: int | None) -> PairSet:
-    return read_set(name, files, vectors, limit)
 
 
 def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:

@@ -19,15 +19,10 @@ PAIRS = Path("data/pairs")
 
 def test_scores_of_one_domain_are_those_of_its_pairs_and_others_have_none(workspace: Path) -> None:
     write_params(workspace, {"filter.mine": {"count": 2, "depth": 10}})
-    prepare(
-        birds=topic_pairs(20), fish=topic_pairs(20, seed=1), small=topic_pairs(3, seed=2), few=topic_pairs(6, seed=3)
-    )
+    _prepare_four()
     for domain in ("birds", "small"):
         _score(domain)
-    judge.main()
-    cluster.main()
-    pack.main("random")
-    shards = ShardSet.open(Path("data/shards/random"))
+    shards = _packed()
     assert shards.scored
     met = set()
     for number in range(len(shards)):
@@ -47,17 +42,12 @@ def test_scores_of_one_domain_are_those_of_its_pairs_and_others_have_none(worksp
 
 @pytest.mark.parametrize("scored", [False, True])
 def test_weights_and_metadata_of_some_domains_reach_the_shards_of_all(workspace: Path, scored: bool) -> None:
-    prepare(
-        birds=topic_pairs(20), fish=topic_pairs(20, seed=1), small=topic_pairs(3, seed=2), few=topic_pairs(6, seed=3)
-    )
+    _prepare_four()
     if scored:
         _score("fish")
     for domain in ("birds", "small"):
         _annotate(domain)
-    judge.main()
-    cluster.main()
-    pack.main("random")
-    shards = ShardSet.open(Path("data/shards/random"))
+    shards = _packed()
     assert (shards.annotated, shards.scored, shards.metadata_names) == (True, scored, ["length"])
     met = set()
     for row in (row for number in range(len(shards)) for row in shards.batch(number).to_pylist()):
@@ -69,6 +59,20 @@ def test_weights_and_metadata_of_some_domains_reach_the_shards_of_all(workspace:
     assert met == {"birds", "fish", "small", "few"}
     assert "| `metadata` |" in (shards.folder / "README.md").read_text()
     assert ("| `scores` |" in (shards.folder / "README.md").read_text()) == scored
+
+
+def _prepare_four() -> None:
+    """Prepare four domains, two of them small."""
+    prepare(
+        birds=topic_pairs(20), fish=topic_pairs(20, seed=1), small=topic_pairs(3, seed=2), few=topic_pairs(6, seed=3)
+    )
+
+
+def _packed() -> ShardSet:
+    judge.main()
+    cluster.main()
+    pack.main("random")
+    return ShardSet.open(Path("data/shards/random"))
 
 
 def _annotate(domain: str) -> None:
