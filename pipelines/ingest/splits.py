@@ -46,8 +46,9 @@ def stated_splits(domains: Mapping[str, Sequence[PartRead]]) -> Stated:
 
     So a test split is whole, whatever else holds its queries.
     """
-    pairs = [(batch["query_hash"].to_numpy(), batch["stated"].to_numpy()) for batch in _candidates(domains)]
-    by_split = [_union(queries[stated == place] for queries, stated in pairs) for place in range(len(SPLITS))]
+    columns = ((batch["query_hash"].to_numpy(), batch["stated"].to_numpy()) for batch in _candidates(domains))
+    rows = [(queries[stated != NOT_STATED], stated[stated != NOT_STATED]) for queries, stated in columns]
+    by_split = [_union(queries[stated == place] for queries, stated in rows) for place in range(len(SPLITS))]
     queries = _union(by_split)
     splits = np.zeros(len(queries), np.int8)
     for place, of_split in enumerate(by_split):  # later ones overrule earlier ones
