@@ -7,6 +7,8 @@ import io
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 from batchwright.core.runtime import scratch_root
@@ -119,12 +121,19 @@ def counter(
     )
 
 
+@cache
 def _tqdm() -> "type[tqdm[Any]]":
     """tqdm without its thread, which may hold a lock while the process is forked."""
     from tqdm import tqdm
 
     tqdm.monitor_interval = 0
-    return tqdm
+
+    class Bar(tqdm):  # type: ignore[type-arg]
+        def __del__(self) -> None:
+            with suppress(AttributeError):  # a signal may have ended the constructor halfway
+                super().__del__()
+
+    return Bar
 
 
 def _seconds() -> float:

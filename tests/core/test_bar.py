@@ -1,6 +1,9 @@
 """What progress bars print."""
 
+import gc
+
 import pytest
+from tqdm import tqdm
 
 from batchwright.core.terminal import bar, counter
 
@@ -19,3 +22,14 @@ def test_a_bar_within_another_one_disappears(capsys: pytest.CaptureFixture[str])
     assert "inner:   0%" in said
     shown = said.replace("\x1b[A", "").splitlines()[-1].split("\r")[-1]
     assert shown.startswith("outer: 100%") and "1/1" in shown
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_while_a_bar_begins_leaves_no_other_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tqdm, "_get_free_pos", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        counter(2, desc="letters", unit="letter")
+    gc.collect()
