@@ -17,7 +17,8 @@ from trainers.common.job import TrainJob
 from trainers.common.memory import Memory
 from trainers.common.packing import pack_texts, packed
 from trainers.common.passes import sent, training_pass, weights_cast_once
-from trainers.common.texts import Cut, Features, Group, group_texts
+from trainers.common.texts import Cut, Group, group_texts
+from trainers.common.tokenise import Features
 
 
 class CachedForward:

@@ -1,5 +1,6 @@
 """Training on shards, shared by all variants."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -18,6 +19,7 @@ from batchwright.training.losses import Outcome
 from trainers.common.curves import Curves, recording
 from trainers.common.distributed import own_rows, rank
 from trainers.common.job import TrainJob, planned_batches
+from trainers.common.passes import computes_bfloat16
 from trainers.common.step_loop import Measures, remove_checkpoints, run_steps
 from trainers.common.texts import ahead
 
@@ -62,6 +64,12 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         taught=job.common.distill is not None,
     )
 
+    if job.common.precision == "bfloat16" and rank() == 0 and not computes_bfloat16(job.device):
+        print(
+            f"warning: train {job.name}: this processor has no kernels for bfloat16, which takes many times as long as "
+            "float32; set precision to float32",
+            file=sys.stderr,
+        )
     rows = own_rows()
 
     def prepare(step: int) -> Any:
