@@ -12,7 +12,7 @@ from torch import distributed as dist
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.ranks import WORLD, run_ranks
-from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_qwen3, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
 from trainers.common.job import TrainJob
 from trainers.variants import build_learner, train
@@ -30,6 +30,7 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
         ),
         ("biencoder", {"distill": {"loss": "kl"}, "dimensions": {4: 0.5, 16: 1}}),
         ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}}),
+        ("biencoder", {"lora": {"rank": 2}, "checkpointing": True}),
         ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "distill": {"weight": None}, "new_learning_rate": 1e-1}),
@@ -46,7 +47,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
 ) -> None:
     """With groups of another size."""
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    start = write_toy_model(tmp_path / "start")
+    start = (write_toy_qwen3 if "lora" in options else write_toy_model)(tmp_path / "start")
     taught = "distill" in options
     batches = [toy_batch(ragged_rows(seed, taught=taught), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)

@@ -136,14 +136,14 @@ class Passes:
     def training(self, batch: TrainBatch, draws: Draws, first: int = 0) -> AbstractContextManager[None]:
         """Run the block's model on a batch's texts from number ``first`` on."""
         job = self._job
-        draw = [job.seed, batch.index, draws, first] if job.common.dropout != 0 else None
+        draw = [job.seed, batch.index, draws, first] if job.common.drops else None
         return training_pass(job.common.precision, draw, torch.device(job.device))
 
 
 def gains_by_packing(job: TrainJob) -> bool:
     """Whether torch has attention for packed texts where the job runs, and nothing is dropped there."""
     common = job.common
-    fits = job.device == "cuda" and common.precision == "bfloat16" and common.dropout == 0
+    fits = job.device == "cuda" and common.precision == "bfloat16" and not common.drops
     return fits and common.attention == "auto"
 
 

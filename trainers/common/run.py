@@ -1,6 +1,7 @@
 """Training on shards, shared by all variants."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from string import Template
 from typing import Any, Protocol
@@ -15,9 +16,12 @@ from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.retrievers.common.model_folder import settle_tokenizer
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
+from trainers.common.adapters import FOLDER, merged, save_adapters
 from trainers.common.curves import Curves, recording
 from trainers.common.distributed import own_rows, rank
 from trainers.common.job import TrainJob, planned_batches
+from trainers.common.packing import backbones
+from trainers.common.params import Lora
 from trainers.common.step_loop import Measures, remove_checkpoints, run_steps
 from trainers.common.texts import ahead
 
@@ -99,7 +103,10 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
-    learner.save(folder)
+    with merged(learner.model) if job.common.lora else nullcontext():
+        learner.save(folder)
+    if job.common.lora:
+        save_adapters(backbones(learner.model), folder, _named(job))
     _write_card(job, manifest, steps, folder)
     settle_tokenizer(folder, length_of(job.info.max_length))
     dimensions = job.common.dimension_weights
@@ -119,12 +126,27 @@ def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> 
         "pairs": steps * manifest.batch_size,
         "manifest": fingerprint(manifest.model_dump()),
         "seed": job.seed,
-        "note": f"{job.note}\n\n" if job.note else "",
+        "note": "".join(f"{note}\n\n" for note in (job.note, _adapters(job.common.lora)) if note),
         "parameters": yaml.safe_dump(
-            {"common": job.common.model_dump(), job.variant: job.params.model_dump()}, sort_keys=True
+            {"common": job.common.shown(), job.variant: job.params.model_dump()}, sort_keys=True
         ).rstrip(),
     }
     (folder / "README.md").write_text(Template(template.read_text(encoding="utf-8")).substitute(facts), "utf-8")
+
+
+def _named(job: TrainJob) -> str:
+    """What others call the start model."""
+    return str(job.info.origin) if _on_hub(job.info.origin) else job.start_model.name
+
+
+def _adapters(lora: Lora | None) -> str:
+    if lora is None:
+        return ""
+    targets = "all linear layers" if lora.targets == "all-linear" else f"the layers {', '.join(lora.targets)}"
+    return (
+        f"LoRA trained adapters of rank {lora.rank} beside {targets} of the transformer. They are merged into the "
+        f"weights; `{FOLDER}` has them alone."
+    )
 
 
 def _on_hub(origin: str | None) -> bool:
