@@ -1,6 +1,8 @@
 """The variants by name, and how one is made ready to train. A variant is a package here that has a ``card.md``."""
 
 import importlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -10,10 +12,12 @@ from batchwright.core.terminal import hint
 from batchwright.formats.runs import Run
 from batchwright.retrievers.common.model_folder import draw_weights, is_static
 from trainers.common.backbones import prepare_backbones
+from trainers.common.distributed import world_size
 from trainers.common.job import TrainJob
 from trainers.common.params import Common, VariantParams, run_model
 from trainers.common.passes import keep_freed_memory, pin_kernels, seed_start
 from trainers.common.run import Learner, run_training
+from trainers.common.step_loop import set_trained, trained_state
 
 VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
 
@@ -61,6 +65,7 @@ def build_learner(job: TrainJob) -> Learner:
     if job.redraw:
         draw_weights(learner.model, job.seed)
     prepare_backbones(job, learner.model)
+    learner.model.to(job.device)
     return learner
 
 
@@ -69,4 +74,14 @@ def train(job: TrainJob) -> None:
     if is_static(job.start_model):
         pin_kernels()
         keep_freed_memory()
-    run_training(job, build_learner(job))
+    run_training(job, build_learner(job), partial(_whole, job))
+
+
+def _whole(job: TrainJob, learner: Learner) -> Learner:
+    """``learner`` with all weights on this rank, in the memory of the processor, if they are shared."""
+    if not (job.common.fsdp and world_size() > 1):
+        return learner
+    alone = job.common.model_copy(update={"fsdp": False})
+    whole = build_learner(replace(job, device="cpu", common=alone))
+    set_trained(whole.model, trained_state(learner.model))
+    return whole

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from torch import distributed as dist
+from torch.distributed.tensor import DTensor
 
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
@@ -15,6 +16,7 @@ from tests.train.ranks import WORLD, run_ranks
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_qwen3, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
 from trainers.common.job import TrainJob
+from trainers.common.step_loop import set_trained, trained_state
 from trainers.variants import build_learner, train
 
 DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
@@ -30,7 +32,9 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
         ),
         ("biencoder", {"distill": {"loss": "kl"}, "dimensions": {4: 0.5, 16: 1}}),
         ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}}),
-        ("biencoder", {"lora": {"rank": 2}, "checkpointing": True}),
+        ("biencoder", {"lora": {"rank": 2}}),
+        ("biencoder", {"lora": {"rank": 2}, "checkpointing": True, "fsdp": True}),
+        ("xtr", {"lora": {"rank": 2}, "score": "colbert", "fsdp": True}),
         ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "distill": {"weight": None}, "new_learning_rate": 1e-1}),
@@ -110,6 +114,10 @@ def _check_collectives() -> None:
 def _first_gradient(job: TrainJob) -> Tensor:
     learner = build_learner(job)
     learner.model.train()
+    parts = [each for each in learner.model.parameters() if isinstance(each, DTensor)]
+    assert bool(parts) == (job.common.fsdp and dist.is_initialized())
+    set_trained(learner.model, trained_state(learner.model))
+    assert all(each.to_local().numel() <= -(-len(each) // WORLD) * each[0].numel() for each in parts)
     taught = job.common.distill is not None
     reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives, taught=taught)
     learner.backward(learner.prepare(reader.read(2, own_rows())))

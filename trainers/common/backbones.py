@@ -2,11 +2,14 @@
 
 import torch
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from batchwright.core.errors import InputError
 from trainers.common.adapters import add_adapters
+from trainers.common.distributed import world_size
 from trainers.common.job import TrainJob
 from trainers.common.packing import backbones
 from trainers.common.passes import dropout_rates, set_dropout
@@ -30,6 +33,8 @@ def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
         _round_weights(job, transformers)
     if common.checkpointing:
         _checkpoint(job, transformers)
+    if common.fsdp:
+        _share_weights(job, transformers)
     if common.compile:
         _compile(job, transformers)
 
@@ -48,6 +53,21 @@ def _checkpoint(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
         if not backbone.supports_gradient_checkpointing:
             raise InputError(f"model '{job.start_model}': its layers cannot do it; set checkpointing to false")
         backbone.gradient_checkpointing_enable({"use_reentrant": False})
+
+
+def _share_weights(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
+    """Let each of several ranks keep a part of every layer's frozen weights; what is trained stays whole on all."""
+    _refuse_context(job, "weights of attention to a context are not shared; set fsdp to false")
+    if job.common.compile:
+        raise InputError(f"train {job.name}: layers with shared weights are not compiled; set compile or fsdp to false")
+    if world_size() == 1:
+        return
+    mesh = init_device_mesh(job.device, (world_size(),))
+    for backbone in transformers:
+        for layer in backbone.modules():
+            if isinstance(layer, GradientCheckpointingLayer):
+                trained = {each for each in layer.parameters() if each.requires_grad}
+                fully_shard(layer, mesh=mesh, reshard_after_forward=True, ignored_params=trained)
 
 
 def _compile(job: TrainJob, transformers: list[PreTrainedModel]) -> None:

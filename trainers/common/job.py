@@ -100,6 +100,11 @@ class TrainJob(Job):
     note: str = ""
 
     @property
+    def loading_device(self) -> str:
+        """Where the start model is loaded; a GPU may have no room for all of one whose weights are shared."""
+        return "cpu" if self.common.fsdp else self.device
+
+    @property
     def dev_curve(self) -> Path:
         """The curve of quality, beside that of the loss."""
         return self.curve.with_name(f"{self.curve.stem}-dev.tsv")

@@ -92,12 +92,16 @@ class Common(LossOptions, Optimisation):
     checkpointing: bool = False
     """Whether to compute what is inside a layer of transformers again when it backpropagates, instead of keeping it:
     passes take less memory and more time. Not CDE."""
+    fsdp: bool = False
+    """Whether workers share the weights that ``lora`` leaves as they are (FSDP2): each keeps a part of every layer, and
+    gathers a layer when it computes. The start model need not fit into a GPU's memory, but into each worker's. Needs
+    ``mini_batch_size`` as a number; texts stay padded. Not CDE."""
 
     def check_memory(self, name: str) -> None:
-        """Check that the training ``name`` can have ``lora`` and ``weights``.
+        """Check that the training ``name`` can have ``lora``, ``weights`` and ``fsdp``.
 
         Raises:
-            InputError: peft is not installed, or weights are to be rounded that are trained or compute in float32.
+            InputError: peft is not installed, or ``weights`` or ``fsdp`` lack what they need.
         """
         if self.lora and not importlib.util.find_spec("peft"):
             raise InputError(f"train {name}: lora needs the package peft; pip install peft, or set lora to null")
@@ -106,11 +110,16 @@ class Common(LossOptions, Optimisation):
                 f"train {name}: weights: bfloat16 needs lora, since small steps would be lost in it, and precision: "
                 "bfloat16; set both, or weights to float32"
             )
+        if self.fsdp and not (self.lora and self.mini_batch_size != "auto"):
+            raise InputError(
+                f"train {name}: fsdp needs lora, beside which weights stay as they are, and mini_batch_size as a "
+                "number, since all workers make the same passes; set both, or fsdp to false"
+            )
 
     def shown(self) -> dict[str, Any]:
         """The parameters as model cards show them: those for large models only if they are not at their defaults."""
         fields = type(self).model_fields
-        large = ("lora", "weights", "checkpointing")
+        large = ("lora", "weights", "checkpointing", "fsdp")
         return self.model_dump(exclude={name for name in large if getattr(self, name) == fields[name].default})
 
     @property

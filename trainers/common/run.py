@@ -1,6 +1,6 @@
 """Training on shards, shared by all variants."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from string import Template
@@ -47,8 +47,10 @@ class Learner(Protocol):
         """Write the trained model into ``folder``."""
 
 
-def run_training(job: TrainJob, learner: Learner) -> None:
+def run_training(job: TrainJob, learner: Learner, whole: Callable[[Learner], Learner] = lambda each: each) -> None:
     """Train on the job's shards; rank 0 writes the curves while it trains, and the model after the last step.
+
+    ``whole`` returns a learner that can be saved, with what ``learner`` has learnt.
 
     Raises:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
@@ -79,7 +81,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
     def save(steps: int, folder: Path) -> None:
         prepared.settle()
-        _save(job, learner, shards.manifest, steps, folder)
+        _save(job, whole(learner), shards.manifest, steps, folder)
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
     with recording(job, job.curve, job.dev_curve) as record, ahead(prepare, steps) as prepared:
