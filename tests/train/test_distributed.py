@@ -20,6 +20,7 @@ from trainers.common.step_loop import set_trained, trained_state
 from trainers.variants import build_learner, train
 
 DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
+LARGE: dict[str, object] = {"lora": {"rank": 2}, "checkpointing": True, "fsdp": True}
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,7 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
             {"directions": DIRECTIONS, "hardness_strength": 5, "dimensions": {4: 0.5, 16: 1}},
         ),
         ("biencoder", {"distill": {"loss": "kl"}, "dimensions": {4: 0.5, 16: 1}}),
-        ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}}),
-        ("biencoder", {"lora": {"rank": 2}}),
-        ("biencoder", {"lora": {"rank": 2}, "checkpointing": True, "fsdp": True}),
-        ("xtr", {"lora": {"rank": 2}, "score": "colbert", "fsdp": True}),
+        ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}, **LARGE}),
         ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "distill": {"weight": None}, "new_learning_rate": 1e-1}),
@@ -43,7 +41,7 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
         ("cde", {"context": "sequence", "context_documents": 9, "context_dropout": 0.5, "null_share": 0.3}),
         ("xtr", {"k": 9, "learning_rate": 1e-7}),  # retrieval is discontinuous, so steps must be tiny
         ("xtr", {"score": "colbert"}),
-        ("xtr", {"score": "colbert", "distill": {"loss": "margin_mse"}}),
+        ("xtr", {"score": "colbert", "distill": {"loss": "margin_mse"}, **LARGE}),
     ],
 )
 def test_two_processes_give_the_gradient_and_the_weights_of_one(

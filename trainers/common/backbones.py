@@ -51,7 +51,9 @@ def _checkpoint(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
     _refuse_context(job, "attention to a context cannot be computed again; set checkpointing to false")
     for backbone in transformers:
         if not backbone.supports_gradient_checkpointing:
-            raise InputError(f"model '{job.start_model}': its layers cannot do it; set checkpointing to false")
+            raise InputError(
+                f"model '{job.start_model}': its layers cannot be computed again; set checkpointing to false"
+            )
         backbone.gradient_checkpointing_enable({"use_reentrant": False})
 
 
@@ -60,23 +62,28 @@ def _share_weights(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
     _refuse_context(job, "weights of attention to a context are not shared; set fsdp to false")
     if job.common.compile:
         raise InputError(f"train {job.name}: layers with shared weights are not compiled; set compile or fsdp to false")
+    if not all(map(_layers, transformers)):
+        raise InputError(f"model '{job.start_model}': has no layers that repeat; set fsdp to false")
     if world_size() == 1:
         return
     mesh = init_device_mesh(job.device, (world_size(),))
     for backbone in transformers:
-        for layer in backbone.modules():
-            if isinstance(layer, GradientCheckpointingLayer):
-                trained = {each for each in layer.parameters() if each.requires_grad}
-                fully_shard(layer, mesh=mesh, reshard_after_forward=True, ignored_params=trained)
+        for layer in _layers(backbone)[::-1]:  # those inside others first
+            trained = {each for each in layer.parameters() if each.requires_grad}
+            fully_shard(layer, mesh=mesh, reshard_after_forward=True, ignored_params=trained)
 
 
 def _compile(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
     _refuse_context(job, "attention to a context cannot be compiled; set compile to false")
     for backbone in transformers:
         _check_dropout(job, backbone, "torch.compile")
-        for layer in backbone.modules():
-            if isinstance(layer, GradientCheckpointingLayer):  # what the library calls the layers that repeat
-                layer.compile()  # they share the compiled code
+        for layer in _layers(backbone):
+            layer.compile()  # they share the compiled code
+
+
+def _layers(backbone: PreTrainedModel) -> list[GradientCheckpointingLayer]:
+    """The layers that repeat, as the library calls them."""
+    return [module for module in backbone.modules() if isinstance(module, GradientCheckpointingLayer)]
 
 
 def _refuse_context(job: TrainJob, why: str) -> None:

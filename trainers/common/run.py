@@ -108,7 +108,7 @@ def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folde
     with merged(learner.model) if job.common.lora else nullcontext():
         learner.save(folder)
     if job.common.lora:
-        save_adapters(backbones(learner.model), folder, _named(job))
+        save_adapters(backbones(learner.model), folder, job.start_model.name)
     _write_card(job, manifest, steps, folder)
     settle_tokenizer(folder, length_of(job.info.max_length))
     dimensions = job.common.dimension_weights
@@ -134,11 +134,6 @@ def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> 
         ).rstrip(),
     }
     (folder / "README.md").write_text(Template(template.read_text(encoding="utf-8")).substitute(facts), "utf-8")
-
-
-def _named(job: TrainJob) -> str:
-    """What others call the start model."""
-    return str(job.info.origin) if _on_hub(job.info.origin) else job.start_model.name
 
 
 def _adapters(lora: Lora | None) -> str:
