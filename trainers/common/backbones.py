@@ -55,6 +55,7 @@ def _checkpoint(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
                 f"model '{job.start_model}': its layers cannot be computed again; set checkpointing to false"
             )
         backbone.gradient_checkpointing_enable({"use_reentrant": False})
+        backbone.disable_input_require_grads()  # which the other way of checkpointing needs
 
 
 def _share_weights(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
