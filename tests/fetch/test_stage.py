@@ -160,6 +160,13 @@ def configured(model: Path, folder: Path, **changes: object) -> Path:
     return source
 
 
+def test_an_adapter_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path) -> None:
+    source = shutil.copytree(tiny_bert, workspace / "adapter")
+    (source / "adapter_config.json").write_text("{}")
+    with pytest.raises(InputError, match="'raw/models/adapter': is an adapter; merge it into its model"):
+        fetch(workspace, source)
+
+
 @pytest.mark.parametrize(
     ("prompts", "changes", "expected"),
     [
