@@ -13,7 +13,7 @@ from docs.schema import AllParams, TrainParams
 from stages.pack.plan import POLICIES
 from tests.dag.closure import ROOT
 from tests.profiles import NAMES, composed, stages, written
-from trainers.common.params import Common
+from trainers.common.params import Common, overridden
 from trainers.variants import load_variant
 
 each_profile = pytest.mark.parametrize("name", NAMES)
@@ -71,6 +71,15 @@ def test_every_run_has_parameters_batches_and_a_start_model(name: str) -> None:
         assert run.batches in {*POLICIES, *params.mine, *params.tune}, entry
         assert run.start in fetched | {f"models/{other}" for other in params.runs if other != entry}, entry
         assert (run.epochs or params.train.common.epochs) <= params.pack.epochs, entry
+
+
+@each_profile
+def test_the_parameters_of_every_run_go_together(name: str) -> None:
+    params = _read(name)
+    for entry, run in params.runs.items():
+        common = overridden(params.train.common, run)
+        common.check(entry, common.hard_negatives, common.negatives_stand_for)
+        overridden(getattr(params.train, run.variant), run).check(entry, common)
 
 
 @each_profile
