@@ -123,7 +123,7 @@ def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packs", [False, True])
 @pytest.mark.parametrize("variant", ["biencoder", "xtr"])
-def test_a_compiled_transformer_gives_the_samegradient(
+def test_a_compiled_transformer_gives_the_same_gradient(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, packs: bool
 ) -> None:
     """Traced as with any backend; torch's own would need a C++ compiler, and minutes."""
