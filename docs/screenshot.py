@@ -13,6 +13,8 @@ PICTURE = Path(__file__).with_name("report.png")
 WIDTH, HEIGHT = 1100, 1000
 BATCH = "#batch-400"
 """The address of the batch that is open."""
+FRAME = '<body style="margin: 0"><iframe src="{page}" width="{width}" height="{height}" style="border: 0"></iframe>'
+"""Chromium takes the picture of a page's top, but of a frame as it has been scrolled."""
 
 
 def main() -> str:
@@ -20,12 +22,15 @@ def main() -> str:
     chromium = shutil.which("chromium")
     if not chromium or not REPORT.exists():
         raise InputError(f"needs 'chromium' on PATH and {REPORT}; install the one, run dvc repro for the other")
-    with tempfile.TemporaryDirectory() as profile:
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
-        options += [f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}"]
-        options += ["--blink-settings=preferredColorScheme=0", "--virtual-time-budget=20000"]
+    with tempfile.TemporaryDirectory() as folder:
+        frame = Path(folder, "frame.html")
         page = REPORT.resolve().as_uri() + BATCH
-        subprocess.run([chromium, *options, f"--screenshot={PICTURE}", page], check=True, capture_output=True)
+        frame.write_text(FRAME.format(page=page, width=WIDTH, height=HEIGHT))
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
+        options += [f"--user-data-dir={folder}/profile", f"--window-size={WIDTH},{HEIGHT}"]
+        options += ["--blink-settings=preferredColorScheme=0", "--virtual-time-budget=20000"]
+        line = [chromium, *options, f"--screenshot={PICTURE}", frame.as_uri()]
+        subprocess.run(line, check=True, capture_output=True)
     return f"{PICTURE.name} written"
 
 
