@@ -66,6 +66,7 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     further = {
         "scores": _scores(table, found),
         "split": named.get("split_column") or _named_and("split", _are_splits, table),
+        "group": named.get("group"),
         "weight": named.get("weight") or _named_and("weight", _are_weights, table),
         "metadata": named.get("metadata"),
     }
