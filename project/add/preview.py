@@ -116,7 +116,7 @@ def _role(column: str, values: Sequence[object], entry: Entry) -> str:
     sides = {**columns, "domain": entry.get("domain_column")}.items()
     read = [_READ_AS.get(side, side) for side, what in sides if column in (what if isinstance(what, list) else [what])]
     if read:
-        return f"read as {' and '.join(read)}"
+        return f"read as {', and '.join(read)}"
     only = {known_split(value) for value in values}
     if words(column)[-1:] == ["split"] and len(only) == 1 and None not in only:
         return f"{LEFT_OUT} (only {only.pop()} so far; --split-column {shlex.quote(column)} reads it)"
