@@ -83,7 +83,7 @@ def _warn_of_missing(params: IngestParams, groups: Groups, pairs: Domains) -> No
         if groups.number and share and not any(done.metrics["counts"][split] for _, done in pairs.values()):
             few = f"{groups.number:,} groups"
             if groups.apart < groups.number:
-                few = f"{few}, which share queries and so make only {groups.apart:,} parts"
+                few = f"{few}, and those that share queries go together, which leaves {groups.apart:,} to draw from"
             what = f"no pair is in {split}, since there are {few}; raise ingest.{name}, or take out columns.group"
             print(f"ingest: warning: {what}", file=sys.stderr)
 

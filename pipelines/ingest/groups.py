@@ -41,7 +41,7 @@ def find_groups(domains: Mapping[str, Sequence[PartRead]]) -> Groups:
     edges = [_edges(batch) for batch in candidates(domains) if pc.any(pc.not_equal(batch["group"], "")).as_py()]
     if not edges:
         return Groups()
-    queries, groups = np.unique(np.concatenate(edges, axis=1), axis=1)
+    queries, groups = _once(np.concatenate(edges, axis=1))
     queries, of_query = np.unique(queries, return_inverse=True)
     groups, of_group = np.unique(groups, return_inverse=True)
     shape = [len(queries) + len(groups)] * 2
@@ -57,4 +57,9 @@ def _edges(batch: pa.RecordBatch) -> NDArray[np.uint64]:
     of = batch.filter(pc.not_equal(batch["group"], ""))
     names = of["group"].dictionary_encode()
     hashes: Hashes = text_keys(names.dictionary.to_pylist()).view("<u8")[::2]
-    return np.unique(np.stack([of["query_hash"].to_numpy(), hashes[names.indices.to_numpy()]]), axis=1)
+    return _once(np.stack([of["query_hash"].to_numpy(), hashes[names.indices.to_numpy()]]))
+
+
+def _once(edges: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    queries, groups = edges
+    return edges[:, np.unique(queries * ODD + groups, return_index=True)[1]]
