@@ -312,6 +312,6 @@ def test_a_split_without_pairs_because_of_few_groups_is_told(
 ) -> None:
     ingest(grouped([("q", f"d{n}", f"g{n}") for n in range(9)]), held_out=0.1)
     assert capsys.readouterr().err.endswith(
-        "no pair is in test, since there are 9 groups, and those that share queries go together, which leaves 1 to draw "
-        "from; raise ingest.held_out, or take out columns.group\n"
+        "no pair is in test, since there are 9 groups, and those that share queries go together, which leaves 1 to "
+        "draw from; raise ingest.held_out, or take out columns.group\n"
     )
