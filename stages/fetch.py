@@ -1,5 +1,6 @@
 """Stage ``fetch``: copies or makes a start model, so that a changed one retrains the runs that start from it."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Literal
@@ -72,6 +73,7 @@ def main(name: str) -> str:
             write_static_model(source, params.static_width, params.max_length, seed, folder)
         else:
             _copy(source, folder)
+            _drop_head(params.name, folder)
         info = ModelInfo(
             variant=variant_of(folder),
             max_length=params.max_length,
@@ -89,6 +91,25 @@ def main(name: str) -> str:
 def _copy(source: Path, folder: Path) -> None:
     # Contents only: the hub's cache contains links, and a package's files may be read-only.
     shutil.copytree(source, folder, ignore=_NOT_NEEDED, copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+
+def _drop_head(name: str, folder: Path) -> None:
+    """Leave only the encoder of nomic-bert-2048, whose weights have a prefix, and a head beside them.
+
+    transformers knows all other names of its weights, but would draw new ones for these.
+    """
+    weights, configuration = folder / "model.safetensors", folder / "config.json"
+    if not (weights.exists() and configuration.exists()):
+        return
+    with loading(f"model '{name}'"):
+        if json.loads(configuration.read_bytes()).get("model_type") != "nomic_bert":
+            return
+        from safetensors.torch import load_file, save_file
+
+        found = load_file(weights)
+        encoder = {key.removeprefix("bert."): each for key, each in found.items() if key.startswith("bert.")}
+        if encoder:
+            save_file(encoder, weights, metadata={"format": "pt"})
 
 
 def write_static_model(source: Path, width: int, max_length: int, seed: int, folder: Path) -> None:

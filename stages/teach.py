@@ -24,7 +24,7 @@ from batchwright.core.terminal import bar, safe
 from batchwright.formats.cross_encoder import LIBRARIES, Reading, Reranker
 from batchwright.formats.models import model_hash
 from batchwright.formats.runs import of_seed, seed_folders
-from batchwright.formats.shards import Manifest, ShardSet, scored, write_shard
+from batchwright.formats.shards import Manifest, ShardSet, extended, write_shard
 from batchwright.formats.shards.manifest import write_card
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.common.model_folder import FILE
@@ -201,7 +201,8 @@ def _write(
             own = rows[number * size : (number + 1) * size]
             lists = [scores[starts[pair] : starts[pair + 1]] for pair in own]
             offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int32)
-            batches.append(scored(shards.batch(number), pa.ListArray.from_arrays(offsets, np.concatenate(lists))))
+            lists_of_scores = pa.ListArray.from_arrays(offsets, np.concatenate(lists))
+            batches.append(extended(shards.batch(number), scores=lists_of_scores))
         written.append(write_shard(folder / shard.name, batches))
         first += shard.batches
     changes = {

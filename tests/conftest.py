@@ -7,6 +7,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ LONGEST = (
     "test_backbones",
 )
 """Modules that take longest; they begin first, or the last of them would run while nothing else is left."""
+
+
+WARM = "BATCHWRIGHT_TEST_PROGRAMS"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the programs of ``warm`` once for all processes of ``pytest -n``."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        from tests.warm import started
+
+        stack = ExitStack()
+        os.environ[WARM] = str(stack.enter_context(started()))
+        config.add_cleanup(stack.close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -79,7 +93,7 @@ def warm() -> Iterator[Path]:
     """A folder with ``python`` and ``dvc`` that start in no time."""
     from tests.warm import started
 
-    with started() as programs:
+    with nullcontext(Path(os.environ[WARM])) if WARM in os.environ else started() as programs:
         yield programs
 
 

@@ -1,23 +1,23 @@
 """The variants by name, and how one is made ready to train. A variant is a package here that has a ``card.md``."""
 
 import importlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
-
-from torch import nn
-from transformers import PreTrainedModel
-from transformers.modeling_layers import GradientCheckpointingLayer
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params, load_params
 from batchwright.core.terminal import hint
 from batchwright.formats.runs import Run
 from batchwright.retrievers.common.model_folder import draw_weights, is_static
+from trainers.common.backbones import prepare_backbones
+from trainers.common.distributed import world_size
 from trainers.common.job import TrainJob
-from trainers.common.packing import backbones
 from trainers.common.params import Common, VariantParams, run_model
-from trainers.common.passes import dropout_rates, keep_freed_memory, pin_kernels, seed_start, set_dropout
+from trainers.common.passes import keep_freed_memory, pin_kernels, seed_start
 from trainers.common.run import Learner, run_training
+from trainers.common.step_loop import set_trained, trained_state
 
 VARIANTS = sorted(file.parent.name for file in Path(__file__).parent.glob("*/card.md"))
 
@@ -65,6 +65,7 @@ def build_learner(job: TrainJob) -> Learner:
     if job.redraw:
         draw_weights(learner.model, job.seed)
     prepare_backbones(job, learner.model)
+    learner.model.to(job.device)
     return learner
 
 
@@ -73,34 +74,14 @@ def train(job: TrainJob) -> None:
     if is_static(job.start_model):
         pin_kernels()
         keep_freed_memory()
-    run_training(job, build_learner(job))
+    run_training(job, build_learner(job), partial(_whole, job))
 
 
-def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
-    """Let all transformers in ``model`` run as the job's parameters ``dropout`` and ``compile`` say.
-
-    Raises:
-        InputError: a transformer cannot do it.
-    """
-    set_dropout(model, job.common.dropout)
-    if job.common.compile:
-        _compile(job, model)
-
-
-def _compile(job: TrainJob, model: nn.Module) -> None:
-    if job.variant == "cde":
-        raise InputError(f"train {job.name}: attention to a context cannot be compiled; set compile to false")
-    transformers = backbones(model)
-    if not transformers:
-        raise InputError(f"model '{job.start_model}': has no transformer; set compile to false")
-    for backbone in transformers:
-        _check_dropout(job, backbone, "torch.compile")
-        for layer in backbone.modules():
-            if isinstance(layer, GradientCheckpointingLayer):  # what the library calls the layers that repeat
-                layer.compile()  # they share the compiled code
-
-
-def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str) -> None:
-    """Neither is sure to draw the same in both passes of a gradient cache."""
-    if any(dropout_rates(backbone.config).values()):
-        raise InputError(f"train {job.name}: {what} does not go together with dropout; set dropout to 0")
+def _whole(job: TrainJob, learner: Learner) -> Learner:
+    """``learner`` with all weights on this rank, in the memory of the processor, if they are shared."""
+    if not (job.common.fsdp and world_size() > 1):
+        return learner
+    alone = job.common.model_copy(update={"fsdp": False})
+    whole = build_learner(replace(job, device="cpu", common=alone))
+    set_trained(whole.model, trained_state(learner.model))
+    return whole

@@ -47,6 +47,11 @@ def read_metadata(column: pa.Array | pa.ChunkedArray) -> list[dict[str, str]]:
     return [json.loads(text) for text in column.to_pylist()]
 
 
+def metadata_of(batch: pa.RecordBatch) -> list[dict[str, str]]:
+    """Read the metadata of each pair of a training batch, which may lack the column."""
+    return read_metadata(batch["metadata"]) if "metadata" in batch.schema.names else [{}] * batch.num_rows
+
+
 def metadata_columns(column: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> dict[str, list[str | None]]:
     """Turn a column ``metadata`` into one for each of ``names``, with None where a pair has no such text."""
     rows = read_metadata(column) if names else []

@@ -116,6 +116,7 @@ def locate_model(name: str, version: ModelVersion | None = None) -> Path:
     version = version or ModelVersion()
     folder = _find(name, version.revision)
     _check_fetched(name, folder)
+    _check_merged(name, folder)
     _check_pickled(name, folder, version.pickled_weights)
     return folder
 
@@ -138,6 +139,21 @@ def _check_fetched(name: str, folder: Path) -> None:
                 f"model '{name}': {file.relative_to(folder)} is not there, only Git LFS's pointer to it; run git lfs "
                 "pull in its repository, and copy it again"
             )
+
+
+def _check_merged(name: str, folder: Path) -> None:
+    """Refuse adapters: with peft, libraries would look for the model that one belongs to, also on the hub."""
+    if (folder / _transformer(f"model '{name}'", folder) / "adapter_config.json").exists():
+        raise InputError(
+            f"model '{name}': is an adapter; merge it into its model (merge_and_unload of peft) and save that"
+        )
+
+
+def _transformer(what: str, folder: Path) -> str:
+    """Where in a model's folder the first of its modules lies."""
+    file = folder / "modules.json"
+    with loading(what):
+        return str(json.loads(file.read_bytes())[0]["path"]) if file.exists() else ""
 
 
 def _check_pickled(name: str, folder: Path, trusted: Collection[str]) -> None:
@@ -204,10 +220,6 @@ def loading(what: str) -> Iterator[None]:
             raise
         if "contains custom code" in text.partition("\n")[0]:
             raise InputError(f"{what}: brings code of its own, which is never run; take one that needs none") from error
-        if "`peft`" in text:
-            raise InputError(
-                f"{what}: is an adapter; merge it into its model (merge_and_unload of peft) and save that"
-            ) from error
         if _of_shapes(text):
             raise InputError(f"{what}: the shapes of its weights do not match its config.json") from error
         lines = text.strip().splitlines() or [type(error).__name__]
@@ -232,13 +244,10 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     if not isinstance(backbone, PreTrainedModel):
         return
     _check_tokenizer(what, model.tokenizer, backbone)
+    path = folder / _transformer(what, folder)
     with loading(what):
-        file = folder / "modules.json"
-        path = json.loads(file.read_bytes())[0]["path"] if file.exists() else ""
         kind: Any = type(backbone)
-        _, found = kind.from_pretrained(
-            folder / path, config=backbone.config, local_files_only=True, output_loading_info=True
-        )
+        _, found = kind.from_pretrained(path, config=backbone.config, local_files_only=True, output_loading_info=True)
     missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")

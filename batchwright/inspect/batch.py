@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.core.errors import InputError
-from batchwright.formats.metadata import read_metadata
+from batchwright.formats.metadata import metadata_of
 from batchwright.formats.shards import NAMES, ShardSet, read_reasons
 from batchwright.inspect.artifacts import Artifacts
 from batchwright.inspect.evidence import Evidence, gather
@@ -123,9 +123,8 @@ def _check(number: int, count: int, what: str, many: str, shards: ShardSet) -> N
 def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
     scores = evidence.surrogate.scores.diagonal().tolist() if evidence.surrogate else [None] * batch.num_rows
     names = ("id", "query", "document", "cluster", "hardness", "masked_share")
-    annotated = "metadata" in batch.schema.names
-    metadata = read_metadata(batch["metadata"]) if annotated else [{} for _ in range(batch.num_rows)]
-    weights = batch["weight"].to_pylist() if annotated else [1.0] * batch.num_rows
+    metadata = metadata_of(batch)
+    weights = batch["weight"].to_pylist() if "weight" in batch.schema.names else [1.0] * batch.num_rows
     return [
         Row(
             row=place,

@@ -1,6 +1,7 @@
 """The command ``python -m benchmarks.gpu``."""
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -44,6 +45,7 @@ def main() -> None:
         raise SystemExit("gpu: error: there is no GPU; add --small to see on the CPU that everything runs")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads what trainings set in its first product
     print(f"gpu: trainers are those of {Path(trainers.__path__[0])}", file=sys.stderr)
+    gc.freeze()  # each model that goes is collected, without a look at all that was imported
     table, end = Table(arguments.output, card(), arguments.commit), time.monotonic() + 60 * arguments.minutes
     with tempfile.TemporaryDirectory() as folder:
         for task in _tasks(SMALL if arguments.small else FULL, Path(folder), arguments):

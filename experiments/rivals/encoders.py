@@ -17,6 +17,7 @@ from torch.nn import functional
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
 from trainers.common.job import training_device
+from trainers.common.passes import computes_bfloat16
 from trainers.common.texts import Cut, split_by_length
 
 Kind = Literal["static", "transformer", "minilm"]
@@ -67,10 +68,7 @@ class Static(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A sentence-transformers model in bfloat16 autocast, several times as fast where the processor knows it.
-
-    It runs on the GPU, if there is one.
-    """
+    """A sentence-transformers model, on the GPU if there is one; in bfloat16, where there are kernels for it."""
 
     def __init__(self, model: SentenceTransformer, tokens: Tokens) -> None:
         super().__init__()
@@ -89,7 +87,7 @@ class Transformer(nn.Module):
 
     def _encode(self, rows: NDArray[np.int64]) -> Tensor:
         ids, attention = (each.to(self.device) for each in self.tokens.padded(rows))
-        with torch.autocast(self.device, dtype=torch.bfloat16):
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=computes_bfloat16(self.device)):
             vectors = self.model({"input_ids": ids, "attention_mask": attention})["sentence_embedding"]
         return cast(Tensor, vectors).float()
 

@@ -27,6 +27,7 @@ from pipelines.embed.lexical import fit
 from pipelines.embed.params import TfidfParams
 from stages.negatives.duplicates import duplicate_classes
 from trainers.common.job import training_device
+from trainers.common.passes import computes_bfloat16
 
 Surrogate = Literal["tfidf", "minilm"]
 """What clusters, ranks and guides: the words, as in the first run, or MiniLM, which some rivals need."""
@@ -174,11 +175,12 @@ def _tfidf(queries: list[str], documents: list[str]) -> NDArray[np.float16]:
 
 def _minilm(queries: list[str], documents: list[str]) -> NDArray[np.float16]:
     """The same by MiniLM; each different text is read once, longest first, so that a batch has texts of one length."""
-    model = SentenceTransformer(str(locate_model(MODEL)), device=training_device())
+    device = training_device()
+    model = SentenceTransformer(str(locate_model(MODEL)), device=device)
     model.max_seq_length = TOKENS
     texts = [text[:CHARACTERS] for text in queries + documents]
     different = sorted(set(texts), key=len, reverse=True)
-    with torch.autocast(training_device(), dtype=torch.bfloat16):
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=computes_bfloat16(device)):
         vectors = model.encode(different, batch_size=128, normalize_embeddings=True, show_progress_bar=False)
     place = {text: number for number, text in enumerate(different)}
     both: NDArray[np.float16] = vectors.astype(np.float16)[[place[text] for text in texts]]

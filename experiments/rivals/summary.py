@@ -1,10 +1,9 @@
 """What the runs in a folder show: each arm against random batches, each at its own best settings.
 
 ``python -m experiments.rivals.summary FOLDER`` prints and writes ``FOLDER.tsv``, one row per set, kind, number of
-epochs and arm. ``gain`` is the difference in nDCG@10 to random batches for the same steps; ``over_twice`` that to
-random batches for twice the steps, if there are any; each with its standard error over queries and seeds. ``reached``
-is the share of the steps after which the mean curve is where random batches end. ``FOLDER-curves.tsv`` gets the mean
-curves, ``FOLDER-grid.tsv`` all settings that were tried, and what they scored on dev queries.
+epochs and arm. ``gain`` is the difference in nDCG@10 to random batches, with its standard error over queries and seeds.
+``reached`` is the share of the steps after which the mean curve is where random batches end. ``FOLDER-curves.tsv`` gets
+the mean curves, ``FOLDER-grid.tsv`` all settings that were tried, and what they scored on dev queries.
 """
 
 from collections import defaultdict
@@ -90,14 +89,12 @@ def _outcome(by_run: Mapping[Run, Result]) -> Outcome:
 def summarise(groups: Mapping[Group, Mapping[str, Outcome]], group: Group) -> list[Row]:
     """One row per arm, best first."""
     arms = groups[group]
-    twice = groups.get(group._replace(epochs=2 * group.epochs), {}).get(BASELINE)
     random = arms.get(BASELINE)
     rows: list[Row] = []
     for arm, outcome in sorted(arms.items(), key=lambda item: -_mean(item[1])):
         seeds, queries = outcome.scores.shape
         row: Row = {**group._asdict(), "arm": arm, **outcome.settings._asdict(), "seeds": seeds, "queries": queries}
         row |= {"ndcg": round(_mean(outcome), 4), "gain": gain(outcome.scores, random and random.scores)}
-        row |= {"over_twice": gain(outcome.scores, twice and twice.scores)}
         row["reached"] = round(share_to_reach(outcome.steps, outcome.ndcg, _mean(random)), 2) if random else ""
         row.update({name: round(value, 3) for name, value in outcome.costs.items()})
         rows.append(row)

@@ -22,3 +22,5 @@ class ClusterParams(Params):
     """Maximum number of pairs whose vectors are in memory at once, at about 24 bytes per pair and dimension."""
     draws: int = Field(default=1, gt=0)
     """Number of independent clusterings. Epochs rotate through them, so that they do not repeat the same batches."""
+    attempts: int = Field(default=1, gt=0, exclude_if=lambda attempts: attempts == 1)
+    """How often to make each clustering; the one with the hardest clusters is kept."""  # 1 is no part of manifests

@@ -23,8 +23,8 @@ EXCHANGED = 0.65
 KEPT_WORDS = 0.8
 """Documents can be exchanged, too, if they keep this share of the words by which the own ones answer."""
 EXCHANGED_BY_WORDS = 0.75
-"""Share of the pairs above the limit for which they must, where the vectors find no limit. In eight real sets of
-questions about different things .62 do at most."""
+"""Share of the pairs above the limit for which they must, where the vectors find no limit. Where questions are
+about different things, fewer do."""
 ENOUGH, ENOUGH_BY_WORDS = 50, 100
 """Pairs above the limit that must be found before they count as evidence, by vectors and by words."""
 SAMPLED_DOCUMENTS = 512

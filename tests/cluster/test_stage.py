@@ -10,11 +10,14 @@ import pytest
 from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
+from batchwright.core.paths import PAIRS
 from batchwright.formats.clusters import NONE, Clusters, read_draws
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.vectors import Provenance
+from batchwright.formats.pairs import pair_parts
+from batchwright.formats.vectors import Provenance, VectorStore
 from stages.cluster.stage import main
 from stages.filter import stage as judge
+from tests.cluster.planted import objective
 from tests.helpers import (
     plant_vectors,
     run_on_full_disk,
@@ -157,6 +160,22 @@ def test_draws_are_different_clusterings(corpus: Path) -> None:
     first, second = read_draws(DATA, "birds", 70)
     assert (first.assignment != second.assignment).any()
     assert first.sizes.sum() == second.sizes.sum() == 70
+
+
+def test_the_hardest_of_several_attempts_is_kept(corpus: Path) -> None:
+    def birds(seed: int, attempts: int) -> Clusters:
+        write_params(corpus, {"base.seed": seed, "cluster.attempts": attempts, "cluster.iterations": 1})
+        judge.main()
+        main()
+        return Clusters.read(DATA, "birds", 0, pairs=70)
+
+    vectors = VectorStore.open(Path("data/vectors/planted")).of("birds").of_pairs(pair_parts(PAIRS, "birds", "train"))
+    each = [birds(seed, 1).assignment for seed in (1, 2, 3)]
+    assert "attempts" not in Provenance.read(DATA, "cluster").parameters
+    values = [objective(vectors, assignment) for assignment in each]
+    assert len(set(values)) > 1
+    np.testing.assert_array_equal(birds(1, 3).assignment, each[int(np.argmax(values))])
+    assert Provenance.read(DATA, "cluster").parameters["attempts"] == 3
 
 
 def test_negatives_made_from_other_pairs_are_refused(corpus: Path) -> None:

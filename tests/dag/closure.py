@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,13 +37,14 @@ def loaded_groups(files: set[Path], **known: str) -> set[str]:
     """Return the parameter groups named in calls of ``load_params``; ``known`` fills the placeholders of f-strings."""
     groups: set[str] = set()
     for file in (each for each in files if each.suffix == ".py"):
-        for call in ast.walk(ast.parse((ROOT / file).read_text())):
+        for call in ast.walk(_parsed(ROOT / file)):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "load_params":
                 text = ast.unparse(call.args[0]).removeprefix("f").strip("'\"")
                 groups.add(re.sub(r"\{(.*?)\}", lambda place: known[place[1].split(".")[-1]], text))
     return groups
 
 
+@cache
 def _files(name: str) -> list[Path]:
     """Return the file of a module, and the ``__init__`` of every enclosing package that has code of its own."""
     parts = name.split(".")
@@ -51,18 +53,20 @@ def _files(name: str) -> list[Path]:
     return files + [file for file in [ROOT.joinpath(*parts).with_suffix(".py")] if file.is_file()]
 
 
+@cache
 def _only_reexports(file: Path) -> bool:
     """Return whether a module contains nothing but its docstring, imports and ``__all__``."""
     return all(
         isinstance(node, ast.Expr | ast.ImportFrom)
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-        for node in ast.parse(file.read_text()).body
+        for node in _parsed(file).body
     )
 
 
+@cache
 def _imports(file: Path) -> list[str]:
     names: list[str] = []
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(_parsed(file)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -73,10 +77,15 @@ def _imports(file: Path) -> list[str]:
     return [name for name in names if name.split(".")[0] in PACKAGES]
 
 
+@cache
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def _defined(package: str, name: str) -> list[str]:
     """Return the module from which a package re-exports ``name``."""
     init = ROOT.joinpath(*package.split("."), "__init__.py")
     if not init.is_file() or not _only_reexports(init):
         return []
-    imports = [node for node in ast.parse(init.read_text()).body if isinstance(node, ast.ImportFrom)]
+    imports = [node for node in _parsed(init).body if isinstance(node, ast.ImportFrom)]
     return [str(node.module) for node in imports if name in {alias.name for alias in node.names}]

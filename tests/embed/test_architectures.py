@@ -1,4 +1,4 @@
-"""Encoders from the hub, with the architectures used in the paper profile."""
+"""Encoders from the hub, with the architectures of the papers' profiles."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -130,7 +130,7 @@ def test_experiments_change_parameters_of_params_yaml_or_of_a_profile(project: P
     assert params["ingest"]["sources"][0]["max_characters"] == 400 and "cde" not in params["runs"]
     assert params["pack"]["batch_size"] == 64  # params.yaml as it was
     run(project, TRY[2])
-    profile = yaml.safe_load((ROOT / "profiles/paper_small.yaml").read_text())
+    profile = yaml.safe_load((ROOT / "profiles/cde_small.yaml").read_text())
     assert yaml.safe_load((project.folder / "params.yaml").read_text()) == {**profile, "base": {"seed": 18}}
     assert packed(project)["pack"] == profile["pack"]
     run(project, "git checkout --quiet . ; dvc checkout --quiet")

@@ -103,9 +103,13 @@ def test_both_policies_take_as_many_batches_of_each_domain(carried: Path) -> Non
     assert not np.array_equal(*(order.rows for order in read.orders.values()))
 
 
-def test_all_arms_train_and_are_compared_without_the_packages_that_a_gpu_machine_may_lack(carried: Path) -> None:
+def test_all_arms_train_and_are_compared_without_the_packages_that_a_gpu_machine_may_lack(
+    carried: Path, warm: Path
+) -> None:
     folder = carried.parent
-    done = run_python("-c", WITHOUT, str(carried), "table.tsv", *LINE, cwd=folder, CUDA_VISIBLE_DEVICES="")
+    done = run_python(
+        "-c", WITHOUT, str(carried), "table.tsv", *LINE, cwd=folder, programs=warm, CUDA_VISIBLE_DEVICES=""
+    )
     assert done.returncode == 0, done.stderr
     rows = read_tsv(folder / "table.tsv", made_by="experiments.gpu.run")
     last = [(row["arm"], row["context"], row["kind"]) for row in rows if row["pairs"] == "64" and row["set"] == "all"]

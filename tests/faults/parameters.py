@@ -63,7 +63,7 @@ MORE: dict[str, Any] = {
 
 def parameter_seeds(folder: Path) -> Iterator[Seed]:
     """Write parameters below ``folder``."""
-    whole = REPO / "profiles/paper.yaml"
+    whole = REPO / "params.yaml"
     (folder / "params.yaml").write_text(whole.read_text())
     yield "params.yaml", folder / "params.yaml", names_and_seed
     for group, values in (read_params(whole) | MORE).items():

@@ -17,6 +17,7 @@ from batchwright.formats.models import Prefix, Prefixes, model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from stages.fetch import main
 from tests.helpers import tree, write_params
+from tests.tiny_models import save_nomic
 
 START = Path("models/start/made")
 
@@ -33,6 +34,15 @@ def test_a_model_is_copied_with_how_it_reads_texts(workspace: Path, tiny_bert: P
     assert copied.pop("batchwright.json")
     assert copied == tree(tiny_bert)
     assert ModelInfo.read(made).max_length == 8
+
+
+def test_nomic_bert_as_it_was_pre_trained_is_read_without_its_head(workspace: Path, tmp_path: Path) -> None:
+    made = save_nomic(tmp_path / "nomic")
+    wanted = load_model(made, 8, "cpu").encode(["w1 w2"])
+    weights = {f"bert.{key}": each for key, each in load_file(made / "model.safetensors").items()}
+    head = {"cls.predictions.decoder.weight": weights["bert.embeddings.word_embeddings.weight"].clone()}
+    save_file(weights | head, made / "model.safetensors", metadata={"format": "pt"})
+    np.testing.assert_array_equal(load_model(fetch(workspace, made), 8, "cpu").encode(["w1 w2"]), wanted)
 
 
 def test_a_static_model_has_a_vector_for_each_token_and_no_order(workspace: Path, tiny_bert: Path) -> None:
@@ -158,6 +168,13 @@ def configured(model: Path, folder: Path, **changes: object) -> Path:
     file = source / "config_sentence_transformers.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
     return source
+
+
+def test_an_adapter_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path) -> None:
+    source = shutil.copytree(tiny_bert, workspace / "adapter")
+    (source / "adapter_config.json").write_text("{}")
+    with pytest.raises(InputError, match="'raw/models/adapter': is an adapter; merge it into its model"):
+        fetch(workspace, source)
 
 
 @pytest.mark.parametrize(

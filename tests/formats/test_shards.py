@@ -25,7 +25,6 @@ from batchwright.formats.shards import (
     ShardSet,
     extended,
     read_reasons,
-    scored,
     shard_name,
     unscored,
     write_shard,
@@ -263,7 +262,7 @@ def test_the_card_explains_every_column() -> None:
 @pytest.mark.parametrize("there", [[], ["scores"]])
 def test_columns_that_only_some_shards_have_come_and_go(there: list[str]) -> None:
     plain, scores = batch(3), pa.array([[0.5] * (1 + row) for row in range(4)])
-    before = scored(plain, scores) if there else plain
+    before = extended(plain, scores=scores) if there else plain
     weighted = extended(before, weight=pa.array([1.0, 2, 3, 4]))
     schema = SCORED_ANNOTATED_SCHEMA if there else ANNOTATED_SCHEMA
     assert weighted.schema.equals(schema, check_metadata=True)
@@ -271,4 +270,4 @@ def test_columns_that_only_some_shards_have_come_and_go(there: list[str]) -> Non
     assert weighted.select(before.schema.names) == before.replace_schema_metadata(schema.metadata)
     assert unscored(weighted).schema.equals(ANNOTATED_SCHEMA, check_metadata=True)
     assert unscored(weighted)["weight"].to_pylist() == [1, 2, 3, 4]
-    assert scored(unscored(weighted), scores)["scores"].to_pylist() == scores.to_pylist()
+    assert extended(unscored(weighted), scores=scores)["scores"].to_pylist() == scores.to_pylist()

@@ -22,10 +22,11 @@ from tests.tiny_models import save_t5
 from tests.train.test_distributed import ragged_rows
 from tests.train.toys import toy_batch, toy_job, write_toy_model, write_toy_shards
 from trainers.common import gradient_cache
+from trainers.common.backbones import prepare_backbones
 from trainers.common.gradient_cache import gains_by_packing
 from trainers.common.job import TrainJob
 from trainers.common.packing import Packing, pack_texts
-from trainers.variants import build_learner, prepare_backbones, train
+from trainers.variants import build_learner, train
 
 OPTIONS: dict[str, dict[str, object]] = {
     "biencoder": {},
@@ -71,11 +72,11 @@ def test_packed_texts_give_the_gradient_of_padded_ones(
 ) -> None:
     start = write_toy_model(tmp_path / "start", dropout=0)
     job = job_in(tmp_path, start, variant, precision=precision, **OPTIONS[variant])
-    expected = _gradient(job)
+    expected = gradient(job)
     monkeypatch.setattr(gradient_cache, "gains_by_packing", lambda _: True)
-    assert_close(_gradient(job), expected, 1e-2 if precision == "float32" and variant == "seed_encoder" else 3e-2)
+    assert_close(gradient(job), expected, 1e-2 if precision == "float32" and variant == "seed_encoder" else 3e-2)
     if (precision, variant) in {("float32", each) for each in ("biencoder", "cde", "xtr")}:
-        assert_close(_gradient(job), expected, 1e-5)
+        assert_close(gradient(job), expected, 1e-5)
 
 
 def test_texts_are_packed_where_it_pays(tmp_path: Path) -> None:
@@ -132,8 +133,8 @@ def test_a_compiled_transformer_gives_the_same_gradient(
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
     monkeypatch.setattr(gradient_cache, "gains_by_packing", lambda _: packs)
     job = job_in(tmp_path, write_toy_model(tmp_path / "start", dropout=0, layers=3), variant, **OPTIONS[variant])
-    expected = _gradient(job)
-    found = _gradient(replace(job, common=job.common.model_copy(update={"compile": True})))
+    expected = gradient(job)
+    found = gradient(replace(job, common=job.common.model_copy(update={"compile": True})))
     assert 0 < len(compiled) <= 6, "layers share their code"
     assert_close(found, expected, 1e-4)
 
@@ -142,12 +143,16 @@ def assert_close(found: Tensor, expected: Tensor, tolerance: float) -> None:
     assert (found - expected).norm() < tolerance * expected.norm()
 
 
-def _gradient(job: TrainJob) -> Tensor:
-    """Of all parameters; of unused ones it is 0, or None."""
+def gradient(job: TrainJob) -> Tensor:
+    """Of all parameters, with adapters and gates that have an effect; of unused ones it is 0, or None."""
     learner = build_learner(job)
     learner.model.train()
     for parameter in learner.fresh:
         torch.nn.init.constant_(parameter, 0.5)  # CDE's gates are shut otherwise
+    for name, parameter in learner.model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1, generator=torch.Generator().manual_seed(len(name)))
     learner.backward(learner.prepare(BatchReader(ShardSet.open(job.shards), job.info.prefixes, 0).read(0, slice(None))))
-    own = [torch.zeros_like(each) if each.grad is None else each.grad for each in learner.model.parameters()]
+    trained = [each for each in learner.model.parameters() if each.requires_grad]
+    own = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
     return torch.cat([each.flatten() for each in own])

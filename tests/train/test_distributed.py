@@ -8,16 +8,19 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from torch import distributed as dist
+from torch.distributed.tensor import DTensor
 
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.ranks import WORLD, run_ranks
-from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_qwen3, write_toy_shards
 from trainers.common.distributed import gather_rows, own_rows, sum_gradients
 from trainers.common.job import TrainJob
+from trainers.common.step_loop import set_trained, trained_state
 from trainers.variants import build_learner, train
 
 DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "document_to_document"]
+LARGE: dict[str, object] = {"lora": {"rank": 2}, "checkpointing": True, "fsdp": True}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +32,7 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
             {"directions": DIRECTIONS, "hardness_strength": 5, "dimensions": {4: 0.5, 16: 1}},
         ),
         ("biencoder", {"distill": {"loss": "kl"}, "dimensions": {4: 0.5, 16: 1}}),
-        ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}}),
+        ("biencoder", {"distill": {"loss": "margin_mse", "weight": None, "temperature": 0.1}, **LARGE}),
         ("seed_encoder", {"loss": "hinge", "learning_rate": 1e-5}),  # tiny gradients, whose rounding AdamW enlarges
         ("cde", {"context_documents": 4, "context_dropout": 0, "new_learning_rate": 1e-1}),
         ("cde", {"context_documents": 4, "distill": {"weight": None}, "new_learning_rate": 1e-1}),
@@ -38,7 +41,7 @@ DIRECTIONS = ["query_to_document", "document_to_query", "query_to_query", "docum
         ("cde", {"context": "sequence", "context_documents": 9, "context_dropout": 0.5, "null_share": 0.3}),
         ("xtr", {"k": 9, "learning_rate": 1e-7}),  # retrieval is discontinuous, so steps must be tiny
         ("xtr", {"score": "colbert"}),
-        ("xtr", {"score": "colbert", "distill": {"loss": "margin_mse"}}),
+        ("xtr", {"score": "colbert", "distill": {"loss": "margin_mse"}, **LARGE}),
     ],
 )
 def test_two_processes_give_the_gradient_and_the_weights_of_one(
@@ -46,7 +49,7 @@ def test_two_processes_give_the_gradient_and_the_weights_of_one(
 ) -> None:
     """With groups of another size."""
     monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    start = write_toy_model(tmp_path / "start")
+    start = (write_toy_qwen3 if "lora" in options else write_toy_model)(tmp_path / "start")
     taught = "distill" in options
     batches = [toy_batch(ragged_rows(seed, taught=taught), np.eye(7, k=1, dtype=bool)) for seed in range(4)]
     shards = write_toy_shards(tmp_path / "shards", batches)
@@ -109,6 +112,10 @@ def _check_collectives() -> None:
 def _first_gradient(job: TrainJob) -> Tensor:
     learner = build_learner(job)
     learner.model.train()
+    parts = [each for each in learner.model.parameters() if isinstance(each, DTensor)]
+    assert bool(parts) == (job.common.fsdp and dist.is_initialized())
+    set_trained(learner.model, trained_state(learner.model))
+    assert all(each.to_local().numel() <= -(-len(each) // WORLD) * each[0].numel() for each in parts)
     taught = job.common.distill is not None
     reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives, taught=taught)
     learner.backward(learner.prepare(reader.read(2, own_rows())))

@@ -34,9 +34,9 @@ runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 """
 
 
-def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path) -> None:
+def test_everything_is_measured_without_the_packages_that_a_gpu_machine_may_lack(tmp_path: Path, warm: Path) -> None:
     line = ("--small", "--output", "gpu.tsv", "--commit", "abc")
-    done = run_python("-c", WITHOUT, *line, cwd=tmp_path, CUDA_VISIBLE_DEVICES="")
+    done = run_python("-c", WITHOUT, *line, cwd=tmp_path, programs=warm, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.stderr
     rows = read_tsv(tmp_path / "gpu.tsv", made_by="benchmarks.gpu")
     assert len(done.stdout.splitlines()) == len(rows)

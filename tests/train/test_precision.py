@@ -1,5 +1,6 @@
 """Training in bfloat16: what the model computes is rounded, what is kept is not."""
 
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -12,6 +13,7 @@ from batchwright.core.files import read_tsv
 from batchwright.formats.shards import ShardSet
 from batchwright.training.batches import BatchReader
 from tests.train.toys import toy_batch, toy_job, toy_rows, write_toy_model, write_toy_shards
+from trainers.common import run
 from trainers.common.job import TrainJob
 from trainers.common.passes import float32_products, send
 from trainers.variants import build_learner, train
@@ -64,6 +66,16 @@ def test_training_in_bfloat16_learns_and_saves_float32(tmp_path: Path) -> None:
     assert curves[1][-5:].mean() < curves[1][:5].mean() - 0.2
     weights = load_file(jobs[1].model / "model.safetensors")
     assert {each.dtype for each in weights.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_bfloat16_without_kernels_is_warned_of(
+    tmp_path: Path, kernels: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "computes_bfloat16", lambda device: kernels)
+    train(replace(job_in(tmp_path, "biencoder", "bfloat16"), every=15))
+    said = "warning: train biencoder: this processor has no kernels for bfloat16, which takes many times as long"
+    assert (said in capsys.readouterr().err) is not kernels
 
 
 def test_products_are_rounded_inside_the_block_only() -> None:

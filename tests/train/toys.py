@@ -9,15 +9,15 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3Model
 
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import REASONS, format_with, pack_mask, pack_reasons
 from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
-from batchwright.retrievers.common.model_folder import FILE, variant_of
+from batchwright.retrievers.common.model_folder import FILE, own_prefixes, variant_of
 from benchmarks.planted import write_batches
 from stages.fetch import write_static_model
 from trainers.common.job import DevMeasure, TrainJob, plan_job
@@ -58,6 +58,33 @@ def write_toy_model(folder: Path, dropout: float = 0.1, layers: int = 2) -> Path
     SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(folder), create_model_card=False)
     (folder / FILE).unlink(missing_ok=True)
     describe(folder)
+    return folder
+
+
+INSTRUCTION = "Instruct: find w1\nQuery:"
+
+
+def write_toy_qwen3(folder: Path, side: str = "left") -> Path:
+    """A small Qwen3 as Qwen3-Embedding is built: causal, padded on the ``side``, the state of the last token.
+
+    Queries have an instruction, and texts end with the token that is also padding.
+    """
+    torch.manual_seed(0)
+    words = ["<|endoftext|>", "[UNK]", "Instruct:", "find", "Query:", *WORDS]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing("$A <|endoftext|>", None, [("<|endoftext|>", 0)])
+    special = {"pad_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "[UNK]"}
+    sizes = {"vocab_size": len(words), "hidden_size": 16, "head_dim": 8, "intermediate_size": 32}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3}
+    numbers = {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0, "max_position_embeddings": 64}
+    made = folder.parent / f"{folder.name}-qwen3"
+    Qwen3Model(Qwen3Config(**sizes, **heads, **numbers)).save_pretrained(made)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, padding_side=side, **special).save_pretrained(made)
+    modules = [Transformer(str(made)), Pooling(16, pooling_mode="lasttoken"), Normalize()]
+    prompts = {"query": INSTRUCTION, "document": ""}
+    SentenceTransformer(modules=modules, device="cpu", prompts=prompts).save(str(folder), create_model_card=False)
+    describe(folder, prefixes=own_prefixes(folder, "toy"))
     return folder
 
 

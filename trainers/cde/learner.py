@@ -24,8 +24,8 @@ from trainers.common.gradient_cache import BatchTexts, Draws, Passes
 from trainers.common.job import TrainJob
 from trainers.common.passes import sent
 from trainers.common.sentence_learner import contrast_batch, embed
-from trainers.common.texts import Cut, Features, Group, group_texts
-from trainers.common.tokenise import Tokenise
+from trainers.common.texts import Cut, Group, group_texts
+from trainers.common.tokenise import Features, Tokenise
 
 
 @dataclass(frozen=True)

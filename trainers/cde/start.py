@@ -81,6 +81,9 @@ def _enter(start: Path, params: Params, info: ModelInfo, first: Path | None) -> 
     second = load_model(start, info.max_length, "cpu")
     source = first or next(iter(params.models()), start)
     stage = second if params.first_stage == "shared" else load_model(source, info.max_length, "cpu")
+    for one in (stage, second):
+        if getattr(one.tokenizer, "padding_side", None) == "left":
+            one.tokenizer.padding_side = "right"  # so that positions count from a text's first token, as context does
     try:
         encoder = ContextualEncoder(stage, second, documents=0, form=params.context, bias=params.context_bias)
         if params.context == "sequence":

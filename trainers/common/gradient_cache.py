@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from enum import IntEnum
 from functools import partial
 from typing import NamedTuple
@@ -13,11 +14,13 @@ from torch import Tensor, nn
 
 from batchwright.formats.lengths import length_of
 from batchwright.training.batches import TrainBatch
+from trainers.common.distributed import gather_objects
 from trainers.common.job import TrainJob
 from trainers.common.memory import Memory
 from trainers.common.packing import pack_texts, packed
 from trainers.common.passes import sent, training_pass, weights_cast_once
-from trainers.common.texts import Cut, Features, Group, group_texts
+from trainers.common.texts import Cut, Group, group_texts
+from trainers.common.tokenise import Features
 
 
 class CachedForward:
@@ -26,17 +29,26 @@ class CachedForward:
     ``encode`` turns a group into a tensor whose first rows are those of its texts; ``output`` holds the rows of all
     texts, detached. Groups that do not fit at once, and whose graphs ``memory`` does not keep, are encoded again in
     ``backward``. ``encode`` must compute the same both times, so what it draws must depend on the group only. If a
-    GPU's memory is too small, the groups of this one batch may be halved, and draw anew.
+    GPU's memory is too small, the groups of this one batch may be halved, and draw anew. ``in_step`` makes equally many
+    passes on all ranks, for weights that each gathers from the others.
 
     To chain two stages, let ``encode`` of the second read a leaf made from the first stage's ``output``. Call the
     second stage's ``backward``, then the first stage's with ``leaf.grad``; one that is not ``trained`` has none.
     """
 
     def __init__(
-        self, encode: Callable[[Group], Tensor], groups: Sequence[Group], memory: Memory, *, trained: bool = True
+        self,
+        encode: Callable[[Group], Tensor],
+        groups: Sequence[Group],
+        memory: Memory,
+        *,
+        trained: bool = True,
+        in_step: bool = False,
     ) -> None:
         self._encode, self.memory, self._trained = encode, memory, trained
         fit = len(groups) == 1 or sum(group.tokens for group in groups) <= memory.tokens
+        if in_step:
+            groups, fit = _in_step(groups, fit)
         self._at_once = {id(group) for group in groups} if fit else set()
         encoded = [part for group in groups for part in memory.through(group, self._first)]
         self._groups = [group for group, _ in encoded]
@@ -64,7 +76,14 @@ class CachedForward:
         return self._encode(group)[: len(group.places)]
 
     def _key(self, group: Group) -> Hashable:
-        return id(self), int(group.places[0])
+        return id(self), id(group)
+
+
+def _in_step(groups: Sequence[Group], fit: bool) -> tuple[list[Group], bool]:
+    """Add groups without texts until all ranks have as many; return whether all ranks' groups ``fit`` at once."""
+    counts, fits = zip(*gather_objects((len(groups), fit)), strict=True)
+    idle = [replace(groups[0], places=groups[0].places[:0]) for _ in range(max(counts) - len(groups))]
+    return [*groups, *idle], all(fits)
 
 
 class BatchTexts(NamedTuple):
@@ -131,20 +150,21 @@ class Passes:
                 return encode(group.features)
 
         device = torch.device(self._job.device)
-        return CachedForward(run, [group.on(device) for group in groups], self.memory, trained=trained)
+        on_device, in_step = [group.on(device) for group in groups], self._job.common.fsdp
+        return CachedForward(run, on_device, self.memory, trained=trained, in_step=in_step)
 
     def training(self, batch: TrainBatch, draws: Draws, first: int = 0) -> AbstractContextManager[None]:
         """Run the block's model on a batch's texts from number ``first`` on."""
         job = self._job
-        draw = [job.seed, batch.index, draws, first] if job.common.dropout != 0 else None
+        draw = [job.seed, batch.index, draws, first] if job.common.drops else None
         return training_pass(job.common.precision, draw, torch.device(job.device))
 
 
 def gains_by_packing(job: TrainJob) -> bool:
     """Whether torch has attention for packed texts where the job runs, and nothing is dropped there."""
     common = job.common
-    fits = job.device == "cuda" and common.precision == "bfloat16" and common.dropout == 0
-    return fits and common.attention == "auto"
+    fits = job.device == "cuda" and common.precision == "bfloat16" and not common.drops
+    return fits and common.attention == "auto" and not common.fsdp
 
 
 def text_numbers(batch: TrainBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -100,6 +100,11 @@ class TrainJob(Job):
     note: str = ""
 
     @property
+    def loading_device(self) -> str:
+        """Where the start model is loaded; a GPU may have no room for all of one whose weights are shared."""
+        return "cpu" if self.common.fsdp else self.device
+
+    @property
     def dev_curve(self) -> Path:
         """The curve of quality, beside that of the loss."""
         return self.curve.with_name(f"{self.curve.stem}-dev.tsv")
@@ -127,6 +132,7 @@ def plan_job(
             too few batches, no negatives or no scores, or there is not enough disk.
     """
     common.check(f"train {name}", common.hard_negatives, common.negatives_stand_for)
+    common.check_memory(name)
     params.check(name, common)
     info, weights = ModelInfo.read(start), weights_size(start)
     models = params.models()
@@ -146,9 +152,10 @@ def plan_job(
     decides = [variant, seed, settings, watched, shard_set.manifest.model_dump(), *hashes, training_code()]
     unfinished = runtime.scratch("train", fingerprint(name, *decides)).resolve()
     storage = job_storage(name, unfinished)
-    if not storage.names():  # room for three checkpoints: weights and AdamW's two moments
+    if not storage.names():  # room for three checkpoints: weights and AdamW's two moments; adapters' are small
         place = storage.local or Path(tempfile.gettempdir())  # object storage is written from there
-        check_disk({place: 9 * weights, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")
+        kept = 0 if common.lora else 9 * weights
+        check_disk({place: kept, model.parent: weights}, f"training a model of {weights / 1e9:.1f} GB")
     return TrainJob(
         name=name,
         variant=variant,

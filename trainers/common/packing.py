@@ -151,17 +151,24 @@ def _attend(
     max_length_q: int = 0,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Attention ``(1, t, heads, e)`` of packed queries, keys and values ``(1, heads, t, e)``, or of padded ones."""
+    """Attention ``(1, t, heads, e)`` of packed queries, keys and values ``(1, heads, t, e)``, or of padded ones.
+
+    In a causal ``module``, tokens attend to those before them. Heads of queries may share one of keys and values.
+    """
     if cu_seq_lens_q is None:
         padded: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
         return padded
     scale, window = options.get("scaling"), options.get("sliding_window")
-    query, key, value = (each.squeeze(0).transpose(0, 1) for each in (query, key, value))
+    causal = bool(getattr(module, "is_causal", False))
+    shared = query.shape[1] // key.shape[1]
+    key, value = (each if shared == 1 else each.repeat_interleave(shared, dim=1) for each in (key, value))
+    query, key, value = (each.squeeze(0).transpose(0, 1).to(value.dtype) for each in (query, key, value))
+    before = -1 if window is None else window - 1  # as in transformers' masks
     if not query.is_cuda or query.dtype == torch.float32:
-        output = _attend_padded(query, key, value, cu_seq_lens_q, max_length_q, scale, window)
+        output = _attend_padded(query, key, value, cu_seq_lens_q, max_length_q, scale, window, causal=causal)
     else:
         starts, longest = cu_seq_lens_q, max_length_q
-        sides = (-1, -1) if window is None else (window - 1, window - 1)  # as in transformers' masks
+        sides = (before, 0 if causal else before)
         output = cast(
             Tensor,
             varlen_attn(query, key, value, starts, starts, longest, longest, scale=scale, window_size=sides),
@@ -170,7 +177,15 @@ def _attend(
 
 
 def _attend_padded(
-    query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: int, scale: float | None, window: int | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    starts: Tensor,
+    longest: int,
+    scale: float | None,
+    window: int | None,
+    *,
+    causal: bool,
 ) -> Tensor:
     """The same for ``(t, heads, e)``, with padding: torch's attention for varying lengths computes in bfloat16 only."""
     numbers = torch.arange(len(query), device=query.device, dtype=starts.dtype)
@@ -186,6 +201,8 @@ def _attend_padded(
     mask = present[:, None, None, :]
     if window is not None:
         mask = mask & ((place[:, None] - place).abs() < window)
+    if causal:
+        mask = mask & (place[:, None] >= place)
     mask = mask | ~present[:, None, :, None]  # padding, which nobody reads, must attend to something
     output = functional.scaled_dot_product_attention(pad(query), pad(key), pad(value), attn_mask=mask, scale=scale)
     return output.transpose(1, 2)[text, column]

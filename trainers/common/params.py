@@ -1,5 +1,6 @@
 """Parameters that all variants share."""
 
+import importlib.util
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -38,6 +39,19 @@ class Optimisation(Params):
     configuration says. With another number of workers, or another ``mini_batch_size``, other ones are drawn."""
 
 
+class Lora(Params):
+    """Group ``train.common.lora``: adapters beside the weights of transformers, which stay as they are."""
+
+    rank: int = Field(default=16, ge=1)
+    """Rank of an adapter's product of two matrices."""
+    alpha: float = Field(default=32, gt=0)
+    """What an adapter adds is multiplied by ``alpha / rank``."""
+    dropout: float = Field(default=0, ge=0, lt=1)
+    """Share of an adapter's inputs that is dropped in training."""
+    targets: Literal["all-linear"] | Annotated[list[str], Field(min_length=1)] = "all-linear"
+    """The layers with an adapter: all linear ones, or those of these names, such as ``[q_proj, v_proj]``."""
+
+
 class Common(LossOptions, Optimisation):
     """Group ``train.common``: what all runs share unless their entry in ``runs`` says otherwise."""
 
@@ -68,6 +82,50 @@ class Common(LossOptions, Optimisation):
     compile: bool = False
     """Whether to compile the layers of transformers with ``torch.compile`` in the first steps; not with dropout, and
     not CDE."""
+    lora: Lora | None = None
+    """Trains adapters of low rank beside the weights of transformers, which stay as they are; other layers are trained
+    whole. ``{}`` takes all defaults; adapters learn at ``learning_rate``, for which 1e-4 is usual. Adapters are merged
+    into the saved model, and lie in its folder ``adapter``, too. Needs ``pip install peft``; null: no adapters."""
+    weights: Literal["float32", "bfloat16"] = "float32"
+    """What the weights of transformers are kept in. ``bfloat16`` takes half the memory, also in the saved model; only
+    with ``precision: bfloat16`` and ``lora``, whose adapters stay float32, and not CDE."""
+    checkpointing: bool = False
+    """Whether to compute what is inside a layer of transformers again when it backpropagates, instead of keeping it:
+    passes take less memory and more time. Not CDE."""
+    fsdp: bool = False
+    """Whether workers share the weights that ``lora`` leaves as they are (FSDP2): each keeps a part of every layer, and
+    gathers a layer when it computes. The start model need not fit into a GPU's memory, but into each worker's. Needs
+    ``mini_batch_size`` as a number; texts stay padded. Not CDE."""
+
+    def check_memory(self, name: str) -> None:
+        """Check that the training ``name`` can have ``lora``, ``weights`` and ``fsdp``.
+
+        Raises:
+            InputError: peft is not installed, or ``weights`` or ``fsdp`` lack what they need.
+        """
+        if self.lora and not importlib.util.find_spec("peft"):
+            raise InputError(f"train {name}: lora needs the package peft; pip install peft, or set lora to null")
+        if self.weights == "bfloat16" and not (self.lora and self.precision == "bfloat16"):
+            raise InputError(
+                f"train {name}: weights: bfloat16 needs lora, since small steps would be lost in it, and precision: "
+                "bfloat16; set both, or weights to float32"
+            )
+        if self.fsdp and not (self.lora and self.mini_batch_size != "auto"):
+            raise InputError(
+                f"train {name}: fsdp needs lora, beside which weights stay as they are, and mini_batch_size as a "
+                "number, since all workers make the same passes; set both, or fsdp to false"
+            )
+
+    def shown(self) -> dict[str, Any]:
+        """The parameters as model cards show them: those for large models only if they are not at their defaults."""
+        fields = type(self).model_fields
+        large = ("lora", "weights", "checkpointing", "fsdp")
+        return self.model_dump(exclude={name for name in large if getattr(self, name) == fields[name].default})
+
+    @property
+    def drops(self) -> bool:
+        """Whether transformers or adapters may drop anything."""
+        return self.dropout != 0 or (self.lora is not None and self.lora.dropout != 0)
 
     @property
     def dimension_weights(self) -> dict[int, float] | None:

@@ -1,6 +1,8 @@
 """Training on shards, shared by all variants."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from string import Template
 from typing import Any, Protocol
@@ -15,9 +17,13 @@ from batchwright.formats.shards import Manifest, ShardSet
 from batchwright.retrievers.common.model_folder import settle_tokenizer
 from batchwright.training.batches import BatchReader, TrainBatch
 from batchwright.training.losses import Outcome
+from trainers.common.adapters import FOLDER, merged, save_adapters
 from trainers.common.curves import Curves, recording
 from trainers.common.distributed import own_rows, rank
 from trainers.common.job import TrainJob, planned_batches
+from trainers.common.packing import backbones
+from trainers.common.params import Lora
+from trainers.common.passes import computes_bfloat16
 from trainers.common.step_loop import Measures, remove_checkpoints, run_steps
 from trainers.common.texts import ahead
 
@@ -43,8 +49,10 @@ class Learner(Protocol):
         """Write the trained model into ``folder``."""
 
 
-def run_training(job: TrainJob, learner: Learner) -> None:
+def run_training(job: TrainJob, learner: Learner, whole: Callable[[Learner], Learner] = lambda each: each) -> None:
     """Train on the job's shards; rank 0 writes the curves while it trains, and the model after the last step.
+
+    ``whole`` returns a learner that can be saved, with what ``learner`` has learnt.
 
     Raises:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
@@ -62,6 +70,12 @@ def run_training(job: TrainJob, learner: Learner) -> None:
         taught=job.common.distill is not None,
     )
 
+    if job.common.precision == "bfloat16" and rank() == 0 and not computes_bfloat16(job.device):
+        print(
+            f"warning: train {job.name}: this processor has no kernels for bfloat16, which takes many times as long as "
+            "float32; set precision to float32",
+            file=sys.stderr,
+        )
     rows = own_rows()
 
     def prepare(step: int) -> Any:
@@ -75,7 +89,7 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
     def save(steps: int, folder: Path) -> None:
         prepared.settle()
-        _save(job, learner, shards.manifest, steps, folder)
+        _save(job, whole(learner), shards.manifest, steps, folder)
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
     with recording(job, job.curve, job.dev_curve) as record, ahead(prepare, steps) as prepared:
@@ -99,7 +113,10 @@ def run_training(job: TrainJob, learner: Learner) -> None:
 
 
 def _save(job: TrainJob, learner: Learner, manifest: Manifest, steps: int, folder: Path) -> None:
-    learner.save(folder)
+    with merged(learner.model) if job.common.lora else nullcontext():
+        learner.save(folder)
+    if job.common.lora:
+        save_adapters(backbones(learner.model), folder, job.start_model.name)
     _write_card(job, manifest, steps, folder)
     settle_tokenizer(folder, length_of(job.info.max_length))
     dimensions = job.common.dimension_weights
@@ -119,12 +136,22 @@ def _write_card(job: TrainJob, manifest: Manifest, steps: int, folder: Path) -> 
         "pairs": steps * manifest.batch_size,
         "manifest": fingerprint(manifest.model_dump()),
         "seed": job.seed,
-        "note": f"{job.note}\n\n" if job.note else "",
+        "note": "".join(f"{note}\n\n" for note in (job.note, _adapters(job.common.lora)) if note),
         "parameters": yaml.safe_dump(
-            {"common": job.common.model_dump(), job.variant: job.params.model_dump()}, sort_keys=True
+            {"common": job.common.shown(), job.variant: job.params.model_dump()}, sort_keys=True
         ).rstrip(),
     }
     (folder / "README.md").write_text(Template(template.read_text(encoding="utf-8")).substitute(facts), "utf-8")
+
+
+def _adapters(lora: Lora | None) -> str:
+    if lora is None:
+        return ""
+    targets = "all linear layers" if lora.targets == "all-linear" else f"the layers {', '.join(lora.targets)}"
+    return (
+        f"LoRA trained adapters of rank {lora.rank} beside {targets} of the transformer. They are merged into the "
+        f"weights; `{FOLDER}` has them alone."
+    )
 
 
 def _on_hub(origin: str | None) -> bool:

@@ -31,7 +31,7 @@ class SentenceLearner:
 
     def __init__(self, job: TrainJob, objective: Objective | None = None, temperature: float | None = None) -> None:
         """Load the start model; ``temperature`` divides the cosines. Loss and temperature are the job's by default."""
-        self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.device)
+        self.model: SentenceTransformer = load_model(job.start_model, job.info.max_length, job.loading_device)
         check_dimensions(job, self.model)
         self._job, self._passes = job, Passes(job, self.model)
         self._tokenise = Tokenise(self.model)

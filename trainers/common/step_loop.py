@@ -155,10 +155,10 @@ def save_checkpoint(
 ) -> Storage:
     """Write a checkpoint after ``len(curve)`` steps, a folder with checksums, and return it; the one before it stays.
 
-    It is written whole or not at all.
+    Weights that are not trained are left out. It is written whole or not at all.
     """
     state = {
-        "model": model.state_dict(),
+        "model": trained_state(model),
         "optimiser": optimiser.state_dict(),
         "schedule": schedule.state_dict(),
         "curve": curve,
@@ -180,12 +180,23 @@ def load_checkpoint(storage: Storage, model: nn.Module, optimiser: Optimizer, sc
             print(f"warning: {storage / name}: damaged, and removed; training goes on from before", file=sys.stderr)
             storage.remove(name)
             continue
-        model.load_state_dict(state["model"])
+        set_trained(model, state["model"])
         optimiser.load_state_dict(state["optimiser"])
         schedule.load_state_dict(state["schedule"])
         curve: list[Row] = state["curve"]
         return curve
     return []
+
+
+def trained_state(model: nn.Module) -> dict[str, Any]:
+    """The state of ``model`` without the weights that nothing changes."""
+    frozen = {name for name, each in model.named_parameters(remove_duplicate=False) if not each.requires_grad}
+    return {name: each for name, each in model.state_dict().items() if name not in frozen}
+
+
+def set_trained(model: nn.Module, state: Mapping[str, Any]) -> None:
+    """Give ``model`` what ``trained_state`` returned; all else stays as it is."""
+    model.load_state_dict({**model.state_dict(), **state})
 
 
 def remove_checkpoints(storage: Storage) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -13,9 +13,9 @@ from torch import Tensor
 
 from trainers.common.packing import Packing
 from trainers.common.passes import placed
+from trainers.common.tokenise import Features
 
 T = TypeVar("T")
-Features = dict[str, Any]
 PRESENT = "attention_mask"
 """Which of a model's inputs says what is not padding."""
 

@@ -64,7 +64,7 @@ class TokenLearner:
     def __init__(self, job: TrainJob) -> None:
         self._job = job
         self._params = cast(Params, job.params)
-        self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.device, self._params.width)
+        self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.loading_device, self._params.width)
         self._passes, self._tokenise = Passes(job, self.model), Tokenise(self.model)
         self._heads = prefix_heads(self.model.tokenizer, job.info.prefixes.texts())
         new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []

@@ -252,11 +252,6 @@ def copy_shard(origin: Storage, shard: Shard, file: Path) -> None:
             raise InputError(f"{origin / shard.name}: content differs from the manifest's sha256; copy it there again")
 
 
-def scored(batch: pa.RecordBatch, scores: pa.Array) -> pa.RecordBatch:
-    """Return a training batch with a teacher's ``scores``, instead of those it has."""
-    return extended(batch, scores=scores)
-
-
 def unscored(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a training batch without a teacher's scores."""
     return completed(batch, SCHEMAS[format_with({*batch.schema.names} - {"scores"})])

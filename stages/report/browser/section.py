@@ -17,7 +17,7 @@ from markupsafe import Markup
 from batchwright.core.errors import InputError
 from batchwright.core.paths import CLUSTERS, RESULTS, SHARDS, VECTORS
 from batchwright.formats.clusters import Clusters, read_draws
-from batchwright.formats.metadata import read_metadata
+from batchwright.formats.metadata import metadata_of
 from batchwright.formats.shards import REASONS, ShardSet, read_reasons
 from batchwright.formats.vectors import DomainVectors, Provenance, VectorStore
 from stages.report.browser.batch import Texts, describe, evenly
@@ -142,9 +142,7 @@ def _add_batch(
     query = vectors.of("query", queries).astype(np.float64)
     document = vectors.of("document", documents).astype(np.float64)
     hardness = batch["hardness"].to_numpy()
-    annotated = "metadata" in batch.schema.names
-    metadata = read_metadata(batch["metadata"]) if annotated else [{} for _ in queries]
-    pairs = browser.texts.add(domain, batch["id"].to_pylist(), queries, documents, metadata)
+    pairs = browser.texts.add(domain, batch["id"].to_pylist(), queries, documents, metadata_of(batch))
     browser.rows.append(describe(pairs, hardness, query @ document.T, read_reasons(batch)))
     for name, value in (
         ("domain", browser.batches["domains"].index(domain)),

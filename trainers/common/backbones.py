@@ -1,0 +1,98 @@
+"""The transformers in a model, made ready to train as parameters say."""
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from batchwright.core.errors import InputError
+from trainers.common.adapters import add_adapters
+from trainers.common.distributed import world_size
+from trainers.common.job import TrainJob
+from trainers.common.packing import backbones
+from trainers.common.passes import dropout_rates, set_dropout
+
+
+def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
+    """Let all transformers in ``model`` run as the job's parameters from ``dropout`` to ``checkpointing`` say.
+
+    Raises:
+        InputError: a transformer cannot do it.
+    """
+    common, transformers = job.common, backbones(model)
+    set_dropout(model, common.dropout)
+    for option in ("compile", "lora", "checkpointing"):
+        if getattr(common, option) and not transformers:
+            default = "null" if option == "lora" else "false"
+            raise InputError(f"model '{job.start_model}': has no transformer; set {option} to {default}")
+    if common.lora:
+        add_adapters(job.name, common.lora, transformers, job.seed)
+    if common.weights == "bfloat16":
+        _round_weights(job, transformers)
+    if common.checkpointing:
+        _checkpoint(job, transformers)
+    if common.fsdp:
+        _share_weights(job, transformers)
+    if common.compile:
+        _compile(job, transformers)
+
+
+def _round_weights(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
+    _refuse_context(job, "weights: bfloat16 is not for attention to a context; set weights to float32")
+    for backbone in transformers:
+        for weights in backbone.parameters():
+            if not weights.requires_grad:
+                weights.data = weights.data.to(torch.bfloat16)
+
+
+def _checkpoint(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
+    _refuse_context(job, "attention to a context cannot be computed again; set checkpointing to false")
+    for backbone in transformers:
+        if not backbone.supports_gradient_checkpointing:
+            raise InputError(
+                f"model '{job.start_model}': its layers cannot be computed again; set checkpointing to false"
+            )
+        backbone.gradient_checkpointing_enable({"use_reentrant": False})
+        backbone.disable_input_require_grads()  # which the other way of checkpointing needs
+
+
+def _share_weights(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
+    """Let each of several ranks keep a part of every layer's frozen weights; what is trained stays whole on all."""
+    _refuse_context(job, "weights of attention to a context are not shared; set fsdp to false")
+    if job.common.compile:
+        raise InputError(f"train {job.name}: layers with shared weights are not compiled; set compile or fsdp to false")
+    if not all(map(_layers, transformers)):
+        raise InputError(f"model '{job.start_model}': has no layers that repeat; set fsdp to false")
+    if world_size() == 1:
+        return
+    mesh = init_device_mesh(job.device, (world_size(),))
+    for backbone in transformers:
+        for layer in _layers(backbone)[::-1]:  # those inside others first
+            trained = {each for each in layer.parameters() if each.requires_grad}
+            fully_shard(layer, mesh=mesh, reshard_after_forward=True, ignored_params=trained)
+
+
+def _compile(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
+    _refuse_context(job, "attention to a context cannot be compiled; set compile to false")
+    for backbone in transformers:
+        _check_dropout(job, backbone, "torch.compile")
+        for layer in _layers(backbone):
+            layer.compile()  # they share the compiled code
+
+
+def _layers(backbone: PreTrainedModel) -> list[GradientCheckpointingLayer]:
+    """The layers that repeat, as the library calls them."""
+    return [module for module in backbone.modules() if isinstance(module, GradientCheckpointingLayer)]
+
+
+def _refuse_context(job: TrainJob, why: str) -> None:
+    if job.variant == "cde":
+        raise InputError(f"train {job.name}: {why}")
+
+
+def _check_dropout(job: TrainJob, backbone: PreTrainedModel, what: str) -> None:
+    """Neither is sure to draw the same in both passes of a gradient cache."""
+    if any(dropout_rates(backbone.config).values()) or (job.common.lora and job.common.lora.dropout):
+        raise InputError(f"train {job.name}: {what} does not go together with dropout; set dropout to 0")
