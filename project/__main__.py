@@ -50,6 +50,10 @@ COMMANDS = {
             "--at-least": {"metavar": "NUMBER", "type": float, "help": "or the least score of rows that are pairs"},
             "--metadata": {"metavar": "COLUMN", "nargs": "+", "help": "columns to keep beside the pairs"},
             "--split-column": {"metavar": "COLUMN", "help": "the column that says each pair's split"},
+            "--group": {
+                "metavar": "COLUMN",
+                "help": "the column of what stays in one split, as an article or a customer",
+            },
             "--weight": {"metavar": "COLUMN", "help": "the column of the pairs' weights in the loss"},
             "--ignore": {"metavar": "COLUMN", "nargs": "+", "help": "columns that say nothing about the pairs"},
             "--no-header": {"action": "store_true", "help": "the first line of CSV is data; columns are 1, 2, 3, ..."},

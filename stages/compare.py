@@ -47,7 +47,7 @@ def main() -> str:
         scores |= read_query_scores(SCORES / "runs" / f"{name}.parquet", made_by="evaluate")
     rows = compare(settings, scores)
     write_tsv(OUTPUT, rows)
-    first = rows[0]["collection"]
+    first = rows[0]["collection"] if rows else ""
     packed = read_json(RESULTS / "pack/contextual.json", made_by="pack")
     write_json(HEADLINE, headline(packed, {name: _mean(scores[first, name]) for name in runs}))
     curves = {name: read_tsv(RESULTS / "train" / f"{name}-dev.tsv", made_by="train") for name in runs}
@@ -56,9 +56,8 @@ def main() -> str:
     write_tsv(PICTURES / "learning.tsv", learning_lines(curves))
     write_tsv(PICTURES / "hardness.tsv", hardness_lines(batches))
     gains = [row for row in rows if (row["collection"], row["over"]) == (first, "start")]
-    return "nDCG@10 over the start model: " + ", ".join(
-        f"{row['system']} {row['difference']:+.3f} ± {row['error']:.3f}" for row in gains
-    )
+    told = ", ".join(f"{row['system']} {row['difference']:+.3f} ± {row['error']:.3f}" for row in gains)
+    return f"nDCG@10 over the start model: {told}" if rows else "params.yaml lists no runs to compare"
 
 
 def _trained_with(run: str) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from pipelines import ingest
 from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, collect_rejected, take_account
 from pipelines.ingest.domain import MOVED, PAIRS_FILE, write_domain
-from pipelines.ingest.heavy import heavy_queries
+from pipelines.ingest.groups import Groups, find_groups
+from pipelines.ingest.heavy import Heavy, find_heavy
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
@@ -50,21 +51,41 @@ def main() -> str:
     first = len(params.sources)  # of the corpus
     numbers = _parts_of_domains(parts, range(first))
     domain_parts = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
-    stated = stated_splits(domain_parts)
-    heavy = heavy_queries(domain_parts, params.held_out, params.dev, stated.queries)
-    hashes = sorted(query.query_hash for query in heavy)
-    splits = Splits(test=params.held_out, dev=params.dev, heavy=hashes, stated=stated)
+    groups = find_groups(domain_parts)
+    stated = stated_splits(domain_parts, groups.keys)
+    splits = Splits(test=params.held_out, dev=params.dev, stated=stated, groups=groups.keys)
+    heavy = find_heavy(domain_parts, splits)
+    splits = replace(splits, heavy=sorted(each.key for each in heavy))
     pairs = _do_domains("ingest/domains", parts, numbers, splits)
     corpus = _do_domains("ingest/corpus", parts, _parts_of_domains(parts, range(first, len(sources))), Splits())
     summary = _publish(params, [source.label for source in sources], parts, pairs, corpus)
     check_unchanged()
-    for query in heavy:
-        what = f"{shown(query.query)} has {query.pairs:,} of {query.of:,} {query.split} pairs of '{query.domain}'"
-        print(f"ingest: warning: {safe(what)}, too many for one query; it stays in train", file=sys.stderr)
+    for each in heavy:
+        print(f"ingest: warning: {safe(_told(each))}", file=sys.stderr)
+    _warn_of_missing(params, groups, pairs)
     for domain in sorted(corpus.keys() - pairs.keys()):
         what = f"the corpus has documents of '{domain}', but no pair is of this domain"
         print(f"ingest: warning: {safe(what)}; nothing is mined from them", file=sys.stderr)
     return summary
+
+
+def _told(heavy: Heavy) -> str:
+    name = shown(heavy.name)
+    if heavy.what == "group":
+        name = f"group {name}" + (f" with {heavy.others:,} that share queries with it" if heavy.others else "")
+    what = f"{name} has {heavy.pairs:,} of {heavy.of:,} {heavy.split} pairs of '{heavy.domain}'"
+    return f"{what}, too many for one {heavy.what}; it stays in train"
+
+
+def _warn_of_missing(params: IngestParams, groups: Groups, pairs: Domains) -> None:
+    """Tell of a split that has no pairs because there are few groups."""
+    for split, name, share in (("test", "held_out", params.held_out), ("dev", "dev", params.dev)):
+        if groups.number and share and not any(done.metrics["counts"][split] for _, done in pairs.values()):
+            few = f"{groups.number:,} groups"
+            if groups.apart < groups.number:
+                few = f"{few}, and those that share queries go together, which leaves {groups.apart:,} to draw from"
+            what = f"no pair is in {split}, since there are {few}; raise ingest.{name}, or take out columns.group"
+            print(f"ingest: warning: {what}", file=sys.stderr)
 
 
 def _files(sources: Sequence[Source]) -> list[str]:
@@ -83,9 +104,8 @@ def _parts_of_domains(parts: Parts, entries: range) -> dict[str, list[int]]:
 def _do_domains(stage: str, parts: Parts, numbers: Mapping[str, Sequence[int]], splits: Splits) -> Domains:
     """Write the unique pairs of all domains."""
     read = {domain: [parts[number][1] for number in of_domain] for domain, of_domain in numbers.items()}
-    own = {  # what is stated of other domains' queries changes nothing
-        domain: replace(splits, stated=splits.stated.among(query_hashes(domain, of_domain)))
-        for domain, of_domain in read.items()
+    own = {  # what other domains' queries have changes nothing
+        domain: splits.among(query_hashes(domain, of_domain)) for domain, of_domain in read.items()
     }
 
     def work(domain: str, folder: Path, _: Map) -> Metrics:
@@ -93,7 +113,7 @@ def _do_domains(stage: str, parts: Parts, numbers: Mapping[str, Sequence[int]], 
 
     determines = {
         domain: [
-            *(splits.test, splits.dev, splits.heavy, own[domain].stated.digest),
+            *(splits.test, splits.dev, splits.heavy, own[domain].stated.digest, own[domain].groups.digest),
             *(part.pieces[domain]["digest"] for part in of_domain),
         ]
         for domain, of_domain in read.items()
@@ -149,6 +169,6 @@ def _warn_of_moved(rejected: pa.Table) -> None:
         where = f"{first['source']}, row {first['row']}: {shown(first['text'])}"
         print(
             f"ingest: warning: rows in another split than they say: {len(moved):,}, since other rows say test or dev "
-            f"of the same query, and all of a query go together, such as {safe(where)}; all are in {REJECTS}",
+            f"of the same query or group, and all of one go together, such as {safe(where)}; all are in {REJECTS}",
             file=sys.stderr,
         )

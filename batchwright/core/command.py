@@ -57,8 +57,11 @@ def parse(
         subparser = parsers.add_parser(name, help=command.about, **_described(command.about, *command.examples))
         for argument, options in command.arguments.items():
             subparser.add_argument(argument, **options)
-    values = vars(parser.parse_args(line))
+    known, unknown = parser.parse_known_args(line)
+    values = vars(known)
     chosen: str | None = values.pop("command")
+    if unknown:  # the help of the command, and not that of all, says what it takes
+        parsers.choices.get(chosen or "", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if chosen is None:
         parser.print_help()
         parser.exit()

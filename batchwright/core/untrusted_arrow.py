@@ -79,7 +79,7 @@ def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surro
     return values
 
 
-def printed(batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
+def printed(batch: pa.RecordBatch, columns: Collection[str | None]) -> pa.RecordBatch:
     """Return rows with the dates, times and decimal numbers of some columns as text.
 
     Raises:

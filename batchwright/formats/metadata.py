@@ -20,20 +20,25 @@ def write_metadata(values: Mapping[str, object]) -> str:
     Raises:
         ValueError: a value is no text and has none; the message names the column.
     """
-    texts = {name: _text(name, value) for name, value in values.items() if value is not None}
+    texts = {name: text_of(f"'{name}'", value) for name, value in values.items() if value is not None}
     return json.dumps(texts, ensure_ascii=False) if texts else NOTHING
 
 
-def _text(name: str, value: object) -> str:
+def text_of(what: str, value: object) -> str:
+    """Return a value as text: numbers, lists and objects as JSON.
+
+    Raises:
+        ValueError: it is no text and has none; the message begins with ``what`` it is.
+    """
     try:
         if isinstance(value, tuple):  # what Arrow has no text for
             raise TypeError
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"'{name}' is not UTF-8") from None
+        raise ValueError(f"{what} is not UTF-8") from None
     except (TypeError, ValueError, RecursionError):
-        raise ValueError(f"'{name}' is not text") from None
+        raise ValueError(f"{what} is not text") from None
     return text
 
 

@@ -27,8 +27,11 @@ DUPLICATE = "duplicate"
 REPEATED, POSITIVE = "negative: a duplicate of the document", "negative: answers the query in another pair"
 NEGATIVE_REASONS = (REPEATED, POSITIVE)
 """Why a hard negative was removed from its pair."""
-MOVED: Mapping[Split, str] = {
-    split: f"split: its query is in {split}, by another row" for split in SPLITS if split != "train"
+MOVED: Mapping[tuple[str, Split], str] = {
+    (of, split): f"split: its {of} is in {split}, by another row"
+    for of in ("query", "group")
+    for split in SPLITS
+    if split != "train"
 }
 """Why a pair is in another split than its row says. All other reasons are those of rows that are no pairs."""
 _PLACED = REJECTED.append(pa.field("part", pa.int32()))
@@ -115,9 +118,11 @@ def _named(splits: NDArray[np.int8]) -> pa.Array:
 
 def _moved(candidates: pa.Table, splits: Splits) -> pa.Table:
     """Return the rows whose source says another split than their query is in, as rejects."""
-    stated, found = candidates["stated"].to_numpy(), splits.of(candidates["query_hash"].to_numpy())
+    stated, queries = candidates["stated"].to_numpy(), candidates["query_hash"].to_numpy()
+    found, grouped = splits.of(queries), splits.keys(queries) != queries
     places = np.flatnonzero((stated != NOT_STATED) & (stated != found))
-    reasons = pa.array([MOVED[SPLITS[place]] for place in found[places]], pa.string())
+    what = np.where(grouped[places], "group", "query").tolist()
+    reasons = pa.array([MOVED[of, SPLITS[place]] for of, place in zip(what, found[places], strict=True)], pa.string())
     return _rejected(candidates.take(pa.array(places)), reasons)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from batchwright.formats.metadata import NOTHING, write_metadata
+from batchwright.formats.metadata import NOTHING, text_of, write_metadata
 from batchwright.formats.pairs import Split, file_stem
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.base import NO_QUERY, Row
@@ -37,7 +37,8 @@ class RowError(ValueError):
 class Pair(NamedTuple):
     """A valid pair, or a document of a corpus, whose query is empty.
 
-    ``scores`` are a teacher's of its document and negatives, NaN where it has none, if it has any.
+    ``scores`` are a teacher's of its document and negatives, NaN where it has none, if it has any. ``group`` is empty
+    if the pair is in none.
     """
 
     query: str
@@ -46,6 +47,7 @@ class Pair(NamedTuple):
     negatives: list[str]
     scores: Sequence[float] = ()
     split: Split | None = None
+    group: str = ""
     weight: float = 1.0
     metadata: str = NOTHING
 
@@ -71,7 +73,8 @@ def normalise(row: Row) -> Pair:
     if len(file_stem(domain)) > _LONGEST_STEM:
         raise RowError("domain is too long for a name")
     own = (scores[0], *negatives.values()) if row.scores else ()
-    return Pair(query, document, domain, list(negatives), own, row.split, _weight(row.weight), _metadata(row.metadata))
+    more = row.split, _group(row.group), _weight(row.weight), _metadata(row.metadata)
+    return Pair(query, document, domain, list(negatives), own, *more)
 
 
 def read_texts(sources: Sequence[AnySource]) -> Iterator[list[str]]:
@@ -114,6 +117,15 @@ def _score(value: object) -> float:
     if score is None:
         raise RowError("score is not a number")
     return score
+
+
+def _group(value: object) -> str:
+    """Return the name of a group as text; where it is missing or blank, there is none."""
+    try:
+        name = "" if _is_blank(value) else clean(text_of("group", value))
+    except ValueError as error:
+        raise RowError(str(error)) from None
+    return "" if name in _MISSING else name
 
 
 def _weight(value: object) -> float:

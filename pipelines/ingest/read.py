@@ -1,7 +1,7 @@
 """Reads one part of a source into Arrow files of candidates and rejects, which later runs find until the part changes.
 
 Candidates are valid pairs that may still be duplicates; both they and rejects say which row they come from. What the
-source says a pair's split to be is ``stated``: a place in ``SPLITS``, or ``NOT_STATED``.
+source says a pair's split to be is ``stated``: a place in ``SPLITS``, or ``NOT_STATED``. Its ``group`` may be empty.
 """
 
 import hashlib
@@ -38,6 +38,7 @@ CANDIDATES = pa.schema(
         pa.field("query_hash", pa.uint64()),
         pa.field("document_hash", pa.uint64()),
         pa.field("stated", pa.int8()),
+        pa.field("group", pa.large_string()),
         pa.field("weight", pa.float32()),
         pa.field("metadata", pa.large_string()),
         *_ORIGIN,
@@ -158,6 +159,7 @@ def sift(rows: Iterable[Row]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         "query_hash": _hashes(normal_forms([pair.query for pair, _ in pairs])),
         "document_hash": _hashes([pair.document for pair, _ in pairs]),
         "stated": [NOT_STATED if pair.split is None else SPLITS.index(pair.split) for pair, _ in pairs],
+        "group": [pair.group for pair, _ in pairs],
         "weight": [pair.weight for pair, _ in pairs],
         "metadata": [pair.metadata for pair, _ in pairs],
         **_origin([row for _, row in pairs]),

@@ -27,7 +27,7 @@ from project.add.peek import peek, text_in_header
 from project.add.preview import describe, describe_columns, preview
 from project.add.remote import dataset, fetched, is_url
 
-_OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "weight")
+_OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "group", "weight")
 """Options that name a column of the pairs; the first two are of texts."""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from batchwright.core.errors import InputError
@@ -54,7 +55,8 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
             return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{', '.join(table) or 'none'}{_of_ids(table)}{_unfolding(table, name)}"
+            f"{', '.join(table) or 'none'}{_such_as(columns, {side: texts[side] for side in others})}{_of_ids(table)}"
+            f"{_unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
     negatives = named.get("negatives") or [
@@ -66,6 +68,7 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     further = {
         "scores": _scores(table, found),
         "split": named.get("split_column") or _named_and("split", _are_splits, table),
+        "group": named.get("group"),
         "weight": named.get("weight") or _named_and("weight", _are_weights, table),
         "metadata": named.get("metadata"),
     }
@@ -122,6 +125,15 @@ def _cell(value: object) -> list[object]:
 
 def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
     return next((column for name in known for column in columns if joined(column) == name), None)
+
+
+def _such_as(columns: Mapping[str, str | None], lengths: Mapping[str, float]) -> str:
+    """Suggest options: of the columns that may be sides, the longest is the document, and the first other the query."""
+    document = columns["document"] or max(reversed([*lengths]), key=lengths.__getitem__, default=None)
+    query = columns["query"] or next((column for column in lengths if column != document), None)
+    if query is None or document is None:
+        return ""
+    return f"; such as --query {shlex.quote(query)} --document {shlex.quote(document)}"
 
 
 def _of_ids(table: Mapping[str, Sequence[object]]) -> str:

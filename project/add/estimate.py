@@ -3,40 +3,55 @@
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 from tokenizers import Tokenizer
 
+from batchwright.core.errors import InputError
 from batchwright.core.paths import RESULTS, START_MODELS
 from batchwright.core.terminal import duration
 from batchwright.formats.models import locate_model
 from pipelines.ingest.normalise import Pair
-from project.add.preview import version_of
+from pipelines.ingest.sources import AnySource
+from project.add.preview import Preview, preview, version_of
 
 PASSES = 6
 """Operations per weight and token: a multiplication and an addition, forward once, and backward twice."""
 USED = 0.5
 """What a training of MiniLM reaches of a matrix product's speed, on two cores."""
 MEASURED = 500
-"""Pairs whose tokens are counted."""
+"""Pairs whose tokens are counted, at most."""
+LONG = 600
+"""Seconds from which on something quicker is named."""
+QUICKER = "A static model trains in a minute: params.yaml has one below start_models and runs."
+_SOURCE: TypeAdapter[AnySource] = TypeAdapter(AnySource)
 
 
 def estimate(params: Mapping[str, Any], pairs: Sequence[Pair], more: bool) -> str:
-    """Say how long the runs of ``params`` will take with these ``pairs`` and those of earlier sources.
+    """Say how long the runs of ``params`` will take with these ``pairs``, of its last source, and those of the others.
 
     ``more`` says that there are further ones. Runs without a step are left out, and those whose start model is not on
     this machine; if all are, nothing is said.
     """
-    count, known = len(pairs) + _ingested(), {}
+    ingested, read = _ingested()
+    for number, entry in enumerate((params["ingest"]["sources"] or [])[:-1]):
+        source = _SOURCE.validate_python(entry)
+        if f"{number} {source.label}" not in read:
+            earlier = _preview(source)
+            pairs, more = [*pairs, *earlier.pairs], more or earlier.more
+    sample = pairs[:: -(-len(pairs) // MEASURED)]
+    count, known = len(pairs) + ingested, {}
     speed = USED * _speed()
     for name, run in (params.get("runs") or {}).items():
         common = {**params["train"]["common"], **run}
         start = Path(str(run.get("start", "")))
         model = (params.get("start_models") or {}).get(start.name) if start.parent == START_MODELS else None
-        work = _work(model, pairs[:MEASURED]) if model else None
+        work = _work(model, sample) if model else None
         if work is None:
             continue
         batch = params["pack"]["batch_size"]
@@ -48,20 +63,28 @@ def estimate(params: Mapping[str, Any], pairs: Sequence[Pair], more: bool) -> st
         return ""
     steps, seconds = (int(sum(values)) for values in zip(*known.values(), strict=True))
     least = "at least " if more else ""
+    quicker = f" {QUICKER}" if seconds > LONG else ""
     return (
         f"Training {', '.join(known)} will take {least}about {duration(seconds)} on this machine's processors: an "
         f"estimate from {count:,} pairs, {steps:,} steps and the size of the start model. After ten steps, training "
-        "says what it measures."
+        f"says what it measures.{quicker}"
     )
 
 
-def _ingested() -> int:
-    """How many training pairs earlier sources gave."""
+def _ingested() -> tuple[int, Collection[str]]:
+    """How many training pairs there are, and the sources that they come from, by number and label."""
     try:
         found = json.loads((RESULTS / "ingest.json").read_text(encoding="utf-8"))
-        return sum(int(domain["train"]) for domain in found["domains"].values())
+        return sum(int(domain["train"]) for domain in found["domains"].values()), {*found["sources"]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return 0
+        return 0, ()
+
+
+def _preview(source: AnySource) -> Preview:
+    try:
+        return preview(source)
+    except InputError:  # ingest will say it
+        return Preview(pairs=[], rejected=Counter(), more=True)
 
 
 def _work(model: Mapping[str, Any], pairs: Sequence[Pair]) -> float | None:

@@ -28,6 +28,7 @@ _READ_AS = {
     "negatives": "hard negatives",
     "scores": "a teacher's scores",
     "split": "the split",
+    "group": "the group, whose pairs stay in one split",
     "weight": "the pair's weight in the loss",
 }
 ROWS, MEASURED, SHOWN, WIDTH = 20_000, 1_000, 5, 100
@@ -84,6 +85,8 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
         )
     if splits := Counter(pair.split for pair in rows.pairs if pair.split):
         lines.append(f"splits: {', '.join(f'{number:,} {split}' for split, number in splits.most_common())}")
+    if groups := {pair.group for pair in rows.pairs if pair.group}:
+        lines.append(f"groups: {len(groups):,}, each in one split")
     for side in ("query", "document"):
         texts = [getattr(pair, side) for pair in rows.pairs]
         lengths = sorted(len(text.split()) for text in texts)
@@ -110,13 +113,17 @@ def _role(column: str, values: Sequence[object], entry: Entry) -> str:
         return f"labels: rows with {rule} are pairs, the others are left out"
     if column in (columns["query"], columns["document"]):
         return _of_side(column, values, columns)
-    for side, what in {**columns, "domain": entry.get("domain_column")}.items():
-        if column == what or (isinstance(what, list) and column in what):
-            return f"read as {_READ_AS.get(side, side)}"
+    sides = {**columns, "domain": entry.get("domain_column")}.items()
+    read = [_READ_AS.get(side, side) for side, what in sides if column in (what if isinstance(what, list) else [what])]
+    if read:
+        return f"read as {', and '.join(read)}"
     only = {known_split(value) for value in values}
     if words(column)[-1:] == ["split"] and len(only) == 1 and None not in only:
         return f"{LEFT_OUT} (only {only.pop()} so far; --split-column {shlex.quote(column)} reads it)"
-    return f"{LEFT_OUT} ({_kind(values)})"
+    kind = _kind(values)
+    if words(column)[-1:] == ["group"] and kind != "empty":
+        return f"{LEFT_OUT} ({kind}; --group {shlex.quote(column)} keeps each of them in one split)"
+    return f"{LEFT_OUT} ({kind})"
 
 
 def _of_side(column: str, values: Sequence[object], columns: Entry) -> str:

@@ -99,7 +99,8 @@ def _retrain(message: Message) -> Outcome:
     if changes and before and limits.drift.action == "stop" and not _differ("params", deployed):
         record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
         why = "the data have changed more than retrain.drift allows, so nothing was trained"
-        then = "look at them; if they are meant to, set retrain.drift.action to warn"
+        seen = f"git diff --stat {at.remote}/{DEPLOYED} {at.remote}/{REJECTED}"
+        then = f"see what came with: {seen}; correct it, or, if it is meant, set retrain.drift.action to warn"
         return _rejected_before(at, record) or _reject(at, "\n".join([why, *changes, then]), record)
     dvc("repro", "--pull", begins=message.in_stage)
     if locked_now() in map(locked, handled):

@@ -108,7 +108,10 @@ def main() -> str:
 def _no_limits(domains: Mapping[str, Metrics]) -> str:
     """Say in which domains ``likeness: auto`` found no limit, and why; ``domains`` are their summaries."""
     found = {domain: metrics[NO_LIMIT] for domain, metrics in domains.items() if metrics.get(BLIND) is False}
-    told = [f"\n  no limit found in '{safe(domain)}': {because}" for domain, because in found.items()]
+    told = [
+        f"\n  no limit found in '{safe(domain)}', so nothing is masked by score: {because}"
+        for domain, because in found.items()
+    ]
     return "".join(told[:TOLD]) + (f"\n  nor in {len(told) - TOLD:,} more, see {OUTPUT}" if len(told) > TOLD else "")
 
 

@@ -180,3 +180,11 @@ def test_a_long_line_of_hardness_is_thinned_to_means_of_neighbours() -> None:
     line = hardness_lines({"random": rows})
     assert len(line) == 40
     assert [(row["batch"], row["hardness"]) for row in line[:2]] == [(1, 1.0), (4, 4.0)]
+
+
+def test_without_runs_there_is_nothing_to_compare_and_batches_are_still_shown(scored: Path) -> None:
+    write_params(scored, {"runs": {}})
+    assert main() == "params.yaml lists no runs to compare"
+    assert read_tsv(Path("results/compare.tsv"), made_by="compare") == []
+    assert read_json(Path("results/metrics.json"), made_by="compare") == {"hardness": 0.25, "masked": 0.01}
+    assert read_tsv(Path("results/plots/hardness.tsv"), made_by="compare")

@@ -14,6 +14,7 @@ import pytest
 
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
+from project.__main__ import main as batchwright
 from stages.__main__ import STAGES, TOOLS
 from tests.helpers import REPO, project_environment, run_python, run_stage
 
@@ -148,3 +149,21 @@ with atomic_file(Path({file!r})):
     assert len(list(Path(file).parent.glob(".*"))) == 1
     run_stage("ingest", cwd=workspace)
     assert not list(Path(file).parent.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("export a b --metadata url", "batchwright export"),
+        ("show 1 --url", "batchwright show"),
+        ("--url", "batchwright"),
+    ],
+)
+def test_what_a_command_does_not_take_is_told_with_its_own_help(
+    capsys: pytest.CaptureFixture[str], line: str, program: str
+) -> None:
+    with pytest.raises(SystemExit):
+        batchwright(line.split())
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: {program} [-h]")
+    assert f"{program}: error: unrecognized arguments: {line.split()[-1]}\n" in said

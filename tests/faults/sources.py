@@ -42,7 +42,7 @@ def source(kind: str, **settings: Any) -> Reader:
     """Read a file as ``ingest`` does, all its columns and rows."""
     entry = {
         "kind": kind,
-        "columns": {"negatives": ["negatives"], "metadata": ["topic"]},
+        "columns": {"negatives": ["negatives"], "metadata": ["topic"], "group": "topic"},
         "domain_column": "topic",
         **settings,
     }

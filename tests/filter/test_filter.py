@@ -134,7 +134,7 @@ def test_a_domain_has_its_own_likeness_and_others_say_why_auto_found_none(corpus
     summary = read_json(Path("results/filter.json"), made_by="filter")
     assert (summary["birds"]["likeness"], summary["fish"]["likeness"]) == (0.75, None)
     because = summary["fish"]["no_limit_because"]
-    assert said == [f"  no limit found in 'fish': {because}"]
+    assert said == [f"  no limit found in 'fish', so nothing is masked by score: {because}"]
     assert because == "only 45 pairs of pairs could be compared"
     assert "no_limit_because" not in summary["birds"]
     write_params(corpus, {"filter.likeness": {"bird": 0.75}})

@@ -234,3 +234,84 @@ def test_only_domains_whose_queries_are_stated_otherwise_are_made_again(
     made.clear()
     ingest(a, b, source("c.csv", [{"q": "B", "d": "c", "s": "test"}], "c", split="s"))
     assert sorted(made) == ["b", "c"]
+
+
+GROUPED = [("q1", "d1", "A"), ("q2", "d2", "A"), ("q3", "d3", "B"), ("Q3", "d4", "C"), ("q5", "d5", "D")]
+
+
+def grouped(pairs: list[tuple[str, str, Any]], name: str = "a.jsonl", **columns: str) -> dict[str, Any]:
+    rows = [{"q": query, "d": document, "g": group} for query, document, group in pairs]
+    return source(name, rows, group="g", **columns)
+
+
+def test_pairs_of_a_group_are_in_one_split_whatever_the_order_and_the_source(workspace: Path) -> None:
+    """A query in two groups joins them; who is in no group is split by the query as before."""
+    many = [(f"q {n}", f"d {n}", f"g {n % 100}") for n in range(1000)]
+    alone = [
+        (query, f"to {query}", none) for query, none in zip(queries(0, 1, 90, "p"), (None, "", " ") * 30, strict=True)
+    ]
+    found = splits(ingest(grouped(many + GROUPED + alone), held_out=0.3, dev=0.2))
+    by_group = [{found[f"d {n}"] for n in range(group, 1000, 100)} for group in range(100)]
+    assert all(len(of_group) == 1 for of_group in by_group)
+    shares = {split: sum(of == {split} for of in by_group) for split in ("train", "dev", "test")}
+    assert shares["test"] == pytest.approx(30, abs=10) and shares["dev"] == pytest.approx(20, abs=10)
+    assert found["d1"] == found["d2"] and found["d3"] == found["d4"]
+    plain = source("b.jsonl", [{"q": query, "d": document} for query, document, _ in alone])
+    assert splits(ingest(plain, held_out=0.3, dev=0.2)).items() <= found.items()
+    other = {**grouped((many + GROUPED)[::-1][:900], "a.csv"), "domain": "other"}
+    again = splits(ingest(grouped(alone + many[50:][::-1] + GROUPED), other, held_out=0.3, dev=0.2))
+    assert {document: found[document] for document in again} == again
+
+
+def test_groups_that_share_queries_are_held_out_no_more_often_than_others(workspace: Path) -> None:
+    """Their key is the least of several hashes, and yet as likely to be low as any."""
+    chains = [(f"q {n}", f"d {n} {g}", f"g {n} {g}") for n in range(300) for g in range(8)]
+    found = splits(ingest(grouped(chains), held_out=0.3))
+    assert sum(found[f"d {n} 0"] == "test" for n in range(300)) == pytest.approx(90, abs=30)
+    assert all(len({found[f"d {n} {g}"] for g in range(8)}) == 1 for n in range(300))
+
+
+def test_numbers_are_groups_and_equal_in_all_kinds_of_files(workspace: Path) -> None:
+    pairs = [(f"{n}", f"to {n}", n % 40) for n in range(80)]
+    found = splits(ingest(grouped(pairs[:40], "a.parquet"), grouped(pairs[40:], "b.csv"), held_out=0.5))
+    assert all(found[f"to {n}"] == found[f"to {n + 40}"] for n in range(40))
+    assert len(set(found.values())) == 2
+
+
+def test_a_group_that_its_source_puts_into_two_splits_goes_to_test_and_is_told(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("q1", "a1", "A", "train"), ("q2", "a2", "A", "test"), ("q2", "b1", "B", "dev"), ("q3", "c1", "C", "train")]
+    table = [{"q": query, "d": document, "g": group, "s": split} for query, document, group, split in rows]
+    outcome = ingest(source("a.csv", table, group="g", split="s"), held_out=0.2)
+    assert splits(outcome) == {"a1": "test", "a2": "test", "b1": "test", "c1": "train"}
+    why = "split: its group is in test, by another row"
+    assert outcome.reasons == [("a.csv", 2, why), ("a.csv", 4, why)]
+    assert "rows in another split than they say: 2, since other rows say test or dev of the same query or group" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_group_with_most_of_a_split_stays_in_train_and_is_told(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = [(f"q {n}", f"d {n}", f"g {n // 2}") for n in range(60)]
+    found = splits(ingest(grouped(small), held_out=0.5))
+    heavy = next(f"g {n // 2}" for n in range(60) if found[f"d {n}"] == "test")
+    more = [(f"more {n}", f"to {n}", heavy) for n in range(200)] + [("more 1", "joined", "another")]
+    found = splits(ingest(grouped(small + more), held_out=0.5))
+    assert {found[document] for _, document, group in small + more if group in (heavy, "another")} == {"train"}
+    assert "test" in found.values()
+    told = capsys.readouterr().err
+    assert f"group '{min(heavy, 'another')}' with 1 that share queries with it has 203 of " in told
+    assert "test pairs of 'd', too many for one group; it stays in train" in told
+
+
+def test_a_split_without_pairs_because_of_few_groups_is_told(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ingest(grouped([("q", f"d{n}", f"g{n}") for n in range(9)]), held_out=0.1)
+    assert capsys.readouterr().err.endswith(
+        "no pair is in test, since there are 9 groups, and those that share queries go together, which leaves 1 to "
+        "draw from; raise ingest.held_out, or take out columns.group\n"
+    )

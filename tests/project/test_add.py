@@ -170,8 +170,9 @@ def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, deli
     [
         (
             "a.csv",
-            "x,y,z\na text,a text,a text\n",
-            "a.csv: it is not clear which columns hold query and document; say --query",
+            "x,y,long one,z\na text,a text,a longer text,a text\n",
+            "a.csv: it is not clear which columns hold query and document; say --query and --document, out of: x, y, "
+            "long one, z; such as --query x --document 'long one'",
         ),
         ("a.json", '[{"query": "a"}]', "a.json: is a JSON array; write one object a line: jq -c"),
         ("a.xlsx", "x", "a.xlsx: unknown kind of file; save its sheet as CSV"),

@@ -221,6 +221,8 @@ def test_splits_and_weights_are_known_by_their_names_and_values(
         ("split", lambda n: f"part {n}", "left out (texts)", [], None),
         ("weight", lambda n: n - 1, "left out (numbers)", [], None),
         ("times", lambda n: n + 1, "left out (numbers)", ["--weight"], "weight"),
+        ("group", "x y", "left out (texts; --group group keeps each of them in one split)", ["--group"], "group"),
+        ("customer", lambda n: n % 4, "left out (numbers)", ["--group"], "group"),
     ],
 )
 def test_others_are_left_out_unless_somebody_says_what_they_are(

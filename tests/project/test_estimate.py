@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,7 +25,7 @@ def model(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return workspace
 
 
-def with_model(name: str) -> dict[str, object]:
+def with_model(name: str) -> dict[str, Any]:
     return {**PARAMS, "start_models": {"minilm": {"name": name}}}
 
 
@@ -37,12 +38,32 @@ def test_steps_and_time_are_those_of_all_runs() -> None:
 
 def test_pairs_of_earlier_sources_count_and_so_do_limits_of_steps() -> None:
     Path("results").mkdir()
-    Path("results/ingest.json").write_text(json.dumps({"domains": {"a": {"train": 200}, "b": {"train": 100}}}))
+    Path("results/ingest.json").write_text(
+        json.dumps({"domains": {"a": {"train": 200}, "b": {"train": 100}}, "sources": {}})
+    )
     params = with_model("here")
     params["runs"] = {"few": {"start": "models/start/minilm", "steps": 5, "seeds": 3}}
     told = estimate(params, PAIRS, more=True)
     assert "Training few will take at least about 2 minutes" in told
     assert "1,000 pairs, 15 steps" in told
+
+
+def test_pairs_of_sources_that_are_not_ingested_yet_count() -> None:
+    Path("results").mkdir()
+    Path("results/ingest.json").write_text(json.dumps({"domains": {"a": {"train": 50}}, "sources": {"0 a.csv": {}}}))
+    for name, count in (("a.csv", 100), ("b.csv", 100)):
+        Path(name).write_text("query,document\n" + "".join(f"q {n},d {n}\n" for n in range(count)))
+    params = with_model("here")
+    sources = [{"kind": "csv", "path": f"{name}.csv", "domain": name} for name in ("a", "b", "gone", "new")]
+    params["ingest"] = {"sources": sources}
+    told = estimate(params, PAIRS, more=False)
+    assert "at least about" in told and f"{50 + 100 + len(PAIRS)} pairs" in told
+
+
+def test_what_takes_long_has_something_quicker_beside_it() -> None:
+    params = with_model("here")
+    assert "A static model trains in a minute" not in estimate(params, PAIRS[:64], more=False)
+    assert "A static model trains in a minute" in estimate(params, PAIRS * 20, more=False)
 
 
 def test_nothing_is_said_of_models_that_are_not_here() -> None:

@@ -48,6 +48,7 @@ class Row(NamedTuple):
     fault: str | None = None
     scores: Sequence[object] = ()
     split: Split | None = None
+    group: object = None
     weight: object = None
     metadata: Mapping[str, object] = {}
 
@@ -113,7 +114,11 @@ class Columns(Params):
     and then one for each hard negative, such as ``[scores]`` or ``[pos_scores, neg_scores]``."""
     split: str | None = None
     """The column that says each row's split, instead of ``held_out`` and ``dev``: train, dev or test, or a usual name
-    of theirs, such as validation. A query that is in several goes to test with all its pairs, or else to dev."""
+    of theirs, such as validation. A query or group in several goes to test with all its pairs, or else to dev."""
+    group: str | None = None
+    """The column of what each row belongs to, such as an article or a customer. All pairs of a group are in the same
+    split, and so are groups that share a query; shares are of groups. Equal values are one group in all sources; rows
+    without one are split by their queries."""
     weight: str | None = None
     """The column of positive numbers that multiply a pair's term in the loss of ``train``; 1 where there is none."""
     metadata: list[str] = []
@@ -147,7 +152,7 @@ class TableSource(Source):
         """The columns to read, without repetition."""
         columns, label = self.columns, self.labels.column if self.labels else None
         named = [columns.query, columns.document, *columns.negatives, *columns.scores, self.domain_column, label]
-        named += [columns.split, columns.weight, *columns.metadata]
+        named += [columns.split, columns.group, columns.weight, *columns.metadata]
         return list(dict.fromkeys(name for name in named if name))
 
     def check_columns(self, name: str, columns: Iterable[str]) -> None:
@@ -194,13 +199,15 @@ class TableSource(Source):
                 fault=fault,
                 scores=[scores[place], *scores[len(documents) :]] if scored and fault is None else (),
                 split=split,
+                group=values.get(self.columns.group) if self.columns.group else None,
                 weight=values.get(self.columns.weight) if self.columns.weight else None,
                 metadata={column: values.get(column) for column in self.columns.metadata},
             )
 
     def batch_rows(self, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
         """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
-        columns = values_of(name, printed(batch.select(self.wanted_columns), self.columns.metadata), first)
+        texts = [*self.columns.metadata, self.columns.group]
+        columns = values_of(name, printed(batch.select(self.wanted_columns), texts), first)
         for number, values in enumerate(zip(*columns, strict=True), start=first):
             yield from self.to_rows(name, number, dict(zip(self.wanted_columns, values, strict=True)))
 

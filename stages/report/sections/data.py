@@ -36,7 +36,7 @@ def counts() -> Section:
         id="counts",
         title="Counts",
         intro="Every row of a source either becomes a pair or is rejected for a stated reason. Pairs are split by "
-        "query, so that no query is in two splits.",
+        "query, and by group where sources say one, so that neither is in two splits.",
         parts=[
             show_table(_source_table(ingested), "Rows of each source"),
             show_long_table(_domain_table(ingested), "Pairs of each domain"),
