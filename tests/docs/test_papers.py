@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -31,15 +32,18 @@ def test_each_part_is_made_or_says_what_is_missing() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning:runpy")
 @pytest.mark.parametrize("made", [each for each in MADE_BY if each.startswith(("python -m", "batchwright "))])
 def test_a_command_exists_and_takes_its_arguments(made: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    parse = argparse.ArgumentParser.parse_args
+    parse, inside = argparse.ArgumentParser.parse_known_args, [False]
 
-    def parse_only(self: argparse.ArgumentParser, line: list[str] | None = None) -> None:
-        parse(self, line)
+    def parse_only(self: argparse.ArgumentParser, *line: Any) -> tuple[argparse.Namespace, list[str]]:
+        if inside[0]:  # the part of a line that belongs to a command of several
+            return parse(self, *line)
+        inside[0] = True
+        assert parse(self, *line)[1] == []
         raise ParsedError
 
     module, *arguments = shlex.split(made.removeprefix("python -m ").replace("batchwright ", "project ", 1))
     monkeypatch.setattr(sys, "argv", [module, *arguments])
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_only)
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_known_args", parse_only)
     with pytest.raises(ParsedError):
         runpy.run_module(module, run_name="__main__")
 
