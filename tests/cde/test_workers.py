@@ -17,6 +17,7 @@ from trainers.cde.learner import ContextTexts, SharedContext
 from trainers.common.distributed import own_rows, sum_gradients
 from trainers.common.gradient_cache import Passes
 from trainers.common.job import TrainJob
+from trainers.common.params import Common
 from trainers.common.passes import set_dropout
 from trainers.common.texts import Cut
 
@@ -43,7 +44,7 @@ def _work(rank: int, folder: Path) -> None:
 def _share(made: ContextualEncoder, readers: list[int]) -> tuple[Tensor, Tensor]:
     """The prepared context, and the parameters' gradient after ``readers`` have left theirs."""
     set_dropout(made.train(), 0)
-    common = SimpleNamespace(precision="float32", mini_batch_size=2, dropout=0, attention="auto")
+    common = Common(mini_batch_size=2)
     info = SimpleNamespace(max_length=16)
     job = cast(TrainJob, SimpleNamespace(seed=0, device="cpu", common=common, info=info))
     rows = own_rows()
