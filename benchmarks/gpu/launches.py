@@ -129,10 +129,10 @@ def _known(backbone: nn.Module) -> bool:
     return isinstance(backbone, BertModel)
 
 
-def _one_kernel(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> Tensor:
+def _one_kernel(query: Tensor, key: Tensor, value: Tensor, *_: Any, causal: bool) -> Tensor:
     """What stands for attention to packed texts, which a CPU lacks."""
     query, key, value = (each.transpose(0, 1)[None] for each in (query, key, value))
-    return functional.scaled_dot_product_attention(query, key, value)[0].transpose(0, 1)
+    return functional.scaled_dot_product_attention(query, key, value, is_causal=causal)[0].transpose(0, 1)
 
 
 def _make_fake(model: nn.Module) -> None:
