@@ -40,6 +40,7 @@ EVERY: dict[str, Any] = PARAMS | {
             **{"weight_decay": 0.01, "max_grad_norm": 1.0},
         }
     },
+    "pack": {"batch_size": 16, "epochs": 4},  # enough steps for trials
     "tune": {"best": {"run": "biencoder", "share": 1.0}},
     "mine": {"mined": {"model": "models/biencoder", "count": 2, "depth": 20}},
     "teach": {"taught": {"batches": "mined", "model": "models/biencoder"}},
