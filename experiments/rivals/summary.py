@@ -51,7 +51,7 @@ def main(folder: str) -> str:
     groups = outcomes(runs)
     if not groups:
         raise InputError(f"{folder}: no runs; make some with python -m experiments.rivals")
-    rows = [row for group in groups for row in summarise(groups, group)]
+    rows = [row for group, arms in groups.items() for row in summarise(group, arms)]
     for row in rows:
         print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
     file = Path(f"{folder.rstrip('/')}.tsv")
@@ -86,9 +86,8 @@ def _outcome(by_run: Mapping[Run, Result]) -> Outcome:
     )
 
 
-def summarise(groups: Mapping[Group, Mapping[str, Outcome]], group: Group) -> list[Row]:
+def summarise(group: Group, arms: Mapping[str, Outcome]) -> list[Row]:
     """One row per arm, best first."""
-    arms = groups[group]
     random = arms.get(BASELINE)
     rows: list[Row] = []
     for arm, outcome in sorted(arms.items(), key=lambda item: -_mean(item[1])):
