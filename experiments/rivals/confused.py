@@ -1,46 +1,58 @@
-"""How many of the documents that a model confuses with a query's own are in the query's cluster, as it learns.
+"""Do hard batches help where the documents that a model confuses with a query's own are in the query's cluster?
 
 ``DATA`` are Parquet files as ``experiments.rivals`` reads them, each of one domain. A model trains on random batches
-with our loss. At each point, ``QUERIES`` training queries are compared with all documents. ``own`` is what the softmax
-gives to a query's own document; ``inside`` is the share of the rest that goes to its cluster of 32.
+with our loss. ``early``, after a sixteenth of the training, and ``late``, at its end, ``QUERIES`` training queries are
+compared with all documents: of what the softmax gives to others than a query's own document, ``early`` and ``late`` are
+the shares of its cluster, of which a hard batch holds eight. ``hard batches`` is what these gain with our loss, from
+the table ``GAINS``, which ``experiments.rivals.summary`` wrote.
 """
 
 import argparse
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from torch import nn
 
 from batchwright.core.command import run
-from batchwright.core.files import write_tsv
+from batchwright.core.files import read_tsv, write_tsv
 from experiments.common.small_models import LEARNING_RATES
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import Texts, texts_of
-from experiments.rivals.encoders import RATES, Kind, build
-from experiments.rivals.orders import clusters_of, steps
+from experiments.rivals.encoders import Kind, build
+from experiments.rivals.orders import BATCH, HARD, clusters_of, steps
 from experiments.rivals.runs import Row
 from experiments.rivals.sets import Training, pairs_parser, read_set
 from experiments.rivals.training import Settings, embed, train
 
-QUERIES, CLUSTER = 500, 32
-TEMPERATURE = 0.05
-ARM = ARMS["random, our loss"]
+QUERIES = 500
+KIND: Kind = "static"
+SETTINGS, EPOCHS, POINTS = Settings(0.05, LEARNING_RATES["static"]), 4, 16
+ARM = "random, our loss"
 EXAMPLE = "python -m experiments.rivals.confused pairs/medquad.parquet --output confused.tsv"
 
 
 def main() -> str:
     """Measure all sets; the table is written anew after each."""
     arguments = _parse()
+    gains = _gains(arguments.gains)
     rows: list[Row] = []
     for file in arguments.data:
-        for row in _measure(file, arguments):
-            rows.append(row)
-            print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+        rows.append({"set": file.stem, **_measure(file, arguments), "hard batches": round(gains[file.stem], 4)})
+        print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
         write_tsv(arguments.output, rows)
-    return f"{len(rows)} points in {arguments.output}"
+    ranked = spearmanr([float(row["early"]) for row in rows], [gains[str(row["set"])] for row in rows]).statistic
+    return f"{len(rows)} sets in {arguments.output}; rank correlation of early and hard batches {ranked:.2f}"
+
+
+def _gains(file: Path) -> dict[str, float]:
+    """What hard batches gain on each set, with our loss on both sides."""
+    ndcg = {
+        (row["set"], row["arm"]): float(row["ndcg"]) for row in read_tsv(file, made_by="experiments.rivals.summary")
+    }
+    return {name: score - ndcg[name, ARM] for (name, arm), score in ndcg.items() if arm == "ours"}
 
 
 def shares(
@@ -54,7 +66,7 @@ def shares(
         own: ``(Q,)``, the place of each query's own document.
         inside: ``(Q, N)``, which documents are in each query's cluster.
     """
-    scores = queries @ documents.T / TEMPERATURE
+    scores = queries @ documents.T / SETTINGS.temperature
     softmax = np.exp(scores - scores.max(axis=1, keepdims=True))
     softmax /= softmax.sum(axis=1, keepdims=True)
     right = softmax[np.arange(len(own)), own].copy()
@@ -62,32 +74,15 @@ def shares(
     return float(softmax[inside].sum() / softmax.sum()), float(right.mean())
 
 
-def _measure(file: Path, arguments: argparse.Namespace) -> Iterator[Row]:
-    kind: Kind = arguments.kind
-    pairs = read_set(file.stem, [file], arguments.vectors, surrogate="minilm")
-    own, texts = pairs.training, texts_of(pairs, kind)
-    count, loss = steps(own, arguments.epochs), ARM.loss(own)
-    batches = islice(ARM.batches(own, arguments.epochs, 0), count)
-    look = _Look(own, texts)
-    named = {"set": file.stem, "kind": kind, "epochs": arguments.epochs}
-    yield {**named, "step": 0, **_shares(*look.surrogate(own))}
-    curve = train(
-        build(kind, 0, texts.tokens),
-        kind,
-        texts.pairs,
-        batches,
-        count,
-        loss,
-        Settings(TEMPERATURE, LEARNING_RATES.get(kind, RATES[kind])),
-        look,
-        points=16 if kind == "static" else None,
-    )
-    for step, (inside, right) in zip(curve.steps, curve.scores.tolist(), strict=True):
-        yield {**named, "step": step, **_shares(inside, right)}
-
-
-def _shares(inside: float, own: float) -> Row:
-    return {"inside": round(inside, 3), "own": round(own, 3)}
+def _measure(file: Path, arguments: argparse.Namespace) -> Row:
+    pairs = read_set(file.stem, [file], arguments.vectors)
+    own, texts = pairs.training, texts_of(pairs, KIND)
+    count, arm = steps(own, EPOCHS), ARMS[ARM]
+    batches = islice(arm.batches(own, EPOCHS, 0), count)
+    look, model = _Look(own, texts), build(KIND, 0, texts.tokens)
+    curve = train(model, KIND, texts.pairs, batches, count, arm.loss(own), SETTINGS, look, points=POINTS)
+    (early, _), (late, right) = (curve.scores[place].tolist() for place in (0, -1))
+    return {"early": round(early, 3), "late": round(late, 3), "own": round(right, 3)}
 
 
 class _Look:
@@ -100,16 +95,10 @@ class _Look:
         self.places = texts.pairs[1]
         self.documents, place = np.unique(self.places, return_inverse=True)
         self.own = place[self.rows]
-        assignment = clusters_of(training, rows, 0, CLUSTER).assignment
+        assignment = clusters_of(training, rows, 0, round(HARD * BATCH)).assignment
         self.inside = np.zeros((len(self.rows), len(self.documents)), np.bool_)
         for number, row in enumerate(self.rows):
             self.inside[number, place[assignment == assignment[row]]] = True
-
-    def surrogate(self, training: Training) -> tuple[float, float]:
-        """What the vectors that made the clusters confuse, before any training."""
-        _, first = np.unique(self.places, return_index=True)
-        vectors = training.vectors
-        return shares(vectors.queries(self.rows), vectors.documents(first), self.own, self.inside)
 
     def __call__(self, model: nn.Module) -> NDArray[np.float32]:
         measured = shares(embed(model, self.queries), embed(model, self.documents), self.own, self.inside)
@@ -118,8 +107,7 @@ class _Look:
 
 def _parse() -> argparse.Namespace:
     parser = pairs_parser("experiments.rivals.confused", str(__doc__), EXAMPLE)
-    parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--gains", type=Path, default=Path("experiments/rivals/static.tsv"))
     return parser.parse_args()
 
 

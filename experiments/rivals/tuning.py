@@ -23,8 +23,8 @@ def settings_at(kind: Kind, place: Place) -> Settings:
 def choose(score: Callable[[Settings], float], kind: Kind) -> Settings:
     """Climb until no neighbour in temperature or rate scores higher.
 
-    ``score`` trains a model, so each place is asked about once. The temperature goes first and as far as it gains,
-    then the rate, then again the temperature.
+    ``score`` trains a model, so each place is asked about once. The rate goes first and as far as it gains, then the
+    temperature, then again the rate: at a rate that is far too high, the best temperature is far too low (fever).
     """
 
     @cache
@@ -32,7 +32,7 @@ def choose(score: Callable[[Settings], float], kind: Kind) -> Settings:
         return score(settings_at(kind, place))
 
     best = (0, 0)
-    while (end := _climb(height, _climb(height, best, 0), 1)) != best:
+    while (end := _climb(height, _climb(height, best, 1), 0)) != best:
         best = end
     return settings_at(kind, best)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.table_kinds import rivals_table, ways_table
-from experiments.rivals import confused, noise
+from experiments.rivals import confused, lessons, noise
 from experiments.rivals.arms import ARMS, RULES
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
@@ -363,18 +363,42 @@ def test_noise_is_that_of_random_batches_with_our_loss(pairs: Path, monkeypatch:
 
 def test_what_the_softmax_gives_to_others_is_divided_between_the_cluster_and_the_rest() -> None:
     documents = np.eye(4, dtype=np.float32)
-    queries = (confused.TEMPERATURE * np.log([[4, 2, 1, 1], [3, 3, 3, 1]])).astype(np.float32)
+    queries = (confused.SETTINGS.temperature * np.log([[4, 2, 1, 1], [3, 3, 3, 1]])).astype(np.float32)
     inside = np.array([[True, True, False, False], [False, True, False, True]])
     found = confused.shares(queries, documents, np.array([0, 1]), inside)
     np.testing.assert_allclose(found, [(2 / 8 + 1 / 10) / (4 / 8 + 7 / 10), (4 / 8 + 3 / 10) / 2], rtol=1e-5)
 
 
+def test_a_lesson_is_what_the_softmax_gives_to_others_and_counts_how_many_they_are() -> None:
+    """Each query's own document has 2, the others have 1 and 1, or 3 and none."""
+    scores = 0.05 * torch.tensor([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [3.0, 0.0, 2.0]]).log()
+    counts = torch.full((3, 3), 3.0).fill_diagonal_(1)
+    entropy = 2 * np.log(2) / 3  # of two documents twice, of one once
+    measured = [lessons.lesson(scores, counts, 0.05, of) for of in ("batch", "domain")]
+    np.testing.assert_allclose(measured[0], [(2 / 4 + 2 / 4 + 3 / 5) / 3, entropy], rtol=1e-5)
+    np.testing.assert_allclose(measured[1], [(6 / 8 + 6 / 8 + 9 / 11) / 3, entropy], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_lessons_grow_with_the_loss_that_counts_the_domain(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--vectors", str(pairs), "--output", str(pairs / "lessons.tsv")]
+    monkeypatch.setattr(sys, "argv", ["lessons", str(pairs / "linked.parquet"), *options])
+    lessons.main()
+    rows = read_tsv(pairs / "lessons.tsv", made_by="experiments.rivals.lessons")
+    assert [float(row["temperature"]) for row in rows] == list(lessons.TEMPERATURES)
+    assert all(0 <= float(row["InfoNCE"]) <= float(row["our loss"]) <= 1 for row in rows)
+
+
 @pytest.mark.slow
 def test_a_model_that_learns_confuses_a_querys_neighbours(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ["--vectors", str(pairs), "--epochs", "24", "--output", str(pairs / "confused.tsv")]
+    write_tsv(
+        pairs / "gains.tsv",
+        [{"set": "linked", "arm": arm, "ndcg": n} for arm, n in (("ours", 0.5), (confused.ARM, 0.4))],
+    )
+    options = ["--vectors", str(pairs), "--gains", str(pairs / "gains.tsv"), "--output", str(pairs / "confused.tsv")]
+    monkeypatch.setattr(confused, "EPOCHS", 24)
     monkeypatch.setattr(sys, "argv", ["confused", str(pairs / "linked.parquet"), *options])
-    confused.main()
-    rows = read_tsv(pairs / "confused.tsv", made_by="experiments.rivals.confused")
-    own = [float(row["own"]) for row in rows]
-    assert len(rows) == 1 + 16 and own[-1] > own[1]  # the first row is before any training
-    assert all(0 <= float(row["inside"]) <= 1 for row in rows)
+    assert confused.main().startswith("1 sets in ")
+    (row,) = read_tsv(pairs / "confused.tsv", made_by="experiments.rivals.confused")
+    assert (row["set"], row["hard batches"]) == ("linked", "0.1")
+    assert all(0 < float(row[name]) <= 1 for name in ("early", "late", "own"))
