@@ -1,8 +1,12 @@
 """The search for the settings of a run by short trials.
 
-Short trials tell enough: on three sets, after a fiftieth of a training, the best temperature was about 1.7 times that
-of the whole, and the best rate three times. So temperature and rate are climbed in such trials, with random batches.
-Then contextual batches with both losses and random ones with the better of the two meet in trials of a twelfth.
+What short trials tell, and what not, was measured on static models of ten sets (``experiments.rivals.tuned``). The best
+rate of a short trial is several times that of the whole training, but by much the same factor on all sets; the best
+temperature is that of the whole if a trial is a twelfth of it, not if it is a fiftieth. Hard batches pay late: random
+ones that are ahead by little in a trial fall behind at the end.
+
+So the rate is climbed in short trials, then the temperature in longer ones with contextual batches, and last the losses
+and batches meet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,17 +17,19 @@ from stages.scoring.paired import Estimate, by_query, difference
 
 CONTEXTUAL, RANDOM = "contextual", "random"
 Field = Literal["temperature", "learning_rate"]
-STEPS: dict[Field, float] = {"temperature": 2**0.5, "learning_rate": 2.0}
-"""Factors between neighbours."""
-SHORT: dict[Field, float] = {"temperature": 2**0.75, "learning_rate": 2**1.5}
-"""How many times as high the best values of a short trial are."""
-RATES, TEMPERATURES = 5, 3
-"""How many trials a climb of rate or temperature takes at most, beside the one that it starts from."""
-SHORT_TRIALS, FINALS = (1 + RATES + TEMPERATURES) + (1 + TEMPERATURES), 3
-"""How many short trials there are at most, and how many long ones, which decide about batches."""
-UNITS = 2 * SHORT_TRIALS
-"""What all trials cost at most, in short ones: the long ones cost as much as all others, since what hard batches bring
-shows late."""
+STEPS: dict[Field, float] = {"temperature": 2.0, "learning_rate": 4.0}
+"""Factors between neighbours: so large that three of them differ by more than chance."""
+SHORT: dict[Field, float] = {"temperature": 2**0.125, "learning_rate": 2**1.5}
+"""How many times as high the best values of a trial are: those of the temperature in long ones, of the rate in short
+ones."""
+SOFTER = 1.5
+"""How many times as high the best temperature of InfoNCE is as that of ``negatives_stand_for: domain``."""
+LONGER = 4
+"""How many short trials a long one costs."""
+RATES, TEMPERATURES, FINALS = 4, 4, 2
+"""How many trials there are at most: short ones for the rate, long ones for temperature, then for loss and batches."""
+UNITS = RATES + LONGER * (TEMPERATURES + FINALS)
+"""What all trials cost at most, in short ones."""
 
 Scores = Mapping[str, float]
 """nDCG@10 of each dev query; nothing if training diverged."""
@@ -66,27 +72,26 @@ Train = Callable[[Sequence[Trial], int], Sequence[Scores]]
 
 
 def search(temperature: float, learning_rate: float, every: int, train: Train) -> Chosen:
-    """Search from a temperature and rate on, with trials on every ``every``-th batch.
+    """Search from a temperature and rate on, with trials on every ``every``-th batch, and longer ones.
 
-    Contextual batches are chosen if they gain more than a standard error over random ones. The same scores lead to the
-    same choice: what is tried next depends on nothing else.
+    Contextual batches are chosen unless random ones are ahead by more than two errors. The same scores lead to the same
+    choice: what is tried next depends on nothing else.
     """
-    trials = _Trials(train, every)
-    plain = trials.climb(Trial(RANDOM, "batch", temperature, learning_rate), "learning_rate", RATES)
-    rate = trials.peak(plain, "learning_rate")
-    plain = trials.climb(plain, "temperature", TEMPERATURES)
-    whole = _moved(plain._replace(negatives_stand_for="domain"), "temperature", -1)
-    whole = trials.climb(whole, "temperature", TEMPERATURES)
-    peaks = {trial.negatives_stand_for: trials.peak(trial, "temperature") for trial in (plain, whole)}
-    random = trials.best([plain, whole])
-    finals = [random, *(trial._replace(batches=CONTEXTUAL) for trial in (plain, whole))]
-    longer = -(-FINALS * every // SHORT_TRIALS)
-    long = [Tried(trial, longer, scores) for trial, scores in zip(finals, train(finals, longer), strict=True)]
-    contextual = max(long[1:], key=lambda tried: tried.ndcg)
-    gain = _gain(contextual, long[0])
-    winner = contextual.trial if gain.mean > gain.error else random
-    settings = winner._replace(temperature=peaks[winner.negatives_stand_for], learning_rate=rate)
-    return Chosen(settings, gain, longer, [*trials.tried.values(), *long])
+    short = _Trials(train, every)
+    first = Trial(RANDOM, "batch", temperature, _rounded(learning_rate * SHORT["learning_rate"]))
+    rate = short.peak(short.climb(first, "learning_rate", RATES), "learning_rate")
+    long = _Trials(train, -(-every // LONGER))
+    warmest = long.climb(Trial(CONTEXTUAL, "domain", temperature, rate), "temperature", TEMPERATURES)
+    peak = long.peak(warmest, "temperature")
+    infonce = Trial(CONTEXTUAL, "batch", _rounded(peak * SOFTER), rate)
+    contextual = long.best([warmest, infonce])
+    random = contextual._replace(batches=RANDOM)
+    long.best([random])
+    gain = _gain(long.tried[contextual], long.tried[random])
+    settings = contextual if gain.mean >= -2 * gain.error else random
+    if settings.negatives_stand_for == "domain":
+        settings = settings._replace(temperature=peak)
+    return Chosen(settings, gain, long.every, [*short.tried.values(), *long.tried.values()])
 
 
 def _gain(ours: Tried, theirs: Tried) -> Estimate:
@@ -96,16 +101,16 @@ def _gain(ours: Tried, theirs: Tried) -> Estimate:
 
 
 class _Trials:
-    """Trains each trial once."""
+    """Trains each trial once, on every ``every``-th batch."""
 
     def __init__(self, train: Train, every: int) -> None:
-        self._train, self._every = train, every
+        self._train, self.every = train, every
         self.tried: dict[Trial, Tried] = {}
 
     def climb(self, trial: Trial, field: Field, most: int) -> Trial:
-        """Go from ``trial`` along a field as long as it gains, up or else down, in ``most`` trials more."""
+        """Go from ``trial`` along a field as long as it gains, up or else down, in ``most`` trials."""
         self.best([trial])
-        last = len(self.tried) + most
+        last = len(self.tried) - 1 + most
         for steps in (1, -1):
             while len(self.tried) < last and self.best([trial, ahead := _moved(trial, field, steps)]) == ahead:
                 trial = ahead
@@ -114,8 +119,8 @@ class _Trials:
     def peak(self, trial: Trial, field: Field) -> float:
         """Return a field's best value for the whole training, given the best ``trial``.
 
-        In short trials it is where the parabola through that one and its neighbours is highest, on a logarithmic scale:
-        less a matter of chance than which of the three is best; without both neighbours, that is taken.
+        In trials it is where the parabola through that one and its neighbours is highest, on a logarithmic scale: less
+        a matter of chance than which of the three is best; without both neighbours, that is taken.
         """
         around = [self.tried.get(_moved(trial, field, steps)) for steps in (-1, 1)]
         value: float = getattr(trial, field)
@@ -129,14 +134,14 @@ class _Trials:
     def best(self, trials: Sequence[Trial]) -> Trial:
         """Train those that were not yet, and return the best; the first of equals."""
         if new := [trial for trial in trials if trial not in self.tried]:
-            for trial, scores in zip(new, self._train(new, self._every), strict=True):
-                self.tried[trial] = Tried(trial, self._every, scores)
+            for trial, scores in zip(new, self._train(new, self.every), strict=True):
+                self.tried[trial] = Tried(trial, self.every, scores)
         return max(trials, key=lambda trial: self.tried[trial].ndcg)
 
 
 def _moved(trial: Trial, field: Field, steps: int) -> Trial:
-    """Return a neighbour; values are rounded, so that steps up and down meet again."""
-    value = _rounded(getattr(trial, field) * STEPS[field] ** steps)
+    """Return a neighbour; steps are powers of two, so that ways up and down meet again."""
+    value = getattr(trial, field) * STEPS[field] ** steps
     return trial._replace(temperature=value) if field == "temperature" else trial._replace(learning_rate=value)
 
 

@@ -113,13 +113,14 @@ def trial_length(name: str, params: Tuning, run: Run, steps: int) -> int:
 def reason(chosen: Chosen) -> str:
     """Say what decided about the batches."""
     gain, queries = chosen.gain, len(chosen.tried[-1].scores)
-    what = (
-        f"{gain.mean:+.3f} ± {gain.error:.3f} nDCG@10 over random ones, each at their best, on {queries:,} dev queries"
+    measured = (
+        f"{gain.mean:+.3f} ± {gain.error:.3f} nDCG@10 over random ones on {queries:,} dev queries, in trials of "
+        f"1/{chosen.every} of the training"
     )
-    length = f"in trials of 1/{chosen.every} of the training"
-    if chosen.settings.batches == CONTEXTUAL:
-        return f"contextual batches gain {what}, {length}"
-    return f"random batches, since contextual ones have {what}, {length}: no more than an error"
+    if chosen.settings.batches == RANDOM:
+        return f"random batches, since contextual ones have {measured}"
+    late = "" if gain.mean > gain.error else ", which random ones win as often; what hard batches bring shows late"
+    return f"contextual batches, which have {measured}{late}"
 
 
 def rows(chosen: Chosen) -> Iterator[dict[str, Any]]:
