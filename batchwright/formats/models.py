@@ -16,6 +16,7 @@ from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
 from batchwright.core.paths import RAW, check_watched
+from batchwright.core.terminal import bar_class
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
@@ -301,9 +302,10 @@ def _in_package(package: str) -> Path:
 def _on_hub(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    from tqdm.auto import tqdm
 
-    class LateBar(tqdm):  # type: ignore[type-arg]
+    base: Any = bar_class()
+
+    class LateBar(base):  # type: ignore[misc]
         """A bar for long downloads; the hub's own, which also show for what is in the cache, are silenced."""
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
