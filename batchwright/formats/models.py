@@ -244,7 +244,7 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     backbone = getattr(model[0], "auto_model", None)
     if not isinstance(backbone, PreTrainedModel):
         return
-    _check_tokenizer(what, model.tokenizer, backbone)
+    check_tokenizer(what, model.tokenizer, backbone)
     path = folder / _transformer(what, folder)
     with loading(what):
         kind: Any = type(backbone)
@@ -254,7 +254,12 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
 
 
-def _check_tokenizer(what: str, tokenizer: object, backbone: "PreTrainedModel") -> None:
+def check_tokenizer(what: str, tokenizer: object, backbone: "PreTrainedModel") -> None:
+    """Check that a tokenizer of words knows some, and none that the backbone has no vector for.
+
+    Raises:
+        InputError: it does not, or does.
+    """
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
