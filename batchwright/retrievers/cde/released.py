@@ -118,7 +118,7 @@ def _backbone(what: str, config: Mapping[str, Any]) -> Backbone:
     for name, read in _ASSUMED.items():
         if (found := config.get(name)) not in (None, read):
             raise InputError(f"{what}: {name} is {found!r} in its {CONFIG}; only models with {read!r} can be read")
-    names = {name for key in ("embedder", "dataset_backbone") if (name := config.get(key))}
+    names = {str(config[key]) for key in ("embedder", "dataset_backbone") if config.get(key)}
     if len(names) != 1 or not names <= _BACKBONES.keys():
         raise InputError(
             f"{what}: its stages are {', '.join(sorted(names)) or 'not named'} (embedder and dataset_backbone in its "
