@@ -115,22 +115,26 @@ def publish(folder: Path, version: Version, **changes: object) -> Path:
 
 def expected(version: Version, texts: Sequence[str], context: Sequence[str]) -> Tensor:
     """What a published model makes of ``texts``, with their prefixes, and of the documents that are their context."""
-    weights = {name: each.double() for name, each in tensors(version).items()}
     documents = [_first(version, text) for text in context]
-    return torch.stack([_second(version, weights, text, documents) for text in texts]).float()
+    return torch.stack([_second(version, text, documents) for text in texts]).float()
+
+
+@cache
+def _exact(version: Version) -> dict[str, Tensor]:
+    return {name: each.double() for name, each in tensors(version).items()}
 
 
 @cache
 def _first(version: Version, text: str) -> Tensor:
-    weights, start = {name: each.double() for name, each in tensors(version).items()}, "first_stage_model."
+    weights, start = _exact(version), "first_stage_model."
     own = _below(weights, f"{start}embedder.")
     words = _words(own, text)
     mean = _READ[version](own, words, torch.arange(len(words))).mean(dim=0)
     return _linear(weights, f"{start}mlp.2", functional.gelu(_linear(weights, f"{start}mlp.0", mean)))
 
 
-def _second(version: Version, weights: dict[str, Tensor], text: str, documents: list[Tensor]) -> Tensor:
-    start = "second_stage_model."
+def _second(version: Version, text: str, documents: list[Tensor]) -> Tensor:
+    weights, start = _exact(version), "second_stage_model."
     own, ones = _below(weights, f"{start}backbone."), torch.ones(WIDTH).double()
     hidden = _linear(weights, f"{start}prompt_projection.0", ones).relu()
     prompts = _linear(weights, f"{start}prompt_projection.2", hidden).view(COUNT, WIDTH)
