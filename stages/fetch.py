@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -26,6 +26,7 @@ from batchwright.retrievers.common.model_folder import (
     ModelInfo,
     configuration,
     draw_weights,
+    is_released,
     own_prefixes,
     variant_of,
 )
@@ -71,6 +72,8 @@ def main(name: str) -> str:
     with atomic_dir(START_MODELS / name) as folder:
         if params.static_width and isinstance(params.max_length, int):
             write_static_model(source, params.static_width, params.max_length, seed, folder)
+        elif is_released(source):
+            _convert(params, source, prefixes, folder)
         else:
             _copy(source, folder)
             _drop_head(params.name, folder)
@@ -91,6 +94,20 @@ def main(name: str) -> str:
 def _copy(source: Path, folder: Path) -> None:
     # Contents only: the hub's cache contains links, and a package's files may be read-only.
     shutil.copytree(source, folder, ignore=_NOT_NEEDED, copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+
+def _convert(params: StartModel, source: Path, prefixes: Prefixes, folder: Path) -> None:
+    """Write a model as the authors of CDE publish theirs as those that are trained here are written."""
+    from batchwright.retrievers.cde.retriever import limit_stages, load_contextual, save_contextual  # these need torch
+
+    what = f"model '{params.name}'"
+    model = load_contextual(source, "cpu", params.name)
+    encoder: Any = model[0]
+    limit_stages(what, encoder, params.max_length)
+    check_whole(what, source, model)
+    if encoder.unpooled_prefixes:
+        encoder.unpooled_prefixes = prefixes.texts()
+    save_contextual(model, folder, prefixes.default)
 
 
 def _drop_head(name: str, folder: Path) -> None:

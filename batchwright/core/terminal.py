@@ -93,7 +93,9 @@ T = TypeVar("T")
 
 def bar(items: Iterable[T], *, desc: str, unit: str, total: int | None = None) -> "tqdm[T]":
     """Iterate over ``items`` and show how many are done, from two seconds on."""
-    return _tqdm()(items, desc=desc, unit=unit, total=total, delay=2, miniters=1, mininterval=_seconds(), leave=None)
+    return bar_class()(
+        items, desc=desc, unit=unit, total=total, delay=2, miniters=1, mininterval=_seconds(), leave=None
+    )
 
 
 def counter(
@@ -107,7 +109,7 @@ def counter(
     file: TextIO | None = None,
 ) -> "tqdm[NoReturn]":
     """Show how many of ``total`` are done, from ``delay`` seconds on; its ``update`` counts them."""
-    return _tqdm()(
+    return bar_class()(
         desc=desc,
         unit=unit,
         total=total,
@@ -122,8 +124,8 @@ def counter(
 
 
 @cache
-def _tqdm() -> "type[tqdm[Any]]":
-    """tqdm without its thread, which may hold a lock while the process is forked."""
+def bar_class() -> "type[tqdm[Any]]":
+    """tqdm without its thread, which may hold a lock while the process is forked; a signal leaves no traceback."""
     from tqdm import tqdm
 
     tqdm.monitor_interval = 0

@@ -16,6 +16,7 @@ from batchwright.core.errors import InputError, disk_is_full
 from batchwright.core.fingerprint import file_sha256, fingerprint
 from batchwright.core.params import Params
 from batchwright.core.paths import RAW, check_watched
+from batchwright.core.terminal import bar_class
 
 if TYPE_CHECKING:
     from sentence_transformers.base.model import BaseModel
@@ -243,7 +244,7 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     backbone = getattr(model[0], "auto_model", None)
     if not isinstance(backbone, PreTrainedModel):
         return
-    _check_tokenizer(what, model.tokenizer, backbone)
+    check_tokenizer(what, model.tokenizer, backbone)
     path = folder / _transformer(what, folder)
     with loading(what):
         kind: Any = type(backbone)
@@ -253,7 +254,12 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
 
 
-def _check_tokenizer(what: str, tokenizer: object, backbone: "PreTrainedModel") -> None:
+def check_tokenizer(what: str, tokenizer: object, backbone: "PreTrainedModel") -> None:
+    """Check that a tokenizer of words knows some, and none that the backbone has no vector for.
+
+    Raises:
+        InputError: it does not, or does.
+    """
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
@@ -301,9 +307,10 @@ def _in_package(package: str) -> Path:
 def _on_hub(name: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    from tqdm.auto import tqdm
 
-    class LateBar(tqdm):  # type: ignore[type-arg]
+    base: Any = bar_class()
+
+    class LateBar(base):  # type: ignore[misc]
         """A bar for long downloads; the hub's own, which also show for what is in the cache, are silenced."""
 
         def __init__(self, *arguments: Any, **options: Any) -> None:

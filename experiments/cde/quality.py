@@ -23,7 +23,8 @@ from sentence_transformers import SentenceTransformer
 
 from batchwright.core.files import write_tsv
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.cde.contextual_encoder import Context, Form
+from batchwright.retrievers.cde.context import Context
+from batchwright.retrievers.cde.contextual_encoder import Form
 from batchwright.retrievers.cde.retriever import Contexts, ContextualIndex, ContextualRetriever, save_contextual
 from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.retrievers.common.retriever import Index

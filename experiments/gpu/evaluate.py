@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from batchwright.retrievers.cde.contextual_encoder import Context
+from batchwright.retrievers.cde.context import Context
 from experiments.gpu.folder import Carried, Test
 from experiments.gpu.training import Arm, Tokens
 from trainers.common.job import training_device

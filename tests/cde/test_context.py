@@ -9,7 +9,8 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder, Form
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder, Form
+from batchwright.retrievers.cde.folder import CONTEXT
 from tests.cde.encoders import FORMS, encoder
 
 CORPUS = ["one two", "three", "four five six", "seven", "eight nine", "ten", "six one", "two two"]

@@ -15,7 +15,8 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import read_json
 from batchwright.formats.models import Prefix
 from batchwright.retrievers import ModelInfo
-from batchwright.retrievers.cde.contextual_encoder import CONTEXT, ContextualEncoder, Form
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder, Form
+from batchwright.retrievers.cde.folder import CONTEXT
 from batchwright.retrievers.cde.retriever import load_contextual, save_contextual
 from stages.train import main
 from tests.cde.encoders import FORMS, KINDS, encoder, sentence_model

@@ -122,7 +122,7 @@ class ContextualLearner:
         self.model = SentenceTransformer(modules=[self.encoder], device=job.device)
         check_dimensions(job, self.model)
         self._sequence = self.encoder.form == "sequence"
-        self._passes = Passes(job, self.model, self.encoder.documents if self._sequence else 0)
+        self._passes = Passes(job, self.model, self.encoder.before)
         self._tokenise, self._tokenise_context = Tokenise(self.model), Tokenise(self.encoder.first)
         self.fresh: Sequence[nn.Parameter] = [] if job.info.variant == "cde" else self.encoder.new_parameters()
 

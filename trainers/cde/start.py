@@ -23,7 +23,8 @@ class Params(VariantParams):
     context: Form = "gated"
     """How texts read the context. ``gated``: each layer attends to it separately, through gates that begin shut.
     ``sequence``, as in the paper: its vectors stand before the text's tokens, so that texts are J tokens longer, and a
-    learned null vector stands for each missing document."""
+    learned null vector stands for each missing document. ``prompted``, for runs that start from the authors' released
+    models: eight learned vectors stand between the context and the text."""
     context_bias: float | None = Field(default=-2.0, allow_inf_nan=False)
     """``sequence``: where a learned bias of the attention to context vectors begins, for each layer and head, beside
     -log of their number. The lower, the closer is an untrained model to its start model, which context disturbs; null,
@@ -43,7 +44,7 @@ class Params(VariantParams):
 
     def check(self, name: str, common: Common) -> None:  # noqa: ARG002
         """See ``VariantParams``."""
-        for option in ("context_bias", "null_share") if self.context == "gated" else ():
+        for option in ("context_bias", "null_share") if self.context != "sequence" else ():
             if getattr(self, option) != Params.model_fields[option].default:
                 raise InputError(f"train {name}: {option} is for context: sequence; set one of the two")
 
@@ -78,6 +79,11 @@ def start_from(start: Path, params: Params, info: ModelInfo, first: Path | None 
 
 
 def _enter(start: Path, params: Params, info: ModelInfo, first: Path | None) -> ContextualEncoder:
+    if params.context == "prompted":
+        raise InputError(
+            f"model '{start}': has no prompts, as released CDE models have; set parameter 'train.cde.context' to gated "
+            "or sequence"
+        )
     second = load_model(start, info.max_length, "cpu")
     source = first or next(iter(params.models()), start)
     stage = second if params.first_stage == "shared" else load_model(source, info.max_length, "cpu")
@@ -110,6 +116,10 @@ def _check_kept(start: Path, trained: ContextualEncoder, params: Params) -> None
     if trained.form != params.context:
         raise InputError(
             f"model '{start}': its context is {trained.form}; set parameter 'train.cde.context' to {trained.form}"
+        )
+    if trained.form == "prompted" and trained.unpooled_prefixes and params.pool_prefix:
+        raise InputError(
+            f"model '{start}': leaves prefixes out of its mean; set parameter 'train.cde.pool_prefix' to false"
         )
     if trained.form == "sequence" and (trained.bias is None) != (params.context_bias is None):
         found, needed = ("no bias", "null") if trained.bias is None else ("a bias", "a number")

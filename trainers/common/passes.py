@@ -4,6 +4,7 @@ import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from inspect import get_annotations
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,10 @@ def set_dropout(model: nn.Module, rate: float | None) -> None:
         if isinstance(module, nn.Dropout):
             module.p = rate
         for part in (module, module.config) if isinstance(module, PreTrainedModel) else (module,):
+            floats = {name for name, kind in get_annotations(type(part)).items() if kind in (float, "float")}
             for name in dropout_rates(part):
-                setattr(part, name, rate if "dropout" in name or "pdrop" in name else 0)  # such as whole layers
+                value = rate if "dropout" in name or "pdrop" in name else 0  # such as whole layers
+                setattr(part, name, float(value) if name in floats else value)  # NomicBERT's refuses a whole number
 
 
 def dropout_rates(part: object) -> dict[str, float]:

@@ -3,17 +3,12 @@
 This file is saved with models, so it must not import this project; what it imports of ours is saved next to it.
 """
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import numpy as np
 import torch
-from huggingface_hub import snapshot_download
-from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import InputModule, Transformer
 from torch import Tensor, nn
@@ -21,50 +16,27 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import reading, remember
+from .context import Context, draw
+from .folder import locate, read, write
+from .prefixes import pooled_tokens
 from .sequence import read_behind
 
-
-@dataclass
-class Context:
-    """Documents to read texts with. What stage 2 reads of them is computed when needed, and again for new weights."""
-
-    texts: list[str]
-    prepared: Tensor | None = None
-    weights: object = None
-
-
-def draw(corpus: Sequence[str], count: int, seed: int, prompt: str) -> Context:
-    """Draw ``count`` documents as mteb's wrapper does for the published models, and put ``prompt`` before each.
-
-    Without replacement, or with replacement if the corpus is smaller.
-
-    Raises:
-        ValueError: the corpus is empty, or one text.
-    """
-    if isinstance(corpus, str):
-        raise ValueError("fit_context: the corpus is one text; pass a list of documents")
-    if not len(corpus):
-        raise ValueError("fit_context: the corpus is empty; pass documents, or do not call it to encode without")
-    chosen = np.random.default_rng(seed).choice(len(corpus), count, replace=len(corpus) < count)
-    return Context([prompt + corpus[row] for row in chosen.tolist()])
-
-
-Form = Literal["gated", "sequence"]
-NEW: dict[Form, str] = {"gated": "gate.safetensors", "sequence": "sequence.safetensors"}
-"""The file with what a form of context adds to the two stages."""
-CONTEXT = "context.json"
+Form = Literal["gated", "sequence", "prompted"]
 BATCH = 64
+ADDED = "added"
+"""The name under which layers of ``second`` may give what is added to the text's embedding."""
 
 
 class ContextualEncoder(InputModule):
     """Text embeddings that depend on the corpus (*Contextual Document Embeddings*, section 4.2).
 
     ``first`` embeds each context document as one vector. ``second`` embeds texts, and reads the context vectors in one
-    of two forms. ``gated``: each of its layers also attends to them, through a gate per head; while a gate is 0, and
+    of three forms. ``gated``: each of its layers also attends to them, through a gate per head; while a gate is 0, and
     without a context, a text's embedding is that of ``second`` alone. ``sequence``, the paper's: they stand before the
-    text, whose tokens alone are pooled; a learned ``null`` vector stands for each document that is missing to J. Any
-    number of documents can be read, and their order does not matter. ``first`` may be ``second`` itself: both stages
-    then share their weights.
+    text, whose tokens alone are pooled; a learned ``null`` vector stands for each document that is missing to J.
+    ``prompted``, that of the models which its authors published: learned ``prompts`` stand between them and the text.
+    Any number of documents can be read, and their order does not matter, unless they are ``prompted`` without a
+    ``distance``. ``first`` may be ``second`` itself: both stages then share their weights.
 
     Call ``fit_context`` with a corpus before encoding; ``save`` also saves the documents drawn from it.
     """
@@ -82,12 +54,16 @@ class ContextualEncoder(InputModule):
         unpooled_prefixes: Sequence[str] = (),
         form: Form = "gated",
         bias: float | None = None,
+        prompts: Tensor | None = None,
+        distance: int | None = None,
     ) -> None:
         """Combine two models; gates are shut at first.
 
         ``documents`` is J, how many documents ``fit_context`` draws. ``unpooled_prefixes``: if a text begins with one
         of these, the prefix's tokens are left out of the pooling. ``bias`` is where a learned bias of the scores of a
-        sequence's context begins, beside -log of the number of its vectors; None: they have none.
+        sequence's context begins, beside -log of the number of its vectors; None: they have none. ``prompts`` are those
+        ``(p, h)`` of ``prompted``, and ``distance`` is by how many positions all context vectors stand before a text;
+        None: they stand one after another.
 
         Raises:
             ValueError: ``second`` cannot read a context, or its width is not that of ``first``'s vectors.
@@ -107,9 +83,12 @@ class ContextualEncoder(InputModule):
         self.heads = layers, heads
         self.first, self.second, self.tokenizer = first, second, second[0].tokenizer
         self.documents, self.unpooled_prefixes = documents, list(unpooled_prefixes)
-        self.form = form
+        self.form, self.distance = form, distance
         if form == "gated":
             self.gate = nn.Parameter(torch.zeros(layers, backbone.config.num_attention_heads))
+        elif form == "prompted":
+            self.config_keys = [*self.config_keys, "distance"]
+            self.prompts = nn.Parameter(torch.empty(0, width) if prompts is None else prompts)
         else:
             mean = cast(nn.Embedding, backbone.get_input_embeddings()).weight.detach().mean(dim=0)
             self.null = nn.Parameter(functional.normalize(mean, dim=0))
@@ -131,6 +110,13 @@ class ContextualEncoder(InputModule):
     def shared(self) -> bool:
         """Whether one encoder is both stages."""
         return self.first is self.second
+
+    @property
+    def before(self) -> int:
+        """How many vectors stand before a text's tokens."""
+        if self.form == "gated":
+            return 0
+        return self.documents + (len(self.prompts) if self.form == "prompted" else 0)
 
     @property
     def max_seq_length(self) -> int:
@@ -155,22 +141,11 @@ class ContextualEncoder(InputModule):
         if self.unpooled_prefixes:
             texts = [(prompt or "") + text for text in inputs]
             length = getattr(self.second[0], f"{options.get('task')}_length", None) or self.max_seq_length
-            features["pooled"] = self._pooled(texts, features["attention_mask"], length)
+            tokenizer = cast(PreTrainedTokenizerBase, self.tokenizer)
+            features["pooled"] = pooled_tokens(
+                tokenizer, texts, self.unpooled_prefixes, features["attention_mask"], length
+            )
         return features
-
-    def _pooled(self, texts: list[str], present: Tensor, length: int) -> Tensor:
-        """Which tokens ``(n, l)`` are pooled: all after a text's prefix; all of a text that is only a prefix."""
-        offsets = cast(PreTrainedTokenizerBase, self.tokenizer)(
-            texts, padding=True, truncation=True, max_length=length, return_tensors="pt",
-            return_offsets_mapping=True,
-        )["offset_mapping"]  # fmt: skip
-        lengths = torch.tensor([self._prefix_length(text) for text in texts])
-        begun = ((offsets[:, :, 1] > lengths[:, None]).cumsum(dim=1) > 0) | (lengths == 0)[:, None]
-        pooled: Tensor = present * (begun | ~begun.any(dim=1, keepdim=True))
-        return pooled
-
-    def _prefix_length(self, text: str) -> int:
-        return max((len(prefix) for prefix in self.unpooled_prefixes if text.startswith(prefix)), default=0)
 
     def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Add ``sentence_embedding`` ``(n, h)``.
@@ -179,8 +154,8 @@ class ContextualEncoder(InputModule):
         """
         features = dict(features)  # it may be read again, with other dropout
         prepared = features.pop("context") if "context" in features else self._fitted()
-        if prepared is None and self.form == "sequence" and self.documents:
-            prepared = self.prepare(self.null.new_empty(0, len(self.null)))
+        if prepared is None and self.before:
+            prepared = self.prepare(self.new_parameters()[0].new_empty(0, self.backbone.config.hidden_size))
         pooled = features.pop("pooled", None)
         encoder, *rest = self.second
         if prepared is None:
@@ -189,11 +164,13 @@ class ContextualEncoder(InputModule):
             with reading(self.backbone, prepared, self.gate):
                 features = encoder(features)
         else:
-            features["token_embeddings"] = read_behind(self.backbone, features, prepared, self._offset(len(prepared)))
+            features["token_embeddings"] = read_behind(self.backbone, features, prepared, **self._rows(len(prepared)))
         if pooled is not None:
             features["attention_mask"] = pooled
         for module in rest:
             features = module(features)
+        if ADDED in features:
+            features["sentence_embedding"] = features["sentence_embedding"] + features.pop(ADDED)
         return features
 
     def read_context(self, texts: list[str]) -> dict[str, Any]:
@@ -213,14 +190,25 @@ class ContextualEncoder(InputModule):
 
         Keys and values ``(layers, 2, heads, j, e)`` or, for a sequence, rows ``(j, h)`` and, if j is below J, a null
         vector for all that are missing; another takes the place of each vector that ``null`` ``(j,)`` marks. Vectors
-        take the mean length of a token's, whatever length ``first`` gives them.
+        take the mean length of a token's, whatever length ``first`` gives them; those before prompts keep theirs.
         """
+        if self.form == "prompted":
+            return torch.cat([vectors, self.prompts])
         if self.form == "sequence":
             vectors = vectors if null is None else torch.where(null[:, None], self.null, vectors)
             vectors = torch.cat([vectors, self.null[None]]) if len(vectors) < self.documents else vectors
         length = cast(nn.Embedding, self.backbone.get_input_embeddings()).weight.detach().norm(dim=1).mean()
         rows = functional.normalize(vectors, dim=-1) * length
         return remember(self.backbone, rows) if self.form == "gated" else rows
+
+    def _rows(self, count: int) -> dict[str, Tensor]:
+        """How the ``count`` vectors before a text are read; see ``read_behind``."""
+        if self.form == "sequence":
+            return {"offset": self._offset(count)}
+        positions = torch.arange(-count, 0, device=self.backbone.device)
+        if self.distance is not None:
+            positions[: count - len(self.prompts)] = -self.distance
+        return {"positions": positions}
 
     def _offset(self, rows: int) -> Tensor:
         """What is added to the scores ``(layers, heads, rows)`` of a sequence's rows: the bias, and their numbers.
@@ -272,16 +260,10 @@ class ContextualEncoder(InputModule):
 
     def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
         """Write both stages, once if they are one, what is new, and the fitted context's documents, if any."""
-        folder = Path(output_path)
-        for name in _folders(self.shared):
-            stage = getattr(self, name)
-            stage.save(str(folder / name), create_model_card=False, safe_serialization=safe_serialization)
         self.save_config(output_path)
         new = {name: each.detach().contiguous() for name, each in self.named_parameters(recurse=False)}
-        save_file(new, folder / NEW[self.form])
-        (folder / CONTEXT).unlink(missing_ok=True)
-        if self.context is not None:
-            (folder / CONTEXT).write_text(json.dumps(self.context.texts, ensure_ascii=False), encoding="utf-8")
+        stages = {"second": self.second} if self.shared else {"first": self.first, "second": self.second}
+        write(Path(output_path), stages, new, self.context, safe_serialization=safe_serialization)
 
     @classmethod
     def load(cls, model_name_or_path: str, *_: Any, **kwargs: Any) -> "ContextualEncoder":
@@ -290,28 +272,10 @@ class ContextualEncoder(InputModule):
         Raises:
             ValueError: the folder was written before contexts had gates.
         """
-        folder = Path(model_name_or_path)
-        if not folder.is_dir():
-            taken = ("token", "revision", "local_files_only")
-            where = {key: kwargs[key] for key in taken if kwargs.get(key) is not None}
-            folder = Path(snapshot_download(model_name_or_path, cache_dir=kwargs.get("cache_folder"), **where))
-        config = json.loads((folder / cls.config_file_name).read_text(encoding="utf-8"))
-        if "context_reads_text" in config:
-            raise ValueError(
-                "an older version of Batchwright trained it, with another way to read a context; train it again"
-            )
-        shared = config.pop("shared", False)
-        stages = [
-            SentenceTransformer(str(folder / name), device="cpu", local_files_only=True) for name in _folders(shared)
-        ]
-        new = load_file(folder / NEW[config.get("form", "gated")])
-        model = cls(stages[0], stages[-1], **config, bias=0 if "bias" in new else None)
+        saved = read(locate(model_name_or_path, kwargs), cls.config_file_name)
+        bias = 0 if "bias" in saved.new else None
+        model = cls(*saved.stages, **saved.config, bias=bias, prompts=saved.new.get("prompts"))
         for name, each in model.named_parameters(recurse=False):
-            each.data = new[name]
-        if (folder / CONTEXT).exists():
-            model.context = Context(json.loads((folder / CONTEXT).read_text(encoding="utf-8")))
+            each.data = saved.new[name]
+        model.context = saved.context
         return model
-
-
-def _folders(shared: bool) -> Sequence[str]:
-    return ["second"] if shared else ["first", "second"]

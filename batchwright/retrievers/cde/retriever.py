@@ -13,25 +13,41 @@ from sentence_transformers import SentenceTransformer
 
 from batchwright.core.arguments import check_texts
 from batchwright.formats.lengths import MaxLength, limit_length
-from batchwright.formats.models import Prefix, Side, loading
-from batchwright.retrievers.cde.contextual_encoder import Context, ContextualEncoder
+from batchwright.formats.models import SIDES, Prefix, Prefixes, Side, loading
+from batchwright.retrievers.cde.context import Context
+from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
+from batchwright.retrievers.cde.released import read_released
 from batchwright.retrievers.common.dense import cut, encode, products, search
-from batchwright.retrievers.common.model_folder import ModelInfo, save_model
+from batchwright.retrievers.common.model_folder import (
+    CONFIGURATION,
+    ModelInfo,
+    is_released,
+    own_prefixes,
+    save_model,
+)
 from batchwright.retrievers.common.retriever import Given, Ranking
 
-CODE = ("contextual_encoder.py", "attention.py", "sequence.py")
+CODE = ("contextual_encoder.py", "attention.py", "context.py", "folder.py", "prefixes.py", "sequence.py")
 
 
-def load_contextual(folder: Path, device: str | None = None) -> SentenceTransformer:
-    """Load a folder with this project's code, not with the code in the folder.
+def load_contextual(folder: Path, device: str | None = None, name: str | None = None) -> SentenceTransformer:
+    """Load a folder, also a released one, with this project's code, not with the code in the folder.
+
+    ``name`` is for messages.
 
     Raises:
         InputError: the folder is damaged.
     """
-    with loading(f"model '{folder}'"):
-        encoder = ContextualEncoder.load(str(folder), local_files_only=True)
-        config = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
-        return SentenceTransformer(modules=[encoder], prompts=config["prompts"], device=device)
+    what = f"model '{name or folder}'"
+    with loading(what):
+        if is_released(folder):
+            prefix = own_prefixes(folder, what).default
+            encoder = read_released(what, folder, Prefixes(default=prefix).texts())
+            prompts: dict[str, str] = {side: prefix.of(side) for side in SIDES}
+        else:
+            encoder = ContextualEncoder.load(str(folder), local_files_only=True)
+            prompts = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8"))["prompts"]
+        return SentenceTransformer(modules=[encoder], prompts=prompts, device=device)
 
 
 def limit_stages(what: str, encoder: ContextualEncoder, max_length: MaxLength) -> None:

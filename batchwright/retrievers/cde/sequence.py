@@ -17,12 +17,19 @@ from .attention import changed_attention, without_position
 _MORE = 8  # numbers that heads get wider by; kernels want multiples of 8
 
 
-def read_behind(backbone: PreTrainedModel, texts: dict[str, Any], rows: Tensor, offset: Tensor) -> Tensor:
+def read_behind(
+    backbone: PreTrainedModel,
+    texts: dict[str, Any],
+    rows: Tensor,
+    offset: Tensor | None = None,
+    positions: Tensor | None = None,
+) -> Tensor:
     """Last hidden states ``(n, l, h)`` of ``texts``, each read in one sequence behind the ``rows`` ``(m, h)``.
 
     ``texts`` has ``input_ids`` and ``attention_mask`` ``(n, l)``. Rows attend to all, and all to rows, windows or not.
     Rows have no positions, so their order does not matter; tokens have those of a text alone. ``offset`` ``(layers,
-    heads, m)`` is added to the scores of rows as keys.
+    heads, m)`` is added to the scores of rows as keys. With ``positions`` ``(m,)``, below 0 and for a backbone that
+    only rotates by them, rows are read like tokens: in order, and windows keep them apart.
     """
     count, ids = len(rows), texts["input_ids"]
     tokens = backbone.get_input_embeddings()(ids)
@@ -31,18 +38,22 @@ def read_behind(backbone: PreTrainedModel, texts: dict[str, Any], rows: Tensor, 
     inputs = {"inputs_embeds": torch.cat([before, tokens], dim=1), "attention_mask": present}
     taken = inspect.signature(backbone.forward).parameters
     if "position_ids" in taken:
-        inputs["position_ids"] = functional.pad(_positions(backbone, ids), (count, 0))
+        own = _positions(backbone, ids)
+        of_rows = own.new_zeros(count) if positions is None else positions
+        inputs["position_ids"] = torch.cat([of_rows.expand(len(own), -1), own], dim=1)
     if "token_type_ids" in taken and "token_type_ids" in texts:
         inputs["token_type_ids"] = functional.pad(texts["token_type_ids"], (count, 0))
-    layers = iter(offset)
+    layers = None if offset is None else iter(offset)
 
     def attend(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **options: Any) -> Any:
-        if mask is not None:  # windows count rows as tokens
+        if mask is not None and positions is None:  # windows count rows as tokens
             mask = mask.expand(-1, -1, query.shape[2], -1).clone()
             mask[..., :count] = True
             mask[:, :, :count] = present.bool()[:, None, None]
         if (bias := options.get("position_bias")) is not None:
             options["position_bias"] = functional.pad(bias[..., count:, count:], (count, 0, count, 0))
+        if layers is None:
+            return sdpa_attention_forward(module, query, key, value, mask, **options)
         width, scale = query.shape[-1], options.get("scaling")
         options["scaling"] = scale = width**-0.5 if scale is None else scale
         query, key, value = _widened(query, key, value, next(layers) / scale)

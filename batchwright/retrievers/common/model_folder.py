@@ -63,6 +63,17 @@ def is_static(folder: Path) -> bool:
         return file.exists() and json.loads(file.read_bytes())[0]["type"].endswith("StaticEmbedding")
 
 
+def is_released(folder: Path) -> bool:
+    """Whether a folder holds a CDE model as the paper's authors published theirs.
+
+    Raises:
+        InputError: the folder's configuration is damaged.
+    """
+    file = folder / "config.json"
+    with loading(f"model '{folder}': {file.name}"):
+        return file.exists() and "transductive_corpus_size" in json.loads(file.read_bytes())
+
+
 class ModelInfo(Params):
     """Settings that training, evaluation and search must share; a trained model inherits them from its start model."""
 
