@@ -6,7 +6,7 @@ from functools import cache
 from experiments.rivals.encoders import RATES, Kind
 from experiments.rivals.training import Settings
 
-FIRST_TEMPERATURE = 0.07
+FIRST_TEMPERATURES: dict[Kind, float] = {"static": 0.07, "transformer": 0.07, "minilm": 0.035}
 TEMPERATURE_STEP, RATE_STEP = 2**0.5, 2.0
 """Factors between neighbours."""
 
@@ -16,7 +16,7 @@ Place = tuple[int, int]
 
 def settings_at(kind: Kind, place: Place) -> Settings:
     """The settings at a place of the unbounded grid."""
-    temperature = FIRST_TEMPERATURE * TEMPERATURE_STEP ** place[0]
+    temperature = FIRST_TEMPERATURES[kind] * TEMPERATURE_STEP ** place[0]
     return Settings(float(f"{temperature:.2g}"), float(f"{RATES[kind] * RATE_STEP ** place[1]:.3g}"))
 
 
