@@ -29,6 +29,8 @@ from project.add.remote import dataset, fetched, is_url
 
 _OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "group", "weight")
 """Options that name a column of the pairs; the first two are of texts."""
+_CURES = {"UTF-8": "convert the file to UTF-8", "domain is too long": "give it a shorter one with --domain"}
+"""What to do if no row is a pair, by what the reason says."""
 
 
 def add(path: str, *, look: bool, split: str | None = None, config: str | None = None, **options: Any) -> str:
@@ -58,8 +60,8 @@ def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bo
     entry, table = _entry(path, kind, given)
     rows = preview(_source(entry))
     if not rows.pairs:
-        reason = next(iter(rows.rejected), "it is empty")
-        convert = "; convert the file to UTF-8" if "UTF-8" in reason else ""
+        reason = next(iter(rows.rejected), "no judgement is above 0" if entry["kind"] == "beir" else "it is empty")
+        convert = next((f"; {cure}" for what, cure in _CURES.items() if what in reason), "")
         raise InputError(f"{path}: no row is a pair; the first reason: {reason}{convert}")
     shown = "\n".join([describe(rows, entry, params), *describe_columns(table, entry), *not_read(path, entry)])
     entry = _quoted(entry, str(path))

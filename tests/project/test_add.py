@@ -157,7 +157,7 @@ def test_a_beir_folder_is_recognised(project: Path, tmp_path: Path) -> None:
     assert sources() == [{"kind": "beir", "path": "raw/pairs/set", "split": "test", "domain": "set"}]
 
 
-@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+@pytest.mark.parametrize("delimiter", [";", "|", "\t", "^", "\x01"])
 def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, delimiter: str) -> None:
     file = write_csv(tmp_path / "faq.csv", "query,document", delimiter)
     assert likely_delimiter(str(file)) == delimiter

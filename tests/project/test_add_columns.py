@@ -84,6 +84,16 @@ def write(**columns: Any) -> str:
         ),
         ({"query": ["a"], "positive": ["b"], "score": [0.9]}, {}, {"query": "query", "document": "positive"}),
         (
+            {"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]},
+            {},
+            {"query": "prompt", "document": "chosen", "negatives": ["rejected"]},
+        ),
+        (
+            {"question": ["a"], "correct_answer": ["b"], "distractor1": ["c"], "distractor2": ["d"], "support": ["e"]},
+            {},
+            {"query": "question", "document": "correct_answer", "negatives": ["distractor1", "distractor2"]},
+        ),
+        (
             {"query": ["a"], "positive_passages": [[{"docid": "1", "title": "", "text": "b"}]], "query_id": ["1"]},
             {},
             {"query": "query", "document": "positive_passages"},
@@ -114,6 +124,7 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
             """.\"data\"[].paragraphs[] | .context as $c | .qas[] | {query: .question, document: $c}""",
         ),
         ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
+        ({"query": "a text", "passages": {"selected": [1], "passage_text": ["b"]}}, """. + .\"passages\""""),
     ],
 )
 def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
@@ -130,6 +141,7 @@ TEXTS = ["a text", "another one"]
     [
         *("negative", "negatives", "neg", "Negative 1", "negative_text", "negative_passages", "hard_negative_1"),
         *("hard_negatives", "hardNegative2", "hard-neg", "hard_negative_ctxs", "neg_docs", "mined_negatives"),
+        *("rejected", "distractors", "incorrect_answers", "wrong answer", "irrelevant_passages"),
     ],
 )
 def test_hard_negatives_are_known_by_their_names(name: str) -> None:
@@ -259,6 +271,10 @@ def test_a_beir_folder_keeps_fields(project: Path, capsys: pytest.CaptureFixture
         ("gold_label", "True", "False"),
         ("relevance", 1, -1),
         ("is_answer", "yes", "no"),
+        ("feedback", "good", "bad"),
+        ("verdict", "relevant", "not relevant"),
+        ("label", "entailment", "not_entailment"),
+        ("rating", "Relevant", "irrelevant"),
     ],
 )
 def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
@@ -290,6 +306,11 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
          "--split-column split"),
         ({"split": lambda n: ("train", "test", "it")[n % 3]}, "column 'split' (train, test, it) may"),
         ({"is_negative": lambda n: n % 2}, "column 'is_negative' (0, 1) may"),
+        ({"negative": lambda n: n % 2}, "column 'negative' (0, 1) may"),
+        ({"positive": lambda n: n % 2 > 0}, "column 'positive' (False, True) may"),
+        ({"clicks": lambda n: n % 5}, "column 'clicks' (0, 1, 2, 3, ...) may say which rows are pairs: keep those with "
+         "--label clicks --positive VALUE or --at-least NUMBER, or"),
+        ({"sent": lambda n: ("similar", "dissimilar")[n % 2]}, "column 'sent' (similar, dissimilar) may"),
         ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
         ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),
     ],
@@ -328,6 +349,11 @@ def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> No
 def test_other_columns_are_no_labels(values: Any) -> None:
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+def test_a_query_that_is_a_list_is_told() -> None:
+    with pytest.raises(InputError, match=r"'query' holds lists, in whose place one text must stand$"):
+        guess_columns({"query": [["a text"]], "pos": [["b"]]}, {}, "t.jsonl")
 
 
 @pytest.mark.parametrize("ids", [["17", "PMID18"], [["17"], ["18", "19"]], [[17], [18]]])
