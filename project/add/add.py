@@ -19,6 +19,7 @@ from batchwright.core.terminal import hint
 from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
+from pipelines.ingest.sources.labels import NO_MATCH
 from project.add.columns import Table, guess_columns
 from project.add.estimate import estimate
 from project.add.kinds import Entry, guess_kind, not_read
@@ -29,7 +30,11 @@ from project.add.remote import dataset, fetched, is_url
 
 _OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "group", "weight")
 """Options that name a column of the pairs; the first two are of texts."""
-_CURES = {"UTF-8": "convert the file to UTF-8", "domain is too long": "give it a shorter one with --domain"}
+_CURES = {
+    "UTF-8": "convert the file to UTF-8",
+    "domain is too long": "give it a shorter one with --domain",
+    NO_MATCH: "correct --positive or --at-least",
+}
 """What to do if no row is a pair, by what the reason says."""
 
 
@@ -111,7 +116,8 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
     elif "metadata" in given:
         entry["columns"] = {"metadata": given["metadata"]}
     domain = {name: given[name] for name in ("domain", "domain_column") if name in given}
-    return entry | (domain or {"domain": path.resolve().name.strip(".").partition(".")[0]}), table
+    name = Path(os.path.abspath(path)).name  # noqa: PTH100 (DVC may have made the file a link to its cache)
+    return entry | (domain or {"domain": name.strip(".").partition(".")[0]}), table
 
 
 def _without(table: Table, given: Entry) -> Table:
@@ -153,7 +159,9 @@ def _source(entry: Entry) -> AnySource:
     try:
         source: AnySource = TypeAdapter(AnySource).validate_python(entry)
     except ValidationError as error:
-        raise InputError(f"{entry}: {error.errors()[0]['msg']}") from None
+        found = error.errors()[0]
+        what = f"{found['loc'][-1]}: {found['msg']} (found {found['input']!r})"
+        raise InputError(f"{entry.get('path') or entry.get('name')}: {what}") from None
     return source
 
 

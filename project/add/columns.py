@@ -10,7 +10,7 @@ from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.kinds import Entry
+from project.add.kinds import Entry, listed
 from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
 
 Table = dict[str, list[object]]
@@ -20,7 +20,17 @@ _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
 _FEW = 20
 """The most values that a column of labels has."""
-_LABELS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("pos", "neg"))
+_MOST_COLUMNS = 200
+"""If objects have more keys, these are texts."""
+_LABELS: tuple[tuple[str, str], ...] = (
+    ("1", "0"),
+    ("1", "-1"),
+    ("true", "false"),
+    ("yes", "no"),
+    ("y", "n"),
+    ("t", "f"),
+    ("pos", "neg"),
+)
 _LABELS += (("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"))
 _NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
 """What stands before a label to make its opposite, as in ``not relevant`` and ``irrelevant``."""
@@ -58,7 +68,7 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
             return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{', '.join(table) or 'none'}{_such_as(columns, {side: texts[side] for side in others})}"
+            f"{listed(table, _FEW) or 'none'}{_such_as(columns, {side: texts[side] for side in others})}"
             f"{_of_ids(table) or _unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
@@ -156,15 +166,17 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
         for column, values in table.items()
     }
     rows = [(column, value[0]) for column, value in items.items() if isinstance(value[0], dict)]
+    beside = any(joined(column) in (*QUERIES, *DOCUMENTS) and are_texts(values) for column, values in table.items())
     if {"queries", "corpus", "relevant_docs"} <= {*objects}:
         pairs = ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[]"
         program = f"{pairs} | {{query: $d.queries[$q], document: $d.corpus[.]}}"
     elif objects:
-        beside = any(_may_be_a_side(column, values) for column, values in table.items())
         program = f"{'. + ' if beside else ''}.{json.dumps(objects[0])}"
+    elif len(table) > _MOST_COLUMNS:
+        program = "to_entries[] | {query: .key, document: .value}"
     elif rows and "paragraphs" in rows[0][1]:  # as SQuAD has them
         program = f".{json.dumps(rows[0][0])}[].paragraphs[] | .context as $c | .qas[] | {_SQUAD}"
-    elif rows:
+    elif rows and not beside:
         program = f".{json.dumps(rows[0][0])}[]"
     elif [list(map(type, value[:2])) for value in items.values()] == [[str, str]]:
         list_of = f".{json.dumps(*items)}"

@@ -68,7 +68,7 @@ def not_read(path: Path, entry: Entry) -> list[str]:
     kinds = [file.name for file in left if file.name not in held_out]
     told = []
     if held_out:
-        told.append(f"not read: {_list(held_out)}, by {_their(held_out)} not for training")
+        told.append(f"not read: {listed(held_out)}, by {_their(held_out)} not for training")
     if kinds:
         told.append(f"not read: {len(kinds):,} other files, such as {kinds[0]}; add them by themselves")
     return told
@@ -89,12 +89,12 @@ def _for_training(path: Path, files: list[Path]) -> list[Path]:
     if not files:
         below = sorted({file.parent.name for file in path.glob("*/*") if _known(file)})
         below = [name for name in below if split_of(name) == "train"] or below
-        hint = f"; add one of its folders: {_list(below)}" if below else ""
+        hint = f"; add one of its folders: {listed(below)}" if below else ""
         raise InputError(f"{path}: holds no file of a known kind ({', '.join(KINDS)}){hint}")
     train = [file for file in files if split_of(file.name) == "train"]
     chosen = train or [file for file in files if split_of(file.name) is None]
     if not chosen:
-        names = _list([file.name for file in files])
+        names = listed([file.name for file in files])
         raise InputError(f"{path}: holds no file for training, only {names}; add a file by its name if it is meant")
     return chosen
 
@@ -108,7 +108,7 @@ def _pattern(path: Path, chosen: set[str], ending: str) -> str:
         if {name for name in everything if fnmatch.fnmatchcase(name, pattern)} == chosen:
             return pattern
     raise InputError(
-        f"{path}: holds files for training and others, and no pattern tells them apart; add {_list(sorted(chosen))} "
+        f"{path}: holds files for training and others, and no pattern tells them apart; add {listed(sorted(chosen))} "
         "one by one"
     )
 
@@ -149,9 +149,10 @@ def _kind(file: Path) -> str:
     return kind
 
 
-def _list(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], most: int = _SHOWN) -> str:
+    """The first names, and how many more there are."""
     found = list(names)
-    return ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else "")
+    return ", ".join(found[:most]) + (f" and {len(found) - most:,} more" if len(found) > most else "")
 
 
 def _their(names: list[str]) -> str:

@@ -1,6 +1,7 @@
 """The first values of a source's columns, and whether the first line of a CSV file has their names at all."""
 
 import itertools
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -146,10 +147,18 @@ def _objects(file: str) -> Table:
 
 
 def _refuse_array(file: str, line: str) -> None:
+    if _of_ids(line):
+        raise InputError(
+            f"{file}: has arrays of numbers, in whose place texts must stand; look up the texts of these ids"
+        )
     whole = line.strip() == "[" or line.lstrip("[ ").startswith("{")
     objects = ".[]" if whole else f"{{query: .[0], document: .[1]{_further(line)}}}"
     what = "is a JSON array" if whole else "has an array on each line"
     raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {file} > pairs.jsonl")
+
+
+def _of_ids(line: str) -> bool:
+    return re.fullmatch(r"\[[\d\s,]+\]", line.strip()) is not None
 
 
 def _further(line: str) -> str:

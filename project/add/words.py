@@ -30,6 +30,7 @@ DOCUMENTS = (
     "positivectxs",
     "chosen",
     "correctanswer",
+    "posdoc",
     "bestanswer",
     "passage",
     "text",

@@ -222,6 +222,14 @@ def test_a_file_in_its_place_is_known_by_any_path_and_never_to_be_removed(projec
     assert not file.is_symlink()
 
 
+def test_a_link_is_a_domain_of_its_own_name(project: Path) -> None:
+    """DVC makes files links to its cache, by ``cache.type symlink``."""
+    Path("raw/pairs").mkdir(parents=True)
+    Path("raw/pairs/faq.csv").symlink_to(write_csv(Path(".dvc/cache/ab/c0e67.csv"), "query,document").resolve())
+    add("raw/pairs/faq.csv")
+    assert [(source["path"], source["domain"]) for source in sources()] == [("raw/pairs/faq.csv", "faq")]
+
+
 def test_a_name_is_no_pattern(project: Path) -> None:
     other = write_csv(Path("raw/pairs/data1.csv"), "query,document")
     for file in (Path("raw/pairs/data[1].csv"), Path("raw/pairs/set[1]/a.csv")):

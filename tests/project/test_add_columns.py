@@ -123,6 +123,7 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
             {"data": [{"paragraphs": [{"context": "b", "qas": [{"question": "a"}]}]}]},
             """.\"data\"[].paragraphs[] | .context as $c | .qas[] | {query: .question, document: $c}""",
         ),
+        ({f"what is {number}": ["a", "b"] for number in range(201)}, "to_entries[] | {query: .key, document: .value}"),
         ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
         ({"query": "a text", "passages": {"selected": [1], "passage_text": ["b"]}}, """. + .\"passages\""""),
     ],
@@ -344,11 +345,35 @@ def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--at-least", "5"],
+            "a.jsonl: no row is a pair; the first reason: the label says that it is no pair; correct",
+        ),
+        (["--positive", "yes"], "is no pair; correct --positive or --at-least"),
+        (["--at-least", "nan"], "a.jsonl: at_least: Input should be a finite number (found nan)"),
+    ],
+)
+def test_labels_that_no_row_has_are_told(
+    project: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit):
+        add(write(score=lambda n: n / 8), "--label", "score", *options)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "values", [lambda n: 100 + n, "a note", None, lambda n: [0.5, n], lambda n: f"text number {n}", lambda n: {"a": n}]
 )
 def test_other_columns_are_no_labels(values: Any) -> None:
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+def test_objects_without_texts_beside_a_query_come_with_no_command() -> None:
+    with pytest.raises(InputError, match=r"out of: question, corpus_id, positive$"):
+        guess_columns({"question": ["a"], "corpus_id": ["c1"], "positive": [[{"id": "7"}]]}, {}, "t.jsonl")
 
 
 def test_a_query_that_is_a_list_is_told() -> None:
@@ -461,6 +486,10 @@ def test_a_named_column_that_is_not_there_is_told_beside_negatives_and_scores(pr
 
 
 def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.jsonl").write_text("[1, 17, 4]\n")
+    with pytest.raises(SystemExit):
+        add("a.jsonl")
+    assert "a.jsonl: has arrays of numbers, in whose place texts must stand" in capsys.readouterr().err
     for further, told in (([], ""), ([0], ", label: .[2]"), (["no", "nor"], ", negatives: .[2:]")):
         Path("a.jsonl").write_text("".join(json.dumps([*pair, *further]) + "\n" for pair in PAIRS))
         with pytest.raises(SystemExit):
