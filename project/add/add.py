@@ -103,11 +103,14 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         raise InputError(f"{path}: --no-header is for CSV and TSV; leave it out")
     if entry["kind"] != "beir":
         table = peek(entry)
-        ignored, sides = given.get("ignore", []), (*_OF_ROWS, "negatives", "metadata")
-        named = [given.get(side, []) for side in sides]
+        ignored = given.get("ignore", [])
+        named = [given.get(option, []) for option in (*_OF_ROWS, "negatives", "metadata")]
         _check_columns(path, table, [*ignored, *(name for each in named for name in _listed(each))])
         kept = {column: values for column, values in table.items() if column not in ignored}
         entry["columns"] = guess_columns(_without(kept, given), given, str(path))
+        sides = entry["columns"]["query"], entry["columns"]["document"]
+        if both := [column for column in given.get("negatives", []) if column in sides]:
+            raise InputError(f"{path}: column '{both[0]}' is a query or document already; take it out of --negatives")
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
         if labels := guess_labels(kept, taken, given, str(path)):
             entry["labels"] = labels

@@ -431,6 +431,12 @@ def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.Captur
         assert "a.jsonl: no column 'labl'; did you mean 'label'?" in capsys.readouterr().err
 
 
+def test_a_document_is_no_hard_negative_as_well(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        add(write(neg="wrong"), "--negatives", "neg", "document")
+    assert "a.jsonl: column 'document' is a query or document already" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])
 def test_a_list_of_positives_becomes_a_pair_for_each(project: Path, kind: str) -> None:
     rows: list[dict[str, Any]] = [
