@@ -11,7 +11,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import START_MODELS
-from batchwright.formats.lengths import MaxLength
+from batchwright.formats.lengths import MaxLength, check_room
 from batchwright.formats.models import (
     ModelVersion,
     Prefixes,
@@ -21,15 +21,8 @@ from batchwright.formats.models import (
     locate_model,
     model_hash,
 )
-from batchwright.retrievers.common.model_folder import (
-    CONFIGURATION,
-    ModelInfo,
-    configuration,
-    draw_weights,
-    is_released,
-    own_prefixes,
-    variant_of,
-)
+from batchwright.formats.prompts import CONFIGURATION, configuration, own_prefixes
+from batchwright.retrievers.common.model_folder import ModelInfo, draw_weights, is_released, variant_of
 
 _NOT_NEEDED = shutil.ignore_patterns(".*", "onnx", "openvino", "*.msgpack", "*.h5", "*.pyc", "__pycache__")
 
@@ -47,7 +40,7 @@ class StartModel(ModelVersion):
     width for each token; a text's vector is their mean."""
     prefixes: Prefixes | None = None
     """Prefixes to put before texts, by domain and side; null: the model's own prompts ``query`` and ``document`` (or
-    ``passage`` or ``corpus``), where it has them. ``{}`` puts none."""
+    ``passage`` or ``corpus``), or those whose names end so, where it has them. ``{}`` puts none."""
     similarity: Literal["cosine"] | None = None
     """Vectors are compared by cosine only. A model that was trained with inner products or distances (its
     ``similarity_fn_name``) and does not normalise its vectors is refused, unless this says ``cosine``."""
@@ -166,6 +159,7 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
     what = f"model '{params.name}'"
     model = load_model(folder, info.max_length, name=params.name)
     check_whole(what, folder, model)
+    check_room(what, model, info.prefixes)
     own = configuration(folder, params.name).get("similarity_fn_name") or "cosine"
     if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):
         raise InputError(

@@ -23,11 +23,11 @@ from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
 from batchwright.core.terminal import bar, safe
 from batchwright.formats.cross_encoder import LIBRARIES, Reading, Reranker
 from batchwright.formats.models import model_hash
+from batchwright.formats.prompts import FILE
 from batchwright.formats.runs import of_seed, seed_folders
 from batchwright.formats.shards import Manifest, ShardSet, extended, write_shard
 from batchwright.formats.shards.manifest import write_card
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.common.model_folder import FILE
 from batchwright.retrievers.common.words import WordIndex
 
 OUTPUT = RESULTS / "teach"

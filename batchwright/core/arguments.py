@@ -1,7 +1,7 @@
 """Checks of arguments that Python takes without a word: a text where a list of texts is meant, and counts below 1."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from batchwright.core.errors import InputError
 
@@ -16,9 +16,29 @@ def check_texts(name: str, texts: Sequence[str]) -> None:
     """
     if isinstance(texts, str | bytes):
         raise InputError(f"{name} is one text, {texts[:_SHOWN]!r}, where a list of texts is meant; pass [text]")
+    _check_list(name, texts, "texts")
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"{name}[{place}] is {text!r:.{_SHOWN}}, which is no text; leave it out, or pass its text")
+
+
+def check_lists(name: str, lists: Sequence[Sequence[str]], count: int) -> None:
+    """Check that an argument is ``count`` lists of texts.
+
+    Raises:
+        InputError: it is not.
+    """
+    _check_list(name, lists, "lists")
+    for place, texts in enumerate(lists):
+        check_texts(f"{name}[{place}]", texts)
+    if len(lists) != count:
+        raise InputError(f"{name} has {len(lists)} lists for {count} queries; pass one for each")
+
+
+def _check_list(name: str, values: object, what: str) -> None:
+    """Raise InputError if values have no order, or no end."""
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__getitem__"):
+        raise InputError(f"{name} is {values!r:.{_SHOWN}}, where a list of {what} is meant; pass a list")
 
 
 def check_count(name: str, count: int) -> None:
@@ -28,7 +48,7 @@ def check_count(name: str, count: int) -> None:
         InputError: it is not.
     """
     try:
-        whole = operator.index(count)
+        whole = 0 if isinstance(count, bool) else operator.index(count)
     except TypeError:
         whole = 0
     if whole < 1:

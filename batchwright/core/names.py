@@ -63,6 +63,10 @@ def check_names(file: Path) -> None:
     params = read_params(file)
     # Whoever reads a group says what else is wrong with it.
     groups = {name: params[name] for name in _GROUPS if isinstance(params.get(name), dict | list)}
+    for group, entries in groups.items():
+        for name in entries:
+            if not isinstance(name, str):
+                raise InputError(f"{file}: {group}: YAML reads the name {name!r} as no text; put quotes around it")
     for group, name in _names(groups):
         try:
             check_name(name)

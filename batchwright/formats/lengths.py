@@ -6,9 +6,11 @@ from pydantic import Field
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params
-from batchwright.formats.models import SIDES, Side
+from batchwright.core.terminal import shown
+from batchwright.formats.models import SIDES, Prefixes, Side
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.model import BaseModel
     from torch.nn import Module
 
@@ -66,6 +68,18 @@ def check_length(what: str, model: "BaseModel", max_length: int) -> None:
     most = positions - first_position(model)
     if max_length > most:
         raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
+
+
+def check_room(what: str, model: "SentenceTransformer", prefixes: Prefixes) -> None:
+    """Raise InputError if the model reads nothing of texts behind one of their prefixes, so that all are the same."""
+    for side in SIDES:
+        for prefix in {each.of(side) for each in (prefixes.default, *prefixes.domains.values())} - {""}:
+            alone, more = model.encode([prefix, f"{prefix} and more of it"], task=side, show_progress_bar=False)
+            if (alone == more).all():
+                raise InputError(
+                    f"{what}: reads nothing behind the prefix {shown(prefix)}, which is as long as max_length; raise "
+                    "max_length, or shorten the prefix"
+                )
 
 
 def first_position(model: "Module") -> int:

@@ -19,8 +19,9 @@ class EncoderParams(ModelVersion):
     """Maximum number of tokens per text; longer texts are cut."""
     batch_size: int = Field(default=64, gt=0)
     """Texts per forward pass; affects speed, memory and the last bits of the vectors."""
-    prefixes: Prefixes = Prefixes()
-    """Task prefixes to put before texts, by domain and side."""
+    prefixes: Prefixes | None = None
+    """Prefixes to put before texts, by domain and side; null: the model's own prompts, as in ``start_models``. ``{}``
+    puts none."""
 
 
 class LexicalParams(Params):

@@ -22,9 +22,10 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
-from batchwright.formats.lengths import check_length
-from batchwright.formats.models import check_whole, locate_model, model_hash
+from batchwright.formats.lengths import check_length, check_room
+from batchwright.formats.models import SIDES, Prefixes, check_whole, locate_model, model_hash
 from batchwright.formats.pairs import domains, file_stem, scan_texts
+from batchwright.formats.prompts import own_prefixes
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
 from pipelines.beam.pipeline import pipeline, progress
 from pipelines.beam.spread import guarded, raise_errors
@@ -46,7 +47,11 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
         InputError: there is no such model, it reads fewer tokens than ``max_length``, or it returned vectors that are
             not finite.
     """
-    weights = model_hash(locate_model(encoder.name, encoder))
+    folder = locate_model(encoder.name, encoder)
+    if encoder.prefixes is None:
+        own = own_prefixes(folder, f"embed.models: {encoder.name}")
+        encoder = encoder.model_copy(update={"prefixes": own})
+    weights = model_hash(folder)
     parts = scratch("embed", fingerprint(weights, encoder.max_length, encoder.batch_size, encoding_code()))
     missing = {
         domain: {
@@ -64,7 +69,8 @@ def embed(pairs: Path, encoder: EncoderParams, output: Path) -> tuple[int, int]:
 
 
 def _chunks(pairs: Path, domain: str, encoder: EncoderParams) -> Iterator[Chunk]:
-    sides = [(side, encoder.prefixes.of(domain, side)) for side in ("query", "document")]
+    prefixes = encoder.prefixes or Prefixes()
+    sides = [(side, prefixes.of(domain, side)) for side in SIDES]
     return cut_chunks(prefix + text for side, prefix in sides for text in scan_texts(pairs, domain, side))
 
 
@@ -119,6 +125,7 @@ def _check_model(encoder: EncoderParams) -> None:
     model, name = load_encoder(encoder), f"model '{encoder.name}'"
     check_whole(name, locate_model(encoder.name, encoder), model)
     check_length(name, model, encoder.max_length)
+    check_room(name, model, encoder.prefixes or Prefixes())
 
 
 def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:

@@ -19,6 +19,7 @@ from batchwright.core.terminal import hint
 from pipelines.files import find_files
 from pipelines.ingest.sources import AnySource
 from pipelines.ingest.sources.csv import delimiter_of, likely_delimiter
+from pipelines.ingest.sources.labels import NO_MATCH
 from project.add.columns import Table, guess_columns
 from project.add.estimate import estimate
 from project.add.kinds import Entry, guess_kind, not_read
@@ -29,6 +30,12 @@ from project.add.remote import dataset, fetched, is_url
 
 _OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "group", "weight")
 """Options that name a column of the pairs; the first two are of texts."""
+_CURES = {
+    "UTF-8": "convert the file to UTF-8",
+    "domain is too long": "give it a shorter one with --domain",
+    NO_MATCH: "correct --positive or --at-least",
+}
+"""What to do if no row is a pair, by what the reason says."""
 
 
 def add(path: str, *, look: bool, split: str | None = None, config: str | None = None, **options: Any) -> str:
@@ -58,8 +65,8 @@ def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bo
     entry, table = _entry(path, kind, given)
     rows = preview(_source(entry))
     if not rows.pairs:
-        reason = next(iter(rows.rejected), "it is empty")
-        convert = "; convert the file to UTF-8" if "UTF-8" in reason else ""
+        reason = next(iter(rows.rejected), "no judgement is above 0" if entry["kind"] == "beir" else "it is empty")
+        convert = next((f"; {cure}" for what, cure in _CURES.items() if what in reason), "")
         raise InputError(f"{path}: no row is a pair; the first reason: {reason}{convert}")
     shown = "\n".join([describe(rows, entry, params), *describe_columns(table, entry), *not_read(path, entry)])
     entry = _quoted(entry, str(path))
@@ -96,11 +103,14 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         raise InputError(f"{path}: --no-header is for CSV and TSV; leave it out")
     if entry["kind"] != "beir":
         table = peek(entry)
-        ignored, sides = given.get("ignore", []), (*_OF_ROWS, "negatives", "metadata")
-        named = [given.get(side, []) for side in sides]
+        ignored = given.get("ignore", [])
+        named = [given.get(option, []) for option in (*_OF_ROWS, "negatives", "metadata")]
         _check_columns(path, table, [*ignored, *(name for each in named for name in _listed(each))])
         kept = {column: values for column, values in table.items() if column not in ignored}
         entry["columns"] = guess_columns(_without(kept, given), given, str(path))
+        sides = entry["columns"]["query"], entry["columns"]["document"]
+        if both := [column for column in given.get("negatives", []) if column in sides]:
+            raise InputError(f"{path}: column '{both[0]}' is a query or document already; take it out of --negatives")
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
         if labels := guess_labels(kept, taken, given, str(path)):
             entry["labels"] = labels
@@ -109,7 +119,8 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
     elif "metadata" in given:
         entry["columns"] = {"metadata": given["metadata"]}
     domain = {name: given[name] for name in ("domain", "domain_column") if name in given}
-    return entry | (domain or {"domain": path.resolve().name.strip(".").partition(".")[0]}), table
+    name = Path(os.path.abspath(path)).name  # noqa: PTH100 (DVC may have made the file a link to its cache)
+    return entry | (domain or {"domain": name.strip(".").partition(".")[0]}), table
 
 
 def _without(table: Table, given: Entry) -> Table:
@@ -151,7 +162,9 @@ def _source(entry: Entry) -> AnySource:
     try:
         source: AnySource = TypeAdapter(AnySource).validate_python(entry)
     except ValidationError as error:
-        raise InputError(f"{entry}: {error.errors()[0]['msg']}") from None
+        found = error.errors()[0]
+        what = f"{found['loc'][-1]}: {found['msg']} (found {found['input']!r})"
+        raise InputError(f"{entry.get('path') or entry.get('name')}: {what}") from None
     return source
 
 

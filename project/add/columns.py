@@ -10,7 +10,7 @@ from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.kinds import Entry
+from project.add.kinds import Entry, listed
 from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
 
 Table = dict[str, list[object]]
@@ -20,7 +20,20 @@ _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
 _FEW = 20
 """The most values that a column of labels has."""
-_LABELS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"))
+_MOST_COLUMNS = 200
+"""If objects have more keys, these are texts."""
+_LABELS: tuple[tuple[str, str], ...] = (
+    ("1", "0"),
+    ("1", "-1"),
+    ("true", "false"),
+    ("yes", "no"),
+    ("y", "n"),
+    ("t", "f"),
+    ("pos", "neg"),
+)
+_LABELS += (("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"))
+_NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
+"""What stands before a label to make its opposite, as in ``not relevant`` and ``irrelevant``."""
 _SQUAD = "{query: .question, document: $c}"
 _ID = re.compile(r"(?=\D*\d)[!-~]+")
 
@@ -55,8 +68,8 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
             return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{', '.join(table) or 'none'}{_such_as(columns, {side: texts[side] for side in others})}{_of_ids(table)}"
-            f"{_unfolding(table, name)}"
+            f"{listed(table, _FEW) or 'none'}{_such_as(columns, {side: texts[side] for side in others})}"
+            f"{_of_ids(table) or _unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
     negatives = named.get("negatives") or [
@@ -137,9 +150,12 @@ def _such_as(columns: Mapping[str, str | None], lengths: Mapping[str, float]) ->
 
 
 def _of_ids(table: Mapping[str, Sequence[object]]) -> str:
-    """Say which columns may hold ids where texts are meant."""
-    known = [column for column in table if joined(column) in DOCUMENTS and are_ids(table[column])]
-    return f"; '{known[0]}' holds ids, in whose place their texts must stand" if known else ""
+    """Say which columns may hold ids, or queries in lists, where texts are meant."""
+    known = [column for column in table if joined(column) in (*QUERIES, *DOCUMENTS) and are_ids(table[column])]
+    if known:
+        return f"; '{known[0]}' holds ids, in whose place their texts must stand"
+    lists = [column for column in table if joined(column) in QUERIES and are_lists_of_texts(table[column])]
+    return f"; '{lists[0]}' holds lists, in whose place one text must stand" if lists else ""
 
 
 def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
@@ -150,14 +166,17 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
         for column, values in table.items()
     }
     rows = [(column, value[0]) for column, value in items.items() if isinstance(value[0], dict)]
+    beside = any(joined(column) in (*QUERIES, *DOCUMENTS) and are_texts(values) for column, values in table.items())
     if {"queries", "corpus", "relevant_docs"} <= {*objects}:
         pairs = ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[]"
         program = f"{pairs} | {{query: $d.queries[$q], document: $d.corpus[.]}}"
     elif objects:
-        program = f".{json.dumps(objects[0])}"
+        program = f"{'. + ' if beside else ''}.{json.dumps(objects[0])}"
+    elif len(table) > _MOST_COLUMNS:
+        program = "to_entries[] | {query: .key, document: .value}"
     elif rows and "paragraphs" in rows[0][1]:  # as SQuAD has them
         program = f".{json.dumps(rows[0][0])}[].paragraphs[] | .context as $c | .qas[] | {_SQUAD}"
-    elif rows:
+    elif rows and not beside:
         program = f".{json.dumps(rows[0][0])}[]"
     elif [list(map(type, value[:2])) for value in items.values()] == [[str, str]]:
         list_of = f".{json.dumps(*items)}"
@@ -189,7 +208,8 @@ def are_ids(values: Sequence[object]) -> bool:
 def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
     """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
     found = {label_of(value) for value in values} if len(values) <= 2 else set()
-    return next((pair for pair in _LABELS if pair[0] in found and found <= {*pair}), None)
+    opposites = ((one, other) for one in found for other in found if re.fullmatch(_NO + re.escape(one), other))
+    return next((pair for pair in (*_LABELS, *opposites) if pair[0] in found and found <= {*pair}), None)
 
 
 def filled(values: Sequence[object]) -> list[object]:

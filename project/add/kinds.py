@@ -12,12 +12,14 @@ from typing import Any
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import KINDS, PACKED, kind_of
 from pipelines.ingest.sources.huggingface import SAVED
-from pipelines.ingest.sources.split_names import HELD_OUT, TRAIN
+from pipelines.ingest.sources.split_names import HELD_OUT, TRAIN, known_split
+from project.add.words import words
 
 Entry = dict[str, Any]
 """An entry of ``ingest.sources``."""
 
 _SHOWN = 3
+_BEIR = ("corpus.jsonl", "queries.jsonl")
 _CONVERT = {
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar", ".xz"), "unpack it, and add what is in it"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save its sheet as CSV"),
@@ -34,6 +36,8 @@ def guess_kind(path: Path) -> Entry:
         return {"kind": _kind(path), "path": glob.escape(str(path))}
     if not path.is_dir():
         raise InputError(f"{path}: no such file or folder")
+    if not _is_beir(path) and all((path / name).exists() or (path / f"{name}.gz").exists() for name in _BEIR):
+        raise InputError(f"{path}: the files of this BEIR folder are compressed; gunzip them, and add it again")
     if _is_beir(path):
         splits = _judged(path)
         if not splits:
@@ -51,8 +55,12 @@ def not_read(path: Path, entry: Entry) -> list[str]:
     """Sentences about what a folder holds that its entry leaves out."""
     if entry["kind"] in ("beir", "huggingface"):
         splits = _judged(path) if entry["kind"] == "beir" else _saved_splits(path)
-        others = [split for split in splits if split != entry.get("split", "train")]
-        return [f"not read: the split{'s' * (len(others) > 1)} {', '.join(others)}"] if others else []
+        chosen = entry.get("split", "train")
+        others = [split for split in splits if split != chosen]
+        told = [f"not read: the split{'s' * (len(others) > 1)} {', '.join(others)}"] if others else []
+        if known_split(chosen) in ("dev", "test"):
+            told.append(f"read: the split {chosen}, since there is none for training; then do not evaluate on it")
+        return told
     if not path.is_dir():
         return []
     left = [file for file in _files(path) if not fnmatch.fnmatchcase(str(file), entry["path"])]
@@ -60,7 +68,7 @@ def not_read(path: Path, entry: Entry) -> list[str]:
     kinds = [file.name for file in left if file.name not in held_out]
     told = []
     if held_out:
-        told.append(f"not read: {_list(held_out)}, by {_their(held_out)} not for training")
+        told.append(f"not read: {listed(held_out)}, by {_their(held_out)} not for training")
     if kinds:
         told.append(f"not read: {len(kinds):,} other files, such as {kinds[0]}; add them by themselves")
     return told
@@ -68,23 +76,25 @@ def not_read(path: Path, entry: Entry) -> list[str]:
 
 def split_of(name: str) -> str | None:
     """The split that the name of a file says it is of: ``train``, ``held out`` or none."""
-    stem = name.lower().removesuffix(_ending(Path(name)).lower())
-    words = {*re.findall(r"[^\W\d_]+", stem), *(f"{a}{b}" for a, b in re.findall(r"(held|hold)[-_ ](out)", stem))}
-    if words & TRAIN:
+    stem = name.removesuffix(_ending(Path(name)))
+    held = (f"{a}{b}" for a, b in re.findall(r"(held|hold)[-_ ](out)", stem.lower()))
+    found = {re.sub("(?:set|data|split|pairs|file)s?$", "", word) for word in words(stem)} | {*held}
+    if found & TRAIN:
         return "train"
-    return "held out" if words & HELD_OUT else None
+    return "held out" if found & HELD_OUT else None
 
 
 def _for_training(path: Path, files: list[Path]) -> list[Path]:
     """Leave out files that are of other splits by their names, and all that are of none if some are for training."""
     if not files:
         below = sorted({file.parent.name for file in path.glob("*/*") if _known(file)})
-        hint = f"; add one of its folders: {_list(below)}" if below else ""
+        below = [name for name in below if split_of(name) == "train"] or below
+        hint = f"; add one of its folders: {listed(below)}" if below else ""
         raise InputError(f"{path}: holds no file of a known kind ({', '.join(KINDS)}){hint}")
     train = [file for file in files if split_of(file.name) == "train"]
     chosen = train or [file for file in files if split_of(file.name) is None]
     if not chosen:
-        names = _list([file.name for file in files])
+        names = listed([file.name for file in files])
         raise InputError(f"{path}: holds no file for training, only {names}; add a file by its name if it is meant")
     return chosen
 
@@ -98,13 +108,13 @@ def _pattern(path: Path, chosen: set[str], ending: str) -> str:
         if {name for name in everything if fnmatch.fnmatchcase(name, pattern)} == chosen:
             return pattern
     raise InputError(
-        f"{path}: holds files for training and others, and no pattern tells them apart; add {_list(sorted(chosen))} "
+        f"{path}: holds files for training and others, and no pattern tells them apart; add {listed(sorted(chosen))} "
         "one by one"
     )
 
 
 def _is_beir(path: Path) -> bool:
-    return (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file()
+    return all((path / name).is_file() for name in _BEIR)
 
 
 def _judged(path: Path) -> list[str]:
@@ -139,9 +149,10 @@ def _kind(file: Path) -> str:
     return kind
 
 
-def _list(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], most: int = _SHOWN) -> str:
+    """The first names, and how many more there are."""
     found = list(names)
-    return ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else "")
+    return ", ".join(found[:most]) + (f" and {len(found) - most:,} more" if len(found) > most else "")
 
 
 def _their(names: list[str]) -> str:

@@ -8,7 +8,7 @@ from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
 from project.add.columns import are_few, distinct, label_pair
 from project.add.kinds import Entry, split_of
-from project.add.words import is_about_one_side, names_a_label, words
+from project.add.words import is_about_one_side, names_a_label, names_one_side, words
 
 _SHOWN = 4
 
@@ -48,15 +48,15 @@ def _positive(table: Mapping[str, Sequence[object]], column: str, name: str) -> 
 
 def _may_be(column: str, values: Sequence[object], all_values: Sequence[object]) -> bool:
     """Whether a column may say which rows are pairs: by its name, its splits, two labels, or scores from -1 to 1."""
-    if is_about_one_side(column) or not values:
-        return False
+    if is_about_one_side(column):  # such as negative, where 1 is no pair
+        return label_pair(values) is not None and names_one_side(column)
     numbers = [number for value in values if (number := number_of(value)) is not None]
     if names_a_label(column):
-        return are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values)
+        return bool(values) and (are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values))
     if {"split", "partition"} & {*words(column)}:
         return any(split_of(str(value)) == "held out" for value in values)
     if len(values) < 2:
-        return words(column)[:1] == ["is"]
+        return bool(values) and words(column)[:1] == ["is"]
     if label_pair(values):
         return True
     between = len(numbers) == len(values) and all(-1 <= number <= 1 for number in numbers)

@@ -1,8 +1,10 @@
 """The first values of a source's columns, and whether the first line of a CSV file has their names at all."""
 
 import itertools
+import re
 import statistics
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -23,6 +25,8 @@ PEEKED = 1000
 """Rows that are looked at."""
 _ENDS = "\uff1f\u3002\uff01"
 """Ends of Chinese and Japanese sentences."""
+_TITLES = 5
+"""Lines that may stand above the header."""
 _WORDS, _LONG = 5, 60
 """A name of so many words or characters is a text."""
 
@@ -41,16 +45,30 @@ def peek(entry: Entry) -> Table:
         return _objects(file)
     if entry["kind"] == "csv":
         header, records = _records(entry)
+        _check_repeated(file, header)
         return {column: [record[number] for record in records] for number, column in enumerate(header)}
     return _values(file, _parquet(file) if entry["kind"] == "parquet" else _arrow(file))
 
 
+def _check_repeated(file: str, header: Sequence[str]) -> None:
+    """Raise InputError if two columns that may be sides have the same name, so that only one of them could be meant."""
+    for name in header:
+        if header.count(name) > 1 and is_known(name):
+            raise InputError(f"{file}: has two columns '{name}'; rename one")
+
+
 def text_in_header(entry: Entry) -> str | None:
-    """Return a name of a column that looks like one of its values, which a first line without names would be."""
+    """Return a name of a column that looks like one of its values, which a first line without names would be.
+
+    Raises:
+        InputError: one of the next lines has names that are known, so that the first is a title above them.
+    """
     header, records = _records(entry)
     known = sum(map(is_known, header))
     if known > 1 or not records or not entry.get("header", True):
         return None
+    if names := next((record for record in records[:_TITLES] if sum(map(is_known, record)) > 1), None):
+        raise _above(entry["path"], names)
     columns = list(zip(header, zip(*records, strict=True), strict=True))
     for name, values in columns:
         if _is_a_value(name, values):
@@ -58,6 +76,13 @@ def text_in_header(entry: Entry) -> str | None:
     texts = [(name, values) for name, values in columns if are_texts(values)]
     alike = all(2 * len(name) >= statistics.median(map(len, values)) for name, values in texts)
     return texts[0][0] if texts and alike and not known else None
+
+
+def _above(file: str, names: Sequence[str]) -> InputError:
+    return InputError(
+        f"{file}: the first line stands above the names of the columns, {', '.join(names)}; remove it, or say which "
+        "columns it names: --query and --document"
+    )
 
 
 def _is_a_value(name: str, values: Sequence[str]) -> bool:
@@ -73,11 +98,15 @@ def _records(entry: Entry) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns of a CSV file, and its first records with as many fields."""
     file = find_files(entry["path"])[0]
     first, *others = first_records(file, entry.get("delimiter") or delimiter_of(file), PEEKED) or [[]]
+    if not Path(file).stat().st_size:
+        raise InputError(f"{file}: is empty; write rows into it, or leave it out")
     fitting = [record for record in others if len(record) == len(first)]
     if entry.get("header", True) and first and not others:
         raise InputError(
             f"{file}: no row after the first line can be read; add rows, or double the quotation marks inside fields"
         )
+    if others and not fitting and sum(map(is_known, others[0])) > 1:
+        raise _above(file, others[0])
     if others and not fitting:
         raise InputError(
             f"{file}: the first line has {len(first)} fields, the next {len(others[0])}; put quotation marks around "
@@ -118,10 +147,18 @@ def _objects(file: str) -> Table:
 
 
 def _refuse_array(file: str, line: str) -> None:
+    if _of_ids(line):
+        raise InputError(
+            f"{file}: has arrays of numbers, in whose place texts must stand; look up the texts of these ids"
+        )
     whole = line.strip() == "[" or line.lstrip("[ ").startswith("{")
     objects = ".[]" if whole else f"{{query: .[0], document: .[1]{_further(line)}}}"
     what = "is a JSON array" if whole else "has an array on each line"
     raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {file} > pairs.jsonl")
+
+
+def _of_ids(line: str) -> bool:
+    return re.fullmatch(r"\[[\d\s,]+\]", line.strip()) is not None
 
 
 def _further(line: str) -> str:

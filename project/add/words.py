@@ -28,6 +28,10 @@ DOCUMENTS = (
     "positives",
     "positivepassages",
     "positivectxs",
+    "chosen",
+    "correctanswer",
+    "posdoc",
+    "bestanswer",
     "passage",
     "text",
     "body",
@@ -54,9 +58,12 @@ _OTHERS = ("id", "ids", "domain", "group", "split", "source", "sources", "url", 
 _LABELS = {"label", "labels", "score", "scores", "similarity", "similar", "sim", "relevance", "relevant", "related"}
 _LABELS |= {"duplicate", "match", "matches", "paraphrase", "correct", "gold", "target", "rating", "grade", "judgement"}
 _LABELS |= {"judgment", "qrel", "rel", "class", "equivalent", "entailment", "selected", "accepted"}
+_LABELS |= {"verdict", "feedback", "thumbs", "vote", "votes", "upvotes", "clicks", "stars", "helpful", "useful"}
 _POSITIVE = {"positive", "positives", "pos"}
 _NEGATIVE = {"negative", "negatives", "neg", "negs", "hardnegative", "hardnegatives", "hardneg", "hardnegs"}
-_TEXTS = {"text", "passage", "document", "doc", "ctx", "context", "answer", "sentence", "sample", "example", "code"}
+_NEGATIVE |= {"rejected", "distractor", "distractors", "incorrect", "wrong", "irrelevant"}
+_TEXTS = {"text", "passage", "document", "doc", "ctx", "context", "answer", "response", "sentence", "sample", "example"}
+_TEXTS |= {"code"}
 _QUALIFIERS = {*_TEXTS, *(f"{word}s" for word in _TEXTS), "hard", "mined", "random", "list"}
 
 
@@ -94,6 +101,11 @@ def names_a_label(name: str) -> bool:
     if found[0] == "is":
         return found[-1] in _LABELS | _POSITIVE | {"answer"}
     return found[-1] in _LABELS and not is_about_one_side(name)
+
+
+def names_one_side(name: str) -> bool:
+    """Whether a name is a word for positives or for negatives, and no more."""
+    return names_negatives(name) or joined(name) in _POSITIVE
 
 
 def is_about_one_side(name: str) -> bool:

@@ -122,9 +122,12 @@ def held_out(pairs: Path, params: HeldOutParams, split: Literal["dev", "test"] =
 
 
 def own_documents(ids: Sequence[str], documents: Sequence[Text]) -> list[int]:
-    """Return the numbers of the documents with these ids, one a query, or -1; nothing if there are none at all."""
+    """Return the numbers of the documents with these ids, one a query, or -1; nothing if there are none at all.
+
+    An empty id is that of no document.
+    """
     numbers = {document.id: number for number, document in enumerate(documents)}
-    own = [numbers.get(key, -1) for key in ids]
+    own = [numbers.get(key, -1) if key else -1 for key in ids]
     return own if max(own, default=-1) >= 0 else []
 
 

@@ -60,7 +60,8 @@ def names(folders: Sequence[str]) -> list[str]:
 def beir(folder: Path, name: str | None = None) -> Collection:
     """Read the test split of a BEIR folder: queries with a relevant document, against the whole corpus.
 
-    A query that has the id of a document does not find that document, as in BEIR and MTEB.
+    A query that has the id of a document does not find that document, as in BEIR and MTEB, unless it is relevant: then
+    queries and documents are numbered alike, and it is not the query.
     Grades with decimals are multiplied by the power of ten that makes them whole numbers; nDCG stays as it is.
 
     Raises:
@@ -86,7 +87,7 @@ def beir(folder: Path, name: str | None = None) -> Collection:
         queries=queries,
         documents=documents,
         relevant=relevant,
-        own=own_documents([query.id for query in queries], documents),
+        own=own_documents(["" if query.id in relevant[query.id] else query.id for query in queries], documents),
         missing={kind: count for kind, count in missing.items() if count},
     )
 

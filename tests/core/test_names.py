@@ -41,6 +41,8 @@ def test_common_names_are_fine(name: str) -> None:
         ({"runs": {"a": RUN | {"batches": "../../x"}}}, r"runs.a: '../../x' cannot be a name"),
         ({"runs": {"a.b": RUN}}, r"params.yaml: runs: 'a.b' has a dot"),
         ({"runs": {"start": RUN}}, r"runs: 'start' is taken"),
+        ({"runs": {True: RUN}}, r"runs: YAML reads the name True as no text; put quotes around it"),
+        ({"tokens": [12.5]}, r"tokens: YAML reads the name 12.5 as no text"),
         ({"mine": {"random": {}}}, r"mine: 'random' is taken"),
         ({"tune": {"mined": {}}, "mine": {"mined": {}}}, r"tune: 'mined' is taken"),
         ({"runs": {"a": RUN, "a-dev": RUN}}, r"runs: 'a-dev' is taken"),

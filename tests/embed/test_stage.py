@@ -1,5 +1,6 @@
 """``python -m stages embed``: the vectors, identical bytes under every runner, and errors."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,35 @@ def test_a_prefix_is_added_to_the_texts_of_its_side_and_domain(
         )
         pair = np.concatenate([found.of("query", ["w1 w2"]), found.of("document", ["w3"])])
         np.testing.assert_allclose(pair, model.encode(texts, normalize_embeddings=True), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, ["w5 w1 w2", "w6 w3"]), ({"prefixes": {}}, ["w1 w2", "w3"])],
+    ids=["own", "none"],
+)
+def test_a_models_prompts_are_its_prefixes_unless_parameters_say_otherwise(
+    workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any], changes: dict[str, Any], expected: list[str]
+) -> None:
+    file = Path(encoder["name"], "config_sentence_transformers.json")
+    model = SentenceTransformer(str(file.parent), device="cpu").encode(expected, normalize_embeddings=True)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"prompts": {"query": "w5 ", "passage": "w6 "}}))
+    write_params(workspace, {"embed.models": {"tiny": encoder | changes}})
+    write_rows("birds", [("w1 w2", "w3", "train")])
+    run_embed()
+    found = VectorStore.open(TINY).of("birds")
+    pair = np.concatenate([found.of("query", ["w1 w2"]), found.of("document", ["w3"])])
+    np.testing.assert_allclose(pair, model, atol=1e-3)
+
+
+def test_a_prefix_that_leaves_no_room_for_texts_is_refused(
+    workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]
+) -> None:
+    encoder |= {"max_length": 4, "prefixes": {"domains": {"birds": {"query": "w1 w2 w3 "}}}}
+    write_params(workspace, {"embed.models": {"tiny": encoder}})
+    write_rows("birds", [("w1 w2", "w3", "train")])
+    with pytest.raises(InputError, match="reads nothing behind the prefix 'w1 w2 w3 '"):
+        run_embed()
 
 
 def test_tokens_beyond_max_length_are_not_read(workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:

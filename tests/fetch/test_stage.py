@@ -186,6 +186,9 @@ def test_an_adapter_is_refused_when_it_comes_in(workspace: Path, tiny_bert: Path
         ({"query": "ask: "}, {"prefixes": {}}, ("", "")),
         ({"query": "ask: "}, {"prefixes": {"default": {"document": "own: "}}}, ("", "own: ")),
         ({"query": "ask: "}, {"static_width": 6}, ("", "")),
+        ({"search_query": "ask: ", "search_document": "read: ", "STS": "same: "}, {}, ("ask: ", "read: ")),
+        ({"retrieval.query": "ask: ", "retrieval.passage": "read: "}, {}, ("ask: ", "read: ")),
+        ({"query": "ask: ", "code-query": "find: "}, {}, ("ask: ", "")),
     ],
 )
 def test_a_models_prompts_are_its_prefixes_unless_parameters_say_otherwise(
@@ -196,7 +199,7 @@ def test_a_models_prompts_are_its_prefixes_unless_parameters_say_otherwise(
     expected: tuple[str, str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    source = configured(tiny_bert, workspace, prompts=prompts, default_prompt_name="query")
+    source = configured(tiny_bert, workspace, prompts=prompts, default_prompt_name=next(iter(prompts)))
     found = ModelInfo.read(fetch(workspace, source, **changes)).prefixes.default
     assert (found.query, found.document) == expected
     assert not capsys.readouterr().err
@@ -205,11 +208,28 @@ def test_a_models_prompts_are_its_prefixes_unless_parameters_say_otherwise(
 def test_prefixes_are_told_and_prompts_for_neither_side_too(
     workspace: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = configured(tiny_bert, workspace, prompts={"STS": "same: "}, default_prompt_name="STS")
+    prompts = {"STS": "same: ", "s2p_query": "a: ", "s2s_query": "b: "}
+    source = configured(tiny_bert, workspace, prompts=prompts, default_prompt_name="STS")
     assert ModelInfo.read(fetch(workspace, source)).prefixes.texts() == []
-    assert "start_models.made: the model's prompts 'STS' are for neither queries" in capsys.readouterr().err
+    said = "start_models.made: of the model's prompts 'STS', 's2p_query', 's2s_query', it is not clear which are for"
+    assert said in capsys.readouterr().err
     write_params(workspace, {"start_models": {"made": {**_entry(source), "prefixes": {"default": {"query": "q: "}}}}})
     assert main("made").endswith("; queries begin with 'q: ', documents with ''")
+
+
+def test_a_prefix_that_leaves_no_room_for_texts_is_refused(workspace: Path, tiny_bert: Path) -> None:
+    source = configured(tiny_bert, workspace, prompts={"query": "w1 w2 w3 w4 w5 w6 w7 "})
+    with pytest.raises(
+        InputError, match=r"reads nothing behind the prefix 'w1 w2 w3 .*, which is as long as max_length"
+    ):
+        fetch(workspace, source)
+    assert fetch(workspace, source, max_length=12).exists()
+
+
+def test_a_prompt_that_is_no_text_is_refused(workspace: Path, tiny_bert: Path) -> None:
+    source = configured(tiny_bert, workspace, prompts={"query": 3})
+    with pytest.raises(InputError, match=r"config_sentence_transformers\.json: cannot be loaded .*'query' is no text"):
+        fetch(workspace, source)
 
 
 def test_a_model_that_was_trained_here_keeps_its_prefixes(workspace: Path, tiny_bert: Path) -> None:

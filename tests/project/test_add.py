@@ -157,7 +157,7 @@ def test_a_beir_folder_is_recognised(project: Path, tmp_path: Path) -> None:
     assert sources() == [{"kind": "beir", "path": "raw/pairs/set", "split": "test", "domain": "set"}]
 
 
-@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+@pytest.mark.parametrize("delimiter", [";", "|", "\t", "^", "\x01"])
 def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, delimiter: str) -> None:
     file = write_csv(tmp_path / "faq.csv", "query,document", delimiter)
     assert likely_delimiter(str(file)) == delimiter
@@ -220,6 +220,14 @@ def test_a_file_in_its_place_is_known_by_any_path_and_never_to_be_removed(projec
         add(str(path))
         assert [source["path"] for source in sources()] == ["raw/pairs/faq.csv"]
     assert not file.is_symlink()
+
+
+def test_a_link_is_a_domain_of_its_own_name(project: Path) -> None:
+    """DVC makes files links to its cache, by ``cache.type symlink``."""
+    Path("raw/pairs").mkdir(parents=True)
+    Path("raw/pairs/faq.csv").symlink_to(write_csv(Path(".dvc/cache/ab/c0e67.csv"), "query,document").resolve())
+    add("raw/pairs/faq.csv")
+    assert [(source["path"], source["domain"]) for source in sources()] == [("raw/pairs/faq.csv", "faq")]
 
 
 def test_a_name_is_no_pattern(project: Path) -> None:

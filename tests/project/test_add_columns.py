@@ -84,6 +84,16 @@ def write(**columns: Any) -> str:
         ),
         ({"query": ["a"], "positive": ["b"], "score": [0.9]}, {}, {"query": "query", "document": "positive"}),
         (
+            {"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]},
+            {},
+            {"query": "prompt", "document": "chosen", "negatives": ["rejected"]},
+        ),
+        (
+            {"question": ["a"], "correct_answer": ["b"], "distractor1": ["c"], "distractor2": ["d"], "support": ["e"]},
+            {},
+            {"query": "question", "document": "correct_answer", "negatives": ["distractor1", "distractor2"]},
+        ),
+        (
             {"query": ["a"], "positive_passages": [[{"docid": "1", "title": "", "text": "b"}]], "query_id": ["1"]},
             {},
             {"query": "query", "document": "positive_passages"},
@@ -113,7 +123,9 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
             {"data": [{"paragraphs": [{"context": "b", "qas": [{"question": "a"}]}]}]},
             """.\"data\"[].paragraphs[] | .context as $c | .qas[] | {query: .question, document: $c}""",
         ),
+        ({f"what is {number}": ["a", "b"] for number in range(201)}, "to_entries[] | {query: .key, document: .value}"),
         ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
+        ({"query": "a text", "passages": {"selected": [1], "passage_text": ["b"]}}, """. + .\"passages\""""),
     ],
 )
 def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
@@ -130,6 +142,7 @@ TEXTS = ["a text", "another one"]
     [
         *("negative", "negatives", "neg", "Negative 1", "negative_text", "negative_passages", "hard_negative_1"),
         *("hard_negatives", "hardNegative2", "hard-neg", "hard_negative_ctxs", "neg_docs", "mined_negatives"),
+        *("rejected", "distractors", "incorrect_answers", "wrong answer", "irrelevant_passages"),
     ],
 )
 def test_hard_negatives_are_known_by_their_names(name: str) -> None:
@@ -259,6 +272,10 @@ def test_a_beir_folder_keeps_fields(project: Path, capsys: pytest.CaptureFixture
         ("gold_label", "True", "False"),
         ("relevance", 1, -1),
         ("is_answer", "yes", "no"),
+        ("feedback", "good", "bad"),
+        ("verdict", "relevant", "not relevant"),
+        ("label", "entailment", "not_entailment"),
+        ("rating", "Relevant", "irrelevant"),
     ],
 )
 def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
@@ -290,6 +307,11 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
          "--split-column split"),
         ({"split": lambda n: ("train", "test", "it")[n % 3]}, "column 'split' (train, test, it) may"),
         ({"is_negative": lambda n: n % 2}, "column 'is_negative' (0, 1) may"),
+        ({"negative": lambda n: n % 2}, "column 'negative' (0, 1) may"),
+        ({"positive": lambda n: n % 2 > 0}, "column 'positive' (False, True) may"),
+        ({"clicks": lambda n: n % 5}, "column 'clicks' (0, 1, 2, 3, ...) may say which rows are pairs: keep those with "
+         "--label clicks --positive VALUE or --at-least NUMBER, or"),
+        ({"sent": lambda n: ("similar", "dissimilar")[n % 2]}, "column 'sent' (similar, dissimilar) may"),
         ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
         ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),
     ],
@@ -323,11 +345,40 @@ def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--at-least", "5"],
+            "a.jsonl: no row is a pair; the first reason: the label says that it is no pair; correct",
+        ),
+        (["--positive", "yes"], "is no pair; correct --positive or --at-least"),
+        (["--at-least", "nan"], "a.jsonl: at_least: Input should be a finite number (found nan)"),
+    ],
+)
+def test_labels_that_no_row_has_are_told(
+    project: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit):
+        add(write(score=lambda n: n / 8), "--label", "score", *options)
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "values", [lambda n: 100 + n, "a note", None, lambda n: [0.5, n], lambda n: f"text number {n}", lambda n: {"a": n}]
 )
 def test_other_columns_are_no_labels(values: Any) -> None:
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+def test_objects_without_texts_beside_a_query_come_with_no_command() -> None:
+    with pytest.raises(InputError, match=r"out of: question, corpus_id, positive$"):
+        guess_columns({"question": ["a"], "corpus_id": ["c1"], "positive": [[{"id": "7"}]]}, {}, "t.jsonl")
+
+
+def test_a_query_that_is_a_list_is_told() -> None:
+    with pytest.raises(InputError, match=r"'query' holds lists, in whose place one text must stand$"):
+        guess_columns({"query": [["a text"]], "pos": [["b"]]}, {}, "t.jsonl")
 
 
 @pytest.mark.parametrize("ids", [["17", "PMID18"], [["17"], ["18", "19"]], [[17], [18]]])
@@ -378,6 +429,12 @@ def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.Captur
         with pytest.raises(SystemExit):
             add(write(label=1), option, "labl")
         assert "a.jsonl: no column 'labl'; did you mean 'label'?" in capsys.readouterr().err
+
+
+def test_a_document_is_no_hard_negative_as_well(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        add(write(neg="wrong"), "--negatives", "neg", "document")
+    assert "a.jsonl: column 'document' is a query or document already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])
@@ -435,6 +492,10 @@ def test_a_named_column_that_is_not_there_is_told_beside_negatives_and_scores(pr
 
 
 def test_arrays_are_told_how_to_become_objects(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.jsonl").write_text("[1, 17, 4]\n")
+    with pytest.raises(SystemExit):
+        add("a.jsonl")
+    assert "a.jsonl: has arrays of numbers, in whose place texts must stand" in capsys.readouterr().err
     for further, told in (([], ""), ([0], ", label: .[2]"), (["no", "nor"], ", negatives: .[2:]")):
         Path("a.jsonl").write_text("".join(json.dumps([*pair, *further]) + "\n" for pair in PAIRS))
         with pytest.raises(SystemExit):

@@ -68,6 +68,8 @@ def test_a_first_line_that_says_the_delimiter_is_no_header(project: Path, line: 
         (["a.train.csv", "a.eval.csv", "b.train.csv"], "*train*.csv", "not read: a.eval.csv"),
         (["faq.csv", "held-out.csv"], "faq.csv", "not read: held-out.csv, by its name not for training"),
         (["train.csv", "other.csv"], "train.csv", "not read: 1 other files, such as other.csv"),
+        (["trainset.csv", "testset.csv"], "trainset.csv", "not read: testset.csv, by its name not for training"),
+        (["faqTrain.csv", "faqDevData.csv"], "faqTrain.csv", "not read: faqDevData.csv, by its name"),
         (["contest.csv", "latest.csv", "evaluator.csv", "strain.csv"], "*.csv", None),
     ],
 )
@@ -88,6 +90,7 @@ def test_only_files_for_training_are_read_and_the_others_are_told(
         (["test.csv", "dev.csv"], "set: holds no file for training, only dev.csv, test.csv; add a file by its name"),
         (["a.csv", "b.csv", "test.csv"], "set: holds files for training and others, and no pattern tells them apart"),
         (["data/train.csv", "data/test.csv"], "add one of its folders: data"),
+        (["train/a.csv", "test/a.csv"], "add one of its folders: train\n"),
     ],
 )
 def test_a_folder_in_which_it_is_not_clear_is_refused(
@@ -98,6 +101,49 @@ def test_a_folder_in_which_it_is_not_clear_is_refused(
     with pytest.raises(SystemExit):
         add("set")
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("title", ["FAQ export\n", "FAQ export,\n", "exported by,me\n\n"])
+def test_a_title_above_the_header_is_doubted(project: Path, capsys: pytest.CaptureFixture[str], title: str) -> None:
+    file = write_csv(Path("a.csv"), "query,document")
+    file.write_text(title + file.read_text())
+    with pytest.raises(SystemExit):
+        add("a.csv")
+    said = "a.csv: the first line stands above the names of the columns, query, document; remove it, or say"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.csv": "text,text\na b,c d\n"}, "set/a.csv: has two columns 'text'; rename one"),
+        ({"a.csv": "", "b.csv": "query,document\na,b\n"}, "set/a.csv: is empty; write rows into it, or leave it out"),
+        ({"corpus.jsonl.gz": "", "queries.jsonl.gz": ""}, "set: the files of this BEIR folder are compressed; gunzip"),
+        (
+            {"corpus.jsonl": '{"_id": "d", "text": "x"}', "queries.jsonl": '{"_id": "q", "text": "y"}',
+             "qrels/train.tsv": "q\td\t0\n"},
+            "set: no row is a pair; the first reason: no judgement is above 0",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_folder_lacks_is_told(
+    project: Path, capsys: pytest.CaptureFixture[str], files: dict[str, str], message: str
+) -> None:
+    for name, content in files.items():
+        Path("set", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("set", name).write_text(content)
+    with pytest.raises(SystemExit):
+        add("set")
+    assert f"error: {message}" in capsys.readouterr().err
+
+
+def test_a_name_too_long_for_a_domain_is_told_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = str(write_csv(Path("\u6f22" * 30 + ".csv"), "query,document"))
+    with pytest.raises(SystemExit):
+        add(name)
+    assert "domain is too long for a name; give it a shorter one with --domain" in capsys.readouterr().err
+    add(name, "--domain", "faq")
+    assert sources()[0]["domain"] == "faq"
 
 
 def test_other_splits_of_beir_and_saved_datasets_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,4 +157,8 @@ def test_other_splits_of_beir_and_saved_datasets_are_told(project: Path, capsys:
     for name in ("train", "dev", "test"):
         Path(f"beir/qrels/{name}.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
     add("beir")
-    assert "not read: the splits dev, test" in capsys.readouterr().out
+    assert "not read: the splits dev, test\n" in capsys.readouterr().out
+    Path("beir/qrels/train.tsv").unlink()
+    add("beir", "--domain", "other")
+    told = "not read: the split test\nread: the split dev, since there is none for training; then do not evaluate on it"
+    assert told in capsys.readouterr().out

@@ -53,9 +53,31 @@ def test_a_text_where_a_list_is_meant_is_refused(retriever: Retriever) -> None:
         index.search(["w1", None], 1)  # type: ignore[list-item]
     with pytest.raises(InputError, match="3 documents, but 2 domains; pass one for each"):
         retriever.index(TEXTS, ["a", "b"])
+    for texts in ({"w1"}, {"w1": "w2"}, iter(TEXTS), None):
+        with pytest.raises(InputError, match=r"documents is .*, where a list of texts is meant; pass a list"):
+            retriever.index(texts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, None])
+def test_documents_to_score_are_a_list_for_each_query(retriever: Retriever) -> None:
+    assert retriever.score(TEXTS, [["w1", "w2"], ["w3"], ["w4"]]).shape == (4,)
+    with pytest.raises(InputError, match=r"documents\[0\] is one text, 'w1 w2', where a list of texts is meant"):
+        retriever.score(["w1"], ["w1 w2"])
+    with pytest.raises(InputError, match="documents has 1 lists for 3 queries; pass one for each"):
+        retriever.score(TEXTS, [["w1"]])
+    with pytest.raises(InputError, match="queries is one text, 'w1'"):
+        retriever.score("w1", [["w1"], ["w2"]])
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 1.5, 9_999])
+def test_an_index_is_cut_to_a_dimension_that_it_has(retriever: Retriever, dimension: Any) -> None:
+    index = retriever.index(TEXTS)
+    if not hasattr(index, "cut"):
+        pytest.skip("has a vector for each token")
+    with pytest.raises(InputError, match=f"dimension is {dimension}; (pass a whole number of|vectors have)"):
+        index.cut(dimension)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, None, True])
 def test_a_k_that_finds_nothing_is_refused(retriever: Retriever, k: Any) -> None:
     with pytest.raises(InputError, match=f"k is {k}; pass a whole number of at least 1"):
         retriever.index(TEXTS).search(["w1"], k)

@@ -101,6 +101,15 @@ def test_a_query_does_not_find_the_document_with_its_own_id(folder: Path, rerank
     assert [scored[query]["ndcg@10"] for query in ("q1", "q2")] == [1, 1]
 
 
+def test_a_relevant_document_is_found_even_if_it_is_numbered_as_its_query_is(folder: Path) -> None:
+    (folder / "queries.jsonl").write_text('{"_id": "d1", "text": "question 1"}\n{"_id": "d2", "text": "question 2"}\n')
+    judge(folder, "d1\td1\t1", "d2\td1\t1")
+    collection = beir(folder)
+    assert collection.own == [-1, 1]
+    scores = score_queries(collection, np.array([[0, 1], [1, 0]]))
+    assert [scores[query]["ndcg@10"] for query in ("d1", "d2")] == [1, 1]
+
+
 def test_answers_are_read_beside_the_queries(folder: Path) -> None:
     write_pairs("birds", topic_pairs(5))
     asked = params(folder).model_copy(update={"measures": ["answers@5"]})

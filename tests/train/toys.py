@@ -14,10 +14,11 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3Model
 
 from batchwright.core.fingerprint import content_id
+from batchwright.formats.prompts import FILE, own_prefixes
 from batchwright.formats.shards import REASONS, format_with, pack_mask, pack_reasons
 from batchwright.formats.shards.shard_set import SCHEMAS
 from batchwright.retrievers import ModelInfo, Ranking, load_retriever
-from batchwright.retrievers.common.model_folder import FILE, own_prefixes, variant_of
+from batchwright.retrievers.common.model_folder import variant_of
 from benchmarks.planted import write_batches
 from stages.fetch import write_static_model
 from trainers.common.job import DevMeasure, TrainJob, plan_job

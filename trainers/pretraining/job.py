@@ -9,7 +9,7 @@ from batchwright.core import runtime
 from batchwright.core.atomic import atomic_dir, faults
 from batchwright.core.fingerprint import files_fingerprint, fingerprint
 from batchwright.formats.models import Prefixes, check_words, loading, locate_model, model_hash
-from batchwright.retrievers.common.model_folder import own_prefixes
+from batchwright.formats.prompts import own_prefixes
 from trainers.common.job import Job, job_storage, training_code, training_device
 from trainers.pretraining.corpus import load_tokenizer, read_texts, special_tokens, train_vocabulary, write_corpus
 from trainers.pretraining.params import NewEncoder, PretrainParams

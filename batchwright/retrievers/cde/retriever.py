@@ -100,7 +100,7 @@ class ContextualRetriever:
         self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
     ) -> NDArray[np.float32]:
         """See ``batchwright.retrievers.Retriever``; the context is drawn from these documents."""
-        given, of = Given.of(documents), None if domain is None else [domain]
+        given, of = Given.of(queries, documents), None if domain is None else [domain]
         index = self.index(given.texts, of and of * len(given.texts))
         domains = of and of * len(queries)
         texts = self.info.prefixes.put_before(queries, "query", domains)

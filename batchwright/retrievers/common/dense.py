@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from batchwright.core.arguments import check_count, check_texts
+from batchwright.core.errors import InputError
 from batchwright.core.terminal import bar, counter
 from batchwright.formats.models import Side
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
@@ -132,7 +133,15 @@ def encode(model: SentenceTransformer, texts: Sequence[str], side: Side | None =
 
 
 def cut(vectors: NDArray[np.float32], dimension: int | None) -> NDArray[np.float32]:
-    """Cut vectors ``(N, d)`` to their first ``dimension`` numbers, as unit vectors; None leaves them whole."""
+    """Cut vectors ``(N, d)`` to their first ``dimension`` numbers, as unit vectors; None leaves them whole.
+
+    Raises:
+        InputError: ``dimension`` is below 1, or more than ``d``.
+    """
+    if dimension is not None:
+        check_count("dimension", dimension)
+        if dimension > vectors.shape[1]:
+            raise InputError(f"dimension is {dimension}; vectors have {vectors.shape[1]}, so pass at most that")
     return vectors if dimension in (None, vectors.shape[1]) else _unit(vectors[:, :dimension].astype(np.float64))
 
 
@@ -163,7 +172,7 @@ class DenseRetriever:
         self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
     ) -> NDArray[np.float32]:
         """See ``batchwright.retrievers.Retriever``."""
-        given, of = Given.of(documents), None if domain is None else [domain]
+        given, of = Given.of(queries, documents), None if domain is None else [domain]
         index = self.index(given.texts, of and of * len(given.texts))
         vectors = self.encode_queries(queries, of and of * len(queries))
         return products(vectors[given.owners], index.vectors[given.places])

@@ -1,9 +1,8 @@
 """A trained model's folder: its description, and the sentence-transformers model in it."""
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -16,16 +15,12 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import Params
 from batchwright.formats.lengths import MaxLength, limit_length
-from batchwright.formats.models import SIDES, Prefix, Prefixes, Side, loading
+from batchwright.formats.models import SIDES, Prefix, Prefixes, loading
+from batchwright.formats.prompts import FILE, configuration
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.model import BaseModel
-
-FILE = "batchwright.json"
-CONFIGURATION = "config_sentence_transformers.json"
-_PROMPTS: dict[Side, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
-"""The names under which sentence-transformers looks for the prompt of a side."""
 
 Variant = Literal["biencoder", "cde", "seed_encoder", "xtr"]
 
@@ -39,17 +34,6 @@ def variant_of(folder: Path) -> Variant:
     if (folder / "contextual_encoder.json").exists():
         return "cde"
     return "xtr" if configuration(folder).get("model_type") == "MultiVectorEncoder" else "biencoder"
-
-
-def configuration(folder: Path, name: str | None = None) -> dict[str, Any]:
-    """What sentence-transformers keeps of a model, beside its modules; ``name`` is for messages.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    file = folder / CONFIGURATION
-    with loading(f"model '{name or folder}': {CONFIGURATION}"):
-        return dict(json.loads(file.read_bytes())) if file.exists() else {}
 
 
 def is_static(folder: Path) -> bool:
@@ -112,30 +96,6 @@ class ModelInfo(Params):
             ) from None
         except ValidationError:
             raise InputError(f"{folder / FILE}: not a valid model description; fetch or train it again") from None
-
-
-def own_prefixes(folder: Path, entry: str) -> Prefixes:
-    """The prefixes that a model was trained with here, or its prompts for queries and documents.
-
-    Says if it has prompts, but for neither; ``entry`` of the parameters names the model.
-
-    Raises:
-        InputError: its configuration is damaged.
-    """
-    if (folder / FILE).exists():
-        return ModelInfo.read(folder).prefixes
-    known = configuration(folder)
-    with loading(f"model '{folder}': {CONFIGURATION}"):
-        prompts = {prompt: text for prompt, text in (known.get("prompts") or {}).items() if text}
-        found = {side: next((prompts[each] for each in _PROMPTS[side] if each in prompts), "") for side in SIDES}
-        prefix = Prefix.model_validate(found)
-    if prompts and not any(found.values()):
-        print(
-            f"warning: {entry}: the model's prompts {', '.join(map(repr, prompts))} are for neither queries nor "
-            "documents, so none is used; if texts need one, write it into prefixes",
-            file=sys.stderr,
-        )
-    return Prefixes(default=prefix)
 
 
 logging.disable_progress_bar()

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.arguments import check_lists, check_texts
 from batchwright.core.atomic import CHECKSUMS, check
 from batchwright.retrievers.common.model_folder import ModelInfo
 
@@ -67,8 +68,14 @@ class Given(NamedTuple):
     owners: NDArray[np.int64]
 
     @classmethod
-    def of(cls, documents: Sequence[Sequence[str]]) -> Self:
-        """Number the texts in the order in which they come first."""
+    def of(cls, queries: Sequence[str], documents: Sequence[Sequence[str]]) -> Self:
+        """Number the texts in the order in which they come first.
+
+        Raises:
+            InputError: ``documents`` is no list of texts for each of ``queries``.
+        """
+        check_texts("queries", queries)
+        check_lists("documents", documents, len(queries))
         numbers: dict[str, int] = {}
         places = [numbers.setdefault(text, len(numbers)) for own in documents for text in own]
         owners = np.repeat(np.arange(len(documents)), [len(own) for own in documents])

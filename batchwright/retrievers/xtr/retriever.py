@@ -47,7 +47,7 @@ class TokenRetriever:
         self, queries: Sequence[str], documents: Sequence[Sequence[str]], domain: str | None = None
     ) -> NDArray[np.float32]:
         """See ``batchwright.retrievers.Retriever``."""
-        given, of = Given.of(documents), None if domain is None else [domain]
+        given, of = Given.of(queries, documents), None if domain is None else [domain]
         asked = _texts_of(self.encode_queries(queries, of and of * len(queries)))
         found = _texts_of(self.encode_documents(given.texts, of and of * len(given.texts)))
         return np.array(

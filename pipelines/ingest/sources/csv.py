@@ -15,7 +15,7 @@ from pipelines.files import not_empty, open_text
 from pipelines.ingest.sources.base import FileSource, Part, Row, faulty
 
 _LINES = 1000
-_DELIMITERS = "\t,;|"
+_DELIMITERS = "\t,;|^~\x01\x1f"
 _SAID = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 """The line before the header with which spreadsheets say what the delimiter is."""
 
