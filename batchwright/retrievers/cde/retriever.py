@@ -14,17 +14,12 @@ from sentence_transformers import SentenceTransformer
 from batchwright.core.arguments import check_texts
 from batchwright.formats.lengths import MaxLength, limit_length
 from batchwright.formats.models import SIDES, Prefix, Prefixes, Side, loading
+from batchwright.formats.prompts import CONFIGURATION, own_prefixes
 from batchwright.retrievers.cde.context import Context
 from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.cde.released import read_released
 from batchwright.retrievers.common.dense import cut, encode, products, search
-from batchwright.retrievers.common.model_folder import (
-    CONFIGURATION,
-    ModelInfo,
-    is_released,
-    own_prefixes,
-    save_model,
-)
+from batchwright.retrievers.common.model_folder import ModelInfo, is_released, save_model
 from batchwright.retrievers.common.retriever import Given, Ranking
 
 CODE = ("contextual_encoder.py", "attention.py", "context.py", "folder.py", "prefixes.py", "sequence.py")
