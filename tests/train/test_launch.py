@@ -92,7 +92,10 @@ shutdown = ray.shutdown
 ray.shutdown = lambda: (look(), shutdown())
 launch(job(Path({str(tmp_path)!r})), slowly)
 """
-    knobs = {"BATCHWRIGHT_TRAIN_WORKERS": "2", "RAY_local_fs_capacity_threshold": "1"}  # of a disk nearly full, Ray warns
+    knobs = {
+        "BATCHWRIGHT_TRAIN_WORKERS": "2",
+        "RAY_local_fs_capacity_threshold": "1",
+    }  # of a disk nearly full, Ray warns
     done = run_python("-c", code, cwd=tmp_path, **knobs)
     assert (done.returncode, done.stdout) == (0, "True {'127.0.0.1'}\n"), done.stderr
     assert len(alone) == STEPS
