@@ -5,6 +5,7 @@ The branch ``deployed`` is what production follows. The tags ``promoted-1``, ``p
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from batchwright.core.errors import InputError
+from batchwright.core.runtime import scratch
 
 DEPLOYED = "deployed"
 CANDIDATE = "candidate"
@@ -172,6 +174,16 @@ def locked(commit: str | None) -> str | None:
 def locked_now() -> str:
     """Return ``dvc.lock`` as it is now, as ``locked`` does."""
     return Path(LOCK).read_text(encoding="utf-8").rstrip("\n")
+
+
+def copy_of(artifact: Path, commit: str) -> Path:
+    """Return a copy of a commit's artifact, out of DVC's cache or remote."""
+    copy = scratch("retrain") / "deployed" / artifact
+    if copy.exists():
+        shutil.rmtree(copy)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    dvc("get", ".", str(artifact), "--rev", commit, "--out", str(copy), quiet=True)
+    return copy
 
 
 def promoted() -> dict[int, str]:

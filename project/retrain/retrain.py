@@ -9,8 +9,9 @@ from typing import Literal
 from batchwright.core.command import alone
 from batchwright.core.errors import InputError
 from batchwright.core.params import load_params
+from batchwright.core.paths import PAIRS
 from batchwright.formats.runs import Run, Runs
-from project.retrain.drift import LAST, Figures, drift, figures, locked_data
+from project.retrain.drift import LAST, Figures, drift, figures, locked_data, newest_doubtful
 from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
 from project.retrain.message import Message, Outcome
 from project.retrain.prepare import clean, preflight, snapshot, sync
@@ -22,6 +23,7 @@ from project.retrain.repository import (
     REJECTED,
     Upstream,
     commit_own,
+    copy_of,
     dvc,
     git,
     locked,
@@ -129,7 +131,11 @@ def _look(
         return data, []
     if before is None:  # a person deployed it
         return data, ["the deployed commit has no record of its night to compare with"]
-    return data, drift(before.data, data, limits.drift)
+
+    def doubtful(domain: str) -> str:
+        return newest_doubtful(domain, copy_of(PAIRS, deployed))
+
+    return data, drift(before.data, data, limits.drift, doubtful)
 
 
 def _differ(what: Literal["outs", "params"], commit: str | None) -> bool:

@@ -113,7 +113,7 @@ def test_pairs_that_another_version_wrote_stop_no_night(project: Nightly, monkey
     old = project.folder / "old"
     old.mkdir()
     pq.write_table(pa.table({"question": ["q"]}), old / "birds.parquet")
-    monkeypatch.setattr("project.retrain.score._fetch", lambda artifact, _: MODELS / "m" if artifact != PAIRS else old)
+    monkeypatch.setattr("project.retrain.score.copy_of", lambda artifact, _: MODELS / "m" if artifact != PAIRS else old)
     run = Run(variant="biencoder", batches="contextual", start="models/start/minilm")
     [scored], notes = score({"m": run}, "HEAD", [])
     assert (scored.collection, len(scored.domains)) == ("held_out", 20) and scored.deployed
