@@ -101,8 +101,7 @@ def _retrain(message: Message) -> Outcome:
     if changes and before and limits.drift.action == "stop" and not _differ("params", deployed):
         record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
         why = "the data have changed more than retrain.drift allows, so nothing was trained"
-        seen = f"git diff --stat {at.remote}/{DEPLOYED} {at.remote}/{REJECTED}"
-        then = f"see what came with: {seen}; correct it, or, if it is meant, set retrain.drift.action to warn"
+        then = "if it is meant, set retrain.drift.action to warn"
         return _rejected_before(at, record) or _reject(at, "\n".join([why, *changes, then]), record)
     dvc("repro", "--pull", begins=message.in_stage)
     if locked_now() in map(locked, handled):
@@ -170,6 +169,8 @@ def _judge(
 
 def _reject(at: Upstream, why: str, record: Record) -> Outcome:
     """Push what was rejected as a branch, where people and later nights see it; its data and models stay here."""
+    if record.deployed:
+        why = f"{why}\nsee what came with it: git diff --stat {at.remote}/{DEPLOYED} {at.remote}/{REJECTED}"
     record.write()
     commit = commit_own(f"Rejected\n\n{why}")
     unstage()

@@ -82,6 +82,7 @@ def test_three_nights(project: Nightly) -> None:
         in text
     )
     assert "m on all collections: nDCG@10 0.1000, -0.4000 ± 0.0000 over BM25" in text
+    assert text.splitlines()[-2] == "see what came with it: git diff --stat origin/deployed origin/rejected"
     after = project.refs()
     assert after == before | {"rejected": after["rejected"]}
     assert "FAILED" in project.run("git log -1 --format=%B origin/rejected").stdout
@@ -178,7 +179,7 @@ def test_data_that_changed_much_stop_the_night_before_it_trains(project: Nightly
     project.write("fish")
     project.run("dvc remove raw/pairs/birds.csv.dvc; rm -f raw/pairs/birds.csv")
     text = project.retrain("rejected")
-    assert "so nothing was trained\nbirds: 30 pairs -> none any more\nsee what came with: git diff --stat " in text
+    assert "so nothing was trained\nbirds: 30 pairs -> none any more\nif it is meant, set retrain.drift" in text
     assert "Running stage 'all'" not in project.said
     after = project.refs()
     assert after == before | {"rejected": after["rejected"]}
