@@ -118,7 +118,8 @@ def keep_quiet() -> None:
 def run_stage(stage: str, main: Callable[[], str]) -> None:
     """Run a stage, named with its arguments: one at a time, and without what killed ones left."""
 
-    _end_with_dvc()
+    if _DVC in os.environ:
+        end_with_parent()
 
     def staged() -> str:
         check_names(PARAMS_FILE)
@@ -130,9 +131,12 @@ def run_stage(stage: str, main: Callable[[], str]) -> None:
     run(stage.partition(" ")[0], staged)
 
 
-def _end_with_dvc() -> None:
-    """Let this process be terminated when DVC, if that started it, is: DVC itself passes no signal on. Linux only."""
-    if sys.platform == "linux" and _DVC in os.environ:
+def end_with_parent() -> None:
+    """Let this process be terminated when the one that started it ends, however that is; on Linux only.
+
+    DVC, for one, passes no signal on to a stage.
+    """
+    if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_DEATH, signal.SIGTERM)
 
 
@@ -176,7 +180,7 @@ def failing(program: str) -> Iterator[None]:
 
     def terminate(number: int, frame: object) -> None:  # noqa: ARG001
         terminated.append(number)
-        if len(terminated) == 1:  # another one, such as that of _end_with_dvc, must not stop the cleaning up
+        if len(terminated) == 1:  # another one, such as that of end_with_parent, must not stop the cleaning up
             raise KeyboardInterrupt  # Ray passes no other exception on from a signal
 
     before = signal.signal(signal.SIGTERM, terminate)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from batchwright.core.command import end_with_parent
 from batchwright.core.errors import InputError
 from batchwright.core.runtime import scratch
 
@@ -28,6 +29,7 @@ _OWN = (LOCK, RECORD, "results/", "raw/")
 _LAST_LINES, _LAST_SHOWN = 100, 5
 _STAGE = re.compile(r"Running stage '(?P<name>.+)':|Updating lock file")
 """What DVC says when a stage begins, or has ended."""
+_UNCHANGED = "didn't change, skipping"
 _FAILED = "ERROR: failed to reproduce"
 _PATIENCE = 60
 """Seconds that a program has to end after it was told to."""
@@ -70,7 +72,8 @@ def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | No
                 if begins and stage:
                     begins(f"stage {stage}")
                 continue
-            said = [*said, *([line.strip()] if line.strip() else [])][-_LAST_LINES:]
+            if line.strip() and not line.rstrip().endswith(_UNCHANGED):
+                said = [*said, line.strip()][-_LAST_LINES:]
         code = process.wait()
     finally:
         _end(process)
@@ -87,11 +90,17 @@ def _reason(said: list[str]) -> str:
 
 
 def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
-    """Start a program in a process group of its own, so that its stages end with it."""
+    """Start a program in a process group of its own, so that its stages end with it, and it with this process."""
     environment = {**os.environ, "PATH": _path(), "GIT_TERMINAL_PROMPT": "0"}
     try:
         return subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True, process_group=0
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            process_group=0,
+            preexec_fn=end_with_parent,
         )
     except FileNotFoundError:
         raise InputError(f"{command[0]} is not installed; retraining needs git, and pip install dvc") from None

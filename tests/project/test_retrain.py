@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +25,7 @@ from project.retrain.prepare import clean
 from project.retrain.repository import dvc, upstream
 from project.retrain.retrain import retrain
 from project.retrain.score import score
+from tests.helpers import REPO, project_environment, wait_for
 from tests.project.nightly import Nightly
 
 
@@ -344,6 +346,7 @@ ERROR: failed to reproduce 'pack@random': failed to run: batchwright stage pack 
     [
         (SAID, "dvc update failed in stage pack@random: pack: error: params.yaml: too small | params.yaml: and odd"),
         ("Killed\nERROR: failed to reproduce 'x': exited with -9", "dvc update failed: Killed | ERROR: failed to "),
+        ("Stage 'a' didn't change, skipping\nERROR: 'b' is busy", "dvc update failed: ERROR: 'b' is busy"),
     ],
 )
 def test_a_failure_says_why_and_where(
@@ -359,6 +362,23 @@ def test_a_failure_says_why_and_where(
     assert str(failed.value).startswith(told)
     assert stages == (["stage ingest", "stage pack@random"] if printed is SAID else [])
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_what_a_killed_night_had_started_ends_with_it(tmp_path: Path) -> None:
+    program = tmp_path / "dvc"
+    program.write_text("#!/bin/sh\necho $$ > begun.part && mv begun.part begun\nexec sleep 60\n")
+    program.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from project.retrain.repository import dvc; dvc('repro')"],
+        cwd=tmp_path,
+        env={**project_environment(), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(REPO)},
+    )
+    wait_for((tmp_path / "begun").exists, "dvc did not begin")
+    begun = psutil.Process(int((tmp_path / "begun").read_text()))
+    process.kill()
+    process.wait()
+    wait_for(lambda: not begun.is_running() or begun.status() == psutil.STATUS_ZOMBIE, "dvc goes on")
 
 
 @pytest.mark.slow
