@@ -130,6 +130,13 @@ run_stage("pack", main)
     assert [file.name for file in (tmp_path / "data").iterdir()] == ([] if by_dvc else ["pairs"])
 
 
+def test_a_stage_looks_for_no_garbage_when_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("runs: {}\n")
+    last = "atexit.register(lambda: print(gc.get_freeze_count() > 0))"
+    done = run_python("-c", f"import atexit, gc; {last}; import stages.__main__ as s; s.main(['check'])", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "True", done.stderr
+
+
 def test_a_bug_keeps_its_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         run("pack", fail_with(ZeroDivisionError()))
