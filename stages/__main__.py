@@ -1,5 +1,7 @@
 """The command ``python -m stages``: every stage of ``dvc.yaml``, what it takes, and where its code begins."""
 
+import atexit
+import gc
 import os
 from collections.abc import Sequence
 
@@ -113,6 +115,7 @@ def main(line: Sequence[str] | None = None) -> None:
     about = "Runs a stage of the pipeline; dvc repro does so for all stages that something changed for."
     name, values = parse("python -m stages", about, STAGES | TOOLS, line)
     keep_quiet()
+    atexit.register(gc.freeze)  # Python would look for garbage in all of torch before it ends, for two seconds
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait leave the cores to those that read texts
     if name in TOOLS:
         run(name, lambda: TOOLS[name](**values))

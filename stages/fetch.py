@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from pydantic import Field, model_validator
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
-from batchwright.core.params import Base, load_params
+from batchwright.core.params import PARAMS_FILE, Base, load_params, read_params
 from batchwright.core.paths import START_MODELS
 from batchwright.formats.lengths import MaxLength, check_room
 from batchwright.formats.models import (
@@ -20,6 +21,7 @@ from batchwright.formats.models import (
     loading,
     locate_model,
     model_hash,
+    warn_of_pooling,
 )
 from batchwright.formats.prompts import CONFIGURATION, configuration, own_prefixes
 from batchwright.retrievers.common.model_folder import ModelInfo, draw_weights, is_released, variant_of
@@ -80,8 +82,25 @@ def main(name: str) -> str:
         info.write(folder)
         if info.variant == "biencoder":
             _check(params, folder, info)
+    _warn_of_unused(name)
     before = f"; queries begin with {prefixes.default.query!r}, documents with {prefixes.default.document!r}"
     return f"'{name}' from {params.name}, {weights}{before if prefixes.texts() else ''}"
+
+
+def _warn_of_unused(name: str) -> None:
+    if str(START_MODELS / name) not in _values(read_params(PARAMS_FILE)):
+        print(
+            f"warning: start_models.{name}: nothing in {PARAMS_FILE} starts from it, but the stage 'baselines' scores "
+            "it all the same; to spare that, remove the entry",
+            file=sys.stderr,
+        )
+
+
+def _values(tree: Any) -> list[Any]:
+    """All values of groups and lists, at any depth."""
+    if isinstance(tree, dict | list):
+        return [value for each in (tree.values() if isinstance(tree, dict) else tree) for value in _values(each)]
+    return [tree]
 
 
 def _copy(source: Path, folder: Path) -> None:
@@ -160,6 +179,7 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
     model = load_model(folder, info.max_length, name=params.name)
     check_whole(what, folder, model)
     check_room(what, model, info.prefixes)
+    warn_of_pooling(what, folder, model)
     own = configuration(folder, params.name).get("similarity_fn_name") or "cosine"
     if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):
         raise InputError(

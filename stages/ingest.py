@@ -25,7 +25,7 @@ from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
 from pipelines.ingest.account import check_rejects, collect_rejected, take_account
-from pipelines.ingest.domain import MOVED, PAIRS_FILE, write_domain
+from pipelines.ingest.domain import DUPLICATE, MOVED, PAIRS_FILE, write_domain
 from pipelines.ingest.groups import Groups, find_groups
 from pipelines.ingest.heavy import Heavy, find_heavy
 from pipelines.ingest.params import IngestParams
@@ -158,6 +158,8 @@ def _publish(params: IngestParams, labels: Sequence[str], parts: Parts, pairs: D
     removed = sum(account.negatives.total() for account in accounts)
     _warn_of_moved(rejected)
     summary = f"{told}, {sum(account.rejected.total() for account in accounts):,} rows rejected"
+    if repeated := sum(account.rejected[DUPLICATE] for account in accounts):
+        summary = f"{summary}, {repeated:,} of them as duplicates"
     return f"{summary}, {removed:,} hard negatives removed that answer their query" if removed else summary
 
 
@@ -168,7 +170,7 @@ def _warn_of_moved(rejected: pa.Table) -> None:
         first = moved.slice(0, 1).to_pylist()[0]
         where = f"{first['source']}, row {first['row']}: {shown(first['text'])}"
         print(
-            f"ingest: warning: rows in another split than they say: {len(moved):,}, since other rows say test or dev "
-            f"of the same query or group, and all of one go together, such as {safe(where)}; all are in {REJECTS}",
+            f"ingest: warning: {len(moved):,} rows go to another split than they say: all rows of a query or group go "
+            f"to test if one of them says so, or else to dev; such as {safe(where)}; all are in {REJECTS}",
             file=sys.stderr,
         )

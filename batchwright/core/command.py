@@ -1,6 +1,7 @@
 """The frame of every command: arguments and help, then one summary line, or one error message and exit status 1."""
 
 import argparse
+import ctypes
 import importlib
 import logging
 import os
@@ -19,6 +20,11 @@ from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS
 from batchwright.core.runtime import SCRATCH, scratch_root
 from batchwright.core.terminal import safe, say, short
+
+_DVC = "DVC_STAGE"
+"""What DVC sets for the stages that it runs."""
+_SIGNAL_OF_PARENTS_DEATH = 1
+"""``PR_SET_PDEATHSIG``."""
 
 
 class Command(NamedTuple):
@@ -112,6 +118,9 @@ def keep_quiet() -> None:
 def run_stage(stage: str, main: Callable[[], str]) -> None:
     """Run a stage, named with its arguments: one at a time, and without what killed ones left."""
 
+    if _DVC in os.environ:
+        end_with_parent()
+
     def staged() -> str:
         check_names(PARAMS_FILE)
         with alone(stage):
@@ -120,6 +129,15 @@ def run_stage(stage: str, main: Callable[[], str]) -> None:
             return main()
 
     run(stage.partition(" ")[0], staged)
+
+
+def end_with_parent() -> None:
+    """Let this process be terminated when the one that started it ends, however that is; on Linux only.
+
+    DVC, for one, passes no signal on to a stage.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_DEATH, signal.SIGTERM)
 
 
 @contextmanager
@@ -162,7 +180,8 @@ def failing(program: str) -> Iterator[None]:
 
     def terminate(number: int, frame: object) -> None:  # noqa: ARG001
         terminated.append(number)
-        raise KeyboardInterrupt  # Ray passes no other exception on from a signal
+        if len(terminated) == 1:  # another one, such as that of end_with_parent, must not stop the cleaning up
+            raise KeyboardInterrupt  # Ray passes no other exception on from a signal
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +78,7 @@ class Prefixes(Params):
 _WEIGHTS = ("*.safetensors", "*.bin")
 _CONFIGURATION = ("*.json", "*.txt", "*.model")
 _PICKLED = "*model*.bin"
+_MODULES = "modules.json"
 _INDEX = "*.bin.index.json"
 _CONVERTED = {"onnx", "openvino"}
 """Folders of other formats, which nothing here reads."""
@@ -152,7 +154,7 @@ def _check_merged(name: str, folder: Path) -> None:
 
 def _transformer(what: str, folder: Path) -> str:
     """Where in a model's folder the first of its modules lies."""
-    file = folder / "modules.json"
+    file = folder / _MODULES
     with loading(what):
         return str(json.loads(file.read_bytes())[0]["path"]) if file.exists() else ""
 
@@ -252,6 +254,17 @@ def check_whole(what: str, folder: Path, model: "BaseModel", *, pooler: bool = F
     missing = sorted(key for key in found["missing_keys"] if pooler or "pooler" not in key.split("."))
     if missing:
         raise InputError(f"{what}: has no weights '{missing[0]}', which its config.json requires")
+
+
+def warn_of_pooling(what: str, folder: Path, model: "BaseModel") -> None:
+    """Warn if ``folder`` leaves open how vectors of tokens become a text's, so that libraries chose for ``model``."""
+    chosen = [module.pooling_mode for module in model if hasattr(module, "pooling_mode")]
+    if chosen and not (folder / _MODULES).exists():
+        print(
+            f"warning: {what}: has no {_MODULES}, which would say how vectors of tokens become a text's, so that is "
+            f"'{chosen[0]}'; if it was trained otherwise, save it with sentence-transformers and that Pooling",
+            file=sys.stderr,
+        )
 
 
 def check_tokenizer(what: str, tokenizer: object, backbone: "PreTrainedModel") -> None:

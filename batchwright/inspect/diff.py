@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.shards import NAMES, ShardSet
+from batchwright.formats.shards import NAMES, Manifest, ShardSet
 from batchwright.formats.shards.batch import Numbers, batch_numbers, share_met
 from batchwright.inspect.overview import Measured, by_domain, means, measure
 
@@ -90,14 +90,19 @@ def _read(shards: ShardSet) -> tuple[dict[str, tuple[str, str]], list[list[str]]
 
 
 def _parameters(a: ShardSet, b: ShardSet) -> list[Sides]:
-    """Return the parameters that differ, and limits of likeness of domains in both, as far as both sets have them."""
-    flat = [
-        _flat(side.manifest.model_dump(include={"policy", "seed", "models", "parameters"})) | _found(side, other)
-        for side, other in ((a, b), (b, a))
-    ]
+    """Return the parameters that differ, and limits of likeness of domains in both, as far as both sets have them.
+
+    Parameters have the names of ``params.yaml``.
+    """
+    flat = [_packed(side.manifest) | _found(side, other) for side, other in ((a, b), (b, a))]
     names = sorted(flat[0] | flat[1])
     sides = [Sides(name=name, a=flat[0].get(name), b=flat[1].get(name)) for name in names]
     return [side for side in sides if side.a != side.b]
+
+
+def _packed(manifest: Manifest) -> dict[str, Any]:
+    own = manifest.model_dump(include={"policy", "seed", "models"})
+    return _flat({**own, "pack": manifest.parameters})
 
 
 def _found(own: ShardSet, other: ShardSet) -> dict[str, Any]:

@@ -76,7 +76,8 @@ class Evidence:
         if self.judge and (score < limits[0] - ROUNDING or likeness < limits[1] - ROUNDING):
             return f"the cross-encoder says so; score {score:.2f}, alike {likeness:.2f}"
         alike = "" if limits[1] == EVERY_PAIR else f"; alike {likeness:.2f}, limit {limits[1]:.2f}"
-        return f"{words}: {score:.2f}, limit {limits[0]:.2f}{alike}"
+        limit = "" if np.isneginf(limits[0]) else f", limit {limits[0]:.2f}"
+        return f"{words}: {score:.2f}{limit}{alike}"
 
 
 def gather(shards: ShardSet, artifacts: Artifacts, batch: pa.RecordBatch) -> Evidence:

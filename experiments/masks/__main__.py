@@ -3,7 +3,7 @@
 ``PAIRS`` is a folder of Parquet files with the columns query, document and group, ``BEIR`` one of BEIR folders. Truth
 is what the rules do not see: the same intent (banking77), the same claim (perspectrum), the same abstract (scitldr,
 from abstracts to summaries), judged documents (BEIR), and the cells of ``verdicts.tsv`` that were read by eye (squad,
-medquad, nl2bash, tldr_pages, torch, perspectrum, finance_10k, fever, tatqa).
+medquad, nl2bash, tldr_pages, torch, perspectrum, finance_10k, fever, tatqa, policyqa).
 """
 
 import argparse

@@ -23,7 +23,7 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
 from batchwright.formats.lengths import check_length, check_room
-from batchwright.formats.models import SIDES, Prefixes, check_whole, locate_model, model_hash
+from batchwright.formats.models import SIDES, Prefixes, check_whole, locate_model, model_hash, warn_of_pooling
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.prompts import own_prefixes
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
@@ -123,7 +123,9 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
 def _check_model(encoder: EncoderParams) -> None:
     """Say what is wrong with the model: from Beam's workers, a traceback would come."""
     model, name = load_encoder(encoder), f"model '{encoder.name}'"
-    check_whole(name, locate_model(encoder.name, encoder), model)
+    folder = locate_model(encoder.name, encoder)
+    check_whole(name, folder, model)
+    warn_of_pooling(name, folder, model)
     check_length(name, model, encoder.max_length)
     check_room(name, model, encoder.prefixes or Prefixes())
 

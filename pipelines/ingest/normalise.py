@@ -61,6 +61,8 @@ def normalise(row: Row) -> Pair:
     if row.fault is not None:
         raise RowError(row.fault)
     query = "" if row.query is NO_QUERY else _text(row.query, "query")
+    if query and _is_punctuation(query):
+        raise RowError("query is punctuation only")
     document = _text(row.document, "document")
     domain = _text(row.domain, "domain")
     scores = list(map(_score, row.scores)) or [math.nan] * (1 + len(row.negatives))
@@ -146,6 +148,11 @@ def _metadata(values: Mapping[str, object]) -> str:
 def _is_blank(value: object) -> bool:
     """Whether nobody would see anything of a value."""
     return value is None or (isinstance(value, str) and _UNSEEN.fullmatch(value) is not None)
+
+
+def _is_punctuation(text: str) -> bool:
+    """Whether a text asks nothing: it has no letter, digit or symbol, such as an operator or an emoji."""
+    return all(unicodedata.category(each).startswith("P") or _is_blank(each) for each in text)
 
 
 def clean(text: str) -> str:

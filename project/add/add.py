@@ -78,7 +78,7 @@ def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bo
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
     _write(params, entry)
     told = estimate(params, rows.pairs, rows.more)
-    return f"{shown}\n\nWritten to {PARAMS_FILE}.{f' {told}' if told else ''} Next: dvc repro"
+    return "\n".join([shown, "", *([told] if told else []), f"Written to {PARAMS_FILE}. Next: dvc repro"])
 
 
 def _check(options: Mapping[str, Any]) -> None:

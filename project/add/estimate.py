@@ -63,7 +63,7 @@ def estimate(params: Mapping[str, Any], pairs: Sequence[Pair], more: bool) -> st
         return ""
     steps, seconds = (int(sum(values)) for values in zip(*known.values(), strict=True))
     least = "at least " if more else ""
-    quicker = f" {QUICKER}" if seconds > LONG else ""
+    quicker = f"\n{QUICKER}" if seconds > LONG else ""
     return (
         f"Training {', '.join(known)} will take {least}about {duration(seconds)} on this machine's processors: an "
         f"estimate from {count:,} pairs, {steps:,} steps and the size of the start model. After ten steps, training "

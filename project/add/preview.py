@@ -87,6 +87,7 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
         lines.append(f"splits: {', '.join(f'{number:,} {split}' for split, number in splits.most_common())}")
     if groups := {pair.group for pair in rows.pairs if pair.group}:
         lines.append(f"groups: {len(groups):,}, each in one split")
+    lines += _torn(rows.pairs)
     for side in ("query", "document"):
         texts = [getattr(pair, side) for pair in rows.pairs]
         lengths = sorted(len(text.split()) for text in texts)
@@ -94,6 +95,19 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
         cut = {name: share for name, share in _cut_shares(texts, params).items() if share > 0.005}
         lines += [f"  {share:.0%} are cut at {name}" for name, share in cut.items()]
     return "\n".join(lines)
+
+
+def _torn(pairs: Sequence[Pair]) -> list[str]:
+    """Say how many groups and queries have rows of several splits, which ingest does not tear apart."""
+    lines = []
+    for plural, key in (("groups", "group"), ("queries", "query")):
+        stated: dict[str, set[str | None]] = {}
+        for pair in pairs:
+            stated.setdefault(getattr(pair, key), set()).add(pair.split)
+        stated.pop("", None)
+        if torn := sum({"test", "dev"} & splits != set() and len(splits) > 1 for splits in stated.values()):
+            lines.append(f"  {torn:,} {plural} have rows of several splits: all rows of one go to test, or else to dev")
+    return lines
 
 
 def describe_columns(table: Table, entry: Entry) -> list[str]:

@@ -4,18 +4,24 @@ The accepted night's figures are in its record, ``retrain.json``.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 from pydantic import Field
 
 from batchwright.core.files import read_json
 from batchwright.core.params import Params
-from batchwright.core.paths import PAIRS, RESULTS
+from batchwright.core.paths import NEGATIVES, PAIRS, RESULTS
+from batchwright.core.terminal import shown
 from batchwright.formats.models import SIDES
-from batchwright.formats.pairs import domains, scan_pairs
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import domains, scan_pairs, scan_texts
 from pipelines.ingest.domain import DUPLICATE
 from pipelines.ingest.sources.labels import NO_MATCH
 
@@ -28,6 +34,8 @@ _AMOUNTS = {"query": "characters of a query", "document": "characters of a docum
 _SHARES = {"doubtful": "doubtful pairs", "masked": "masked negatives"}
 _OF_BATCHES = ("hardness", "masked")
 _ERRORS = 3
+_NAMED = 3
+"""New pairs that are named."""
 
 Figures = Mapping[str, Any]
 """Those of a night: the share of rejected rows, and by domain ``pairs``, mean lengths in characters, the shares of
@@ -80,17 +88,22 @@ def _share(part: int, whole: int) -> float:
     return round(part / max(whole, 1), 6)
 
 
-def drift(before: Figures, now: Figures, limits: DriftParams) -> list[str]:
-    """Return a line for each figure that is further from that of ``before`` than ``limits`` allow."""
+def drift(
+    before: Figures, now: Figures, limits: DriftParams, doubtful: Callable[[str], str] = lambda _: ""
+) -> list[str]:
+    """Return a line for each figure that is further from that of ``before`` than ``limits`` allow.
+
+    ``doubtful`` says of a domain with too many doubtful pairs which they are.
+    """
     pairs = sum(of_domain["pairs"] for of_domain in now["domains"].values())
     found = list(_jump("rejected rows", before["rejected"], now["rejected"], pairs, limits))
     for domain, then in before["domains"].items():
         today = now["domains"].get(domain, {"pairs": 0})
-        found += [f"{domain}: {line}" for line in _of_domain(then, today, limits)]
+        found += [f"{domain}: {line}" for line in _of_domain(then, today, limits, partial(doubtful, domain))]
     return found
 
 
-def _of_domain(then: Figures, today: Figures, limits: DriftParams) -> Iterator[str]:
+def _of_domain(then: Figures, today: Figures, limits: DriftParams, doubtful: Callable[[], str]) -> Iterator[str]:
     if not today["pairs"]:
         yield f"{then['pairs']:,} pairs -> none any more"
         return
@@ -105,7 +118,8 @@ def _of_domain(then: Figures, today: Figures, limits: DriftParams) -> Iterator[s
             yield f"{words} {then[name]:,} -> {today[name]:,}"
     for name, words in _SHARES.items():
         if name in there:
-            yield from _jump(words, then[name], today[name], today["pairs"], limits)
+            for line in _jump(words, then[name], today[name], today["pairs"], limits):
+                yield line + (doubtful() if name == "doubtful" and then[name] < today[name] else "")
 
 
 def _jump(words: str, then: float, today: float, pairs: int, limits: DriftParams) -> Iterator[str]:
@@ -113,6 +127,25 @@ def _jump(words: str, then: float, today: float, pairs: int, limits: DriftParams
     chance = _ERRORS * math.sqrt(mean * (1 - mean) / max(pairs, 1))
     if abs(today - then) > max(limits.share, chance):
         yield f"{words} {then:.3f} -> {today:.3f}"
+
+
+def newest_doubtful(domain: str, before: Path) -> str:
+    """Name some pairs of a domain that ``before``, the folder of earlier pairs, lacks: those that fit least.
+
+    That is by the scores of the vectors that the filter goes by. It says nothing if none is new.
+    """
+    there = set(scan_texts(before, domain, "id")) if domain in domains(before) else set()
+    ids = list(scan_texts(PAIRS, domain, "id", "train"))
+    scores = Negatives.read(NEGATIVES, domain, len(ids)).scores
+    new = [int(row) for row in np.argsort(scores, kind="stable") if ids[row] not in there]
+    if not new:
+        return ""
+    named = pa.array([ids[row] for row in new[:_NAMED]], pa.string())
+    found = {}
+    for batch in scan_pairs(PAIRS, domain, "train", ["id", *SIDES]):
+        for pair in batch.filter(pc.is_in(batch["id"], value_set=named)).to_pylist():
+            found[pair["id"]] = f"{shown(pair['query'])} with {shown(pair['document'])}"
+    return f"; of {len(new):,} new pairs, these fit least: {'; '.join(found[name] for name in named.to_pylist())}"
 
 
 def locked_data(lock: str | None, what: Literal["outs", "params"]) -> dict[str, Any]:

@@ -19,8 +19,12 @@ def promote(name: str | None) -> str:
             raise InputError(
                 "dvc.lock: no such file, so there is nothing to deploy; run dvc repro and commit what it wrote"
             )
-        if git("status", "--porcelain", "--untracked-files=no"):
-            raise InputError("some files are changed and not committed; commit them first")
+        if changed := git("diff", "--name-only", "HEAD").splitlines():
+            more = f" and {len(changed) - 1} more" if changed[1:] else ""
+            raise InputError(
+                f"{changed[0]}{more}: changed and not committed, as after a night that was rejected or failed; commit "
+                "them to deploy them, too, or undo it: git checkout ."
+            )
         dvc("push", quiet=True)
         return f"{publish(at, git('rev-parse', 'HEAD'))} is deployed"
     known = {tag(number): commit for number, commit in promoted().items()}

@@ -5,6 +5,7 @@ The branch ``deployed`` is what production follows. The tags ``promoted-1``, ``p
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from batchwright.core.command import end_with_parent
 from batchwright.core.errors import InputError
+from batchwright.core.runtime import scratch
 
 DEPLOYED = "deployed"
 CANDIDATE = "candidate"
@@ -26,6 +29,7 @@ _OWN = (LOCK, RECORD, "results/", "raw/")
 _LAST_LINES, _LAST_SHOWN = 100, 5
 _STAGE = re.compile(r"Running stage '(?P<name>.+)':|Updating lock file")
 """What DVC says when a stage begins, or has ended."""
+_UNCHANGED = "didn't change, skipping"
 _FAILED = "ERROR: failed to reproduce"
 _PATIENCE = 60
 """Seconds that a program has to end after it was told to."""
@@ -68,7 +72,8 @@ def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | No
                 if begins and stage:
                     begins(f"stage {stage}")
                 continue
-            said = [*said, *([line.strip()] if line.strip() else [])][-_LAST_LINES:]
+            if line.strip() and not line.rstrip().endswith(_UNCHANGED):
+                said = [*said, line.strip()][-_LAST_LINES:]
         code = process.wait()
     finally:
         _end(process)
@@ -85,11 +90,17 @@ def _reason(said: list[str]) -> str:
 
 
 def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
-    """Start a program in a process group of its own, so that its stages end with it."""
+    """Start a program in a process group of its own, so that its stages end with it, and it with this process."""
     environment = {**os.environ, "PATH": _path(), "GIT_TERMINAL_PROMPT": "0"}
     try:
         return subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True, process_group=0
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            process_group=0,
+            preexec_fn=end_with_parent,
         )
     except FileNotFoundError:
         raise InputError(f"{command[0]} is not installed; retraining needs git, and pip install dvc") from None
@@ -172,6 +183,16 @@ def locked(commit: str | None) -> str | None:
 def locked_now() -> str:
     """Return ``dvc.lock`` as it is now, as ``locked`` does."""
     return Path(LOCK).read_text(encoding="utf-8").rstrip("\n")
+
+
+def copy_of(artifact: Path, commit: str) -> Path:
+    """Return a copy of a commit's artifact, out of DVC's cache or remote."""
+    copy = scratch("retrain") / "deployed" / artifact
+    if copy.exists():
+        shutil.rmtree(copy)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    dvc("get", ".", str(artifact), "--rev", commit, "--out", str(copy), quiet=True)
+    return copy
 
 
 def promoted() -> dict[int, str]:

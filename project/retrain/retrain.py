@@ -9,8 +9,9 @@ from typing import Literal
 from batchwright.core.command import alone
 from batchwright.core.errors import InputError
 from batchwright.core.params import load_params
+from batchwright.core.paths import PAIRS
 from batchwright.formats.runs import Run, Runs
-from project.retrain.drift import LAST, Figures, drift, figures, locked_data
+from project.retrain.drift import LAST, Figures, drift, figures, locked_data, newest_doubtful
 from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
 from project.retrain.message import Message, Outcome
 from project.retrain.prepare import clean, preflight, snapshot, sync
@@ -22,6 +23,7 @@ from project.retrain.repository import (
     REJECTED,
     Upstream,
     commit_own,
+    copy_of,
     dvc,
     git,
     locked,
@@ -99,8 +101,7 @@ def _retrain(message: Message) -> Outcome:
     if changes and before and limits.drift.action == "stop" and not _differ("params", deployed):
         record = Record.of_tonight(deployed, limits.model_dump(mode="json"), data)
         why = "the data have changed more than retrain.drift allows, so nothing was trained"
-        seen = f"git diff --stat {at.remote}/{DEPLOYED} {at.remote}/{REJECTED}"
-        then = f"see what came with: {seen}; correct it, or, if it is meant, set retrain.drift.action to warn"
+        then = "if it is meant, set retrain.drift.action to warn"
         return _rejected_before(at, record) or _reject(at, "\n".join([why, *changes, then]), record)
     dvc("repro", "--pull", begins=message.in_stage)
     if locked_now() in map(locked, handled):
@@ -129,7 +130,11 @@ def _look(
         return data, []
     if before is None:  # a person deployed it
         return data, ["the deployed commit has no record of its night to compare with"]
-    return data, drift(before.data, data, limits.drift)
+
+    def doubtful(domain: str) -> str:
+        return newest_doubtful(domain, copy_of(PAIRS, deployed))
+
+    return data, drift(before.data, data, limits.drift, doubtful)
 
 
 def _differ(what: Literal["outs", "params"], commit: str | None) -> bool:
@@ -164,6 +169,8 @@ def _judge(
 
 def _reject(at: Upstream, why: str, record: Record) -> Outcome:
     """Push what was rejected as a branch, where people and later nights see it; its data and models stay here."""
+    if record.deployed:
+        why = f"{why}\nsee what came with it: git diff --stat {at.remote}/{DEPLOYED} {at.remote}/{REJECTED}"
     record.write()
     commit = commit_own(f"Rejected\n\n{why}")
     unstage()

@@ -1,6 +1,5 @@
 """Scores of the new models and the deployed ones, on today's collections."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -11,12 +10,11 @@ from batchwright.core.errors import InputError
 from batchwright.core.normal_form import normal_forms
 from batchwright.core.params import load_params
 from batchwright.core.paths import MODELS, PAIRS, SCORES, START_MODELS
-from batchwright.core.runtime import scratch
 from batchwright.formats.pairs import domains, scan_pairs
 from batchwright.formats.query_scores import MEASURES, BySeed, read_query_scores
 from batchwright.formats.runs import Run, seed_folders
 from project.retrain.gate import Scored
-from project.retrain.repository import dvc, locked
+from project.retrain.repository import copy_of, locked
 from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
 from stages.scoring.read import HELD_OUT, read_collections
 from stages.scoring.retrieval import BM25, model_system
@@ -39,14 +37,14 @@ def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) ->
     notes: list[str] = []
     before = None
     if deployed and str(PAIRS) in there:
-        before = _with_those_before(_fetch(PAIRS, deployed), params, collections, notes)
+        before = _with_those_before(copy_of(PAIRS, deployed), params, collections, notes)
     scored = []
     baselines = read_query_scores(SCORES / "baselines.parquet", made_by="baselines") if over else {}
     for model, run in runs.items():
         if "start" in over and not _is_untrained(run):
             baselines |= _read(PurePath(run.start).name)
         new = _read(model)
-        old = _fetch(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
+        old = copy_of(MODELS / model, deployed) if deployed and str(MODELS / model) in there else None
         for name, (collection, compared) in collections.items():
             scores = _scores(old, collection, params) if old and compared else None
             beside = {each: baselines[name, each] for each in _references(run, over)}
@@ -130,16 +128,6 @@ def _outputs(commit: str) -> set[str]:
     """Return the paths of what a commit's stages wrote."""
     stages = yaml.safe_load(locked(commit) or "{}").get("stages", {})
     return {out["path"] for stage in stages.values() for out in stage.get("outs", [])}
-
-
-def _fetch(artifact: Path, commit: str) -> Path:
-    """Return a copy of a commit's artifact, out of DVC's cache or remote."""
-    copy = scratch("retrain") / "deployed" / artifact
-    if copy.exists():
-        shutil.rmtree(copy)
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    dvc("get", ".", str(artifact), "--rev", commit, "--out", str(copy), quiet=True)
-    return copy
 
 
 def _scores(folder: Path, collection: Collection, params: EvaluateParams) -> BySeed:

@@ -97,6 +97,46 @@ run("pack", main)
     assert list((tmp_path / "data").iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+@pytest.mark.parametrize("by_dvc", [True, False])
+def test_a_stage_ends_with_the_dvc_that_started_it(tmp_path: Path, *, by_dvc: bool) -> None:
+    stage = """
+import os, time
+from pathlib import Path
+from batchwright.core.atomic import atomic_dir
+from batchwright.core.command import run_stage
+def main():
+    with atomic_dir(Path("data/pairs")):
+        print("begun", flush=True)
+        time.sleep(2)
+    return "done"
+run_stage("pack", main)
+"""
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {stage!r}])"
+    (tmp_path / "params.yaml").write_text("runs: {}\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent],
+        cwd=tmp_path,
+        env=project_environment(**({"DVC_STAGE": "pack"} if by_dvc else {})),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout and process.stdout.readline() == "begun\n"
+    process.kill()
+    ended = "pack: terminated; run it again to go on\n" if by_dvc else "pack: done\n"
+    assert process.stdout.read() == ended
+    process.wait()
+    assert [file.name for file in (tmp_path / "data").iterdir()] == ([] if by_dvc else ["pairs"])
+
+
+def test_a_stage_looks_for_no_garbage_when_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("runs: {}\n")
+    last = "atexit.register(lambda: print(gc.get_freeze_count() > 0))"
+    done = run_python("-c", f"import atexit, gc; {last}; import stages.__main__ as s; s.main(['check'])", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "True", done.stderr
+
+
 def test_a_bug_keeps_its_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         run("pack", fail_with(ZeroDivisionError()))

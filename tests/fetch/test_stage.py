@@ -23,7 +23,8 @@ START = Path("models/start/made")
 
 
 def fetch(workspace: Path, source: Path, **changes: object) -> Path:
-    write_params(workspace, {"start_models": {"made": {**_entry(source), **changes}}})
+    runs = {"mine": {"start": str(START)}}
+    write_params(workspace, {"start_models": {"made": {**_entry(source), **changes}}, "runs": runs})
     main("made")
     return START
 
@@ -89,6 +90,31 @@ def test_a_folder_that_dvc_does_not_watch_is_refused(workspace: Path, tiny_bert:
     with pytest.raises(InputError, match="lies outside raw/models, so dvc repro would not notice when it changes"):
         main("made")
     assert not START.exists()
+
+
+def test_a_start_model_that_nothing_starts_from_is_named_before_it_is_scored(
+    workspace: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = _entry(tiny_bert)
+    told = []
+    for start in ("models/start/made-2", "models/start/made"):
+        write_params(workspace, {"start_models": {"made": entry}, "runs": {"mine": {"start": start}}})
+        main("made")
+        told.append("start_models.made: nothing in params.yaml starts from it" in capsys.readouterr().err)
+    assert told == [True, False]
+
+
+@pytest.mark.parametrize(("named", "pooling"), [(True, ""), (False, "'mean'; if it was trained otherwise, save it")])
+def test_a_model_that_leaves_open_how_it_pools_is_said_to_get_the_mean(
+    workspace: Path, tiny_bert: Path, capsys: pytest.CaptureFixture[str], *, named: bool, pooling: str
+) -> None:
+    entry = _entry(tiny_bert)
+    if not named:
+        Path(str(entry["name"]), "modules.json").unlink()
+    write_params(workspace, {"start_models": {"made": entry}, "runs": {"mine": {"start": "models/start/made"}}})
+    main("made")
+    said = capsys.readouterr().err
+    assert (pooling in said) if pooling else not said
 
 
 def _entry(source: Path) -> dict[str, object]:

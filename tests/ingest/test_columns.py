@@ -180,7 +180,7 @@ def test_no_query_is_in_two_splits_and_what_moves_is_told(workspace: Path, capsy
     (counted, _) = outcome.results["sources"].values()
     assert counted == {"in": 8, "out": 7, "rejected": {"duplicate": 1}, "moved": {to_test: 2, to_dev: 1}}
     said = capsys.readouterr().err
-    assert said.startswith("ingest: warning: rows in another split than they say: 3, since other rows say test or dev")
+    assert said.startswith("ingest: warning: 3 rows go to another split than they say: all rows of a query or group")
     assert "raw/pairs/a.csv, row 2: 'How?'" in said
 
 
@@ -287,8 +287,8 @@ def test_a_group_that_its_source_puts_into_two_splits_goes_to_test_and_is_told(
     assert splits(outcome) == {"a1": "test", "a2": "test", "b1": "test", "c1": "train"}
     why = "split: its group is in test, by another row"
     assert outcome.reasons == [("a.csv", 2, why), ("a.csv", 4, why)]
-    assert "rows in another split than they say: 2, since other rows say test or dev of the same query or group" in (
-        capsys.readouterr().err
+    assert (
+        "2 rows go to another split than they say: all rows of a query or group go to test" in capsys.readouterr().err
     )
 
 

@@ -54,6 +54,8 @@ def test_composed_and_decomposed_letters_become_equal() -> None:
         ({"document": "\0\x1b"}, "empty document"),
         ({"document": "\u3164\ufe0f\U000e0041"}, "empty document"),
         ({"document": ""}, "empty document"),
+        ({"query": "???"}, "query is punctuation only"),
+        ({"query": "\u2026 \u00bf\u200b?"}, "query is punctuation only"),
         ({"query": 3}, "query is not text"),
         ({"document": ["d"]}, "document is not text"),
         ({"domain": 1.5}, "domain is not text"),

@@ -55,7 +55,7 @@ def test_the_command_writes_pairs_rejects_and_counts_and_prints_a_summary(publis
     done = run_stage("ingest", cwd=Path())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ingest: ")
-    assert done.stdout.endswith(" test pairs in 2 domains, 12 rows rejected\n")
+    assert done.stdout.endswith(" test pairs in 2 domains, 12 rows rejected, 10 of them as duplicates\n")
     assert artifacts() == published
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from batchwright.core.atomic import CHECKSUMS
@@ -12,6 +13,7 @@ from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons, write_shard
 from batchwright.formats.shards.shard_set import SCHEMAS
+from batchwright.inspect.evidence import Evidence, Filtered, Surrogate
 from tests.helpers import annotate_shards, planted_vectors
 from tests.inspect.conftest import Ask
 
@@ -63,6 +65,26 @@ def test_the_hardest_negatives_left_are_the_best_scored_that_are_not_masked(ask_
     expected = sorted((similarities[i, j] for i, j in cells), reverse=True)[:10]
     assert [cell["score"] for cell in found["hardest"]] == pytest.approx(expected, abs=1e-4)
     assert all((cell["query"], cell["document"]) in cells for cell in found["hardest"])
+
+
+def test_a_reason_names_only_the_limits_that_there_are() -> None:
+    two = np.zeros(2, np.int32)
+    surrogate = Surrogate(scores=np.full((2, 2), 0.7, np.float32), likeness=np.full((2, 2), 0.9, np.float32))
+    said = []
+    for threshold, likeness in ((-np.inf, 0.8), (0.6, -2.0), (0.6, 0.8)):
+        negatives = Negatives(
+            scores=np.ones(2, np.float32),
+            thresholds=np.full(2, threshold, np.float32),
+            likeness=np.float32(likeness),
+            query_class=two,
+            document_class=two,
+            dropped=two.astype(np.uint8),
+            mined=np.empty((2, 0), np.int32),
+        )
+        filtered = Filtered(negatives=negatives, ids=pa.array(["a", "b"]), rows=np.arange(2), asking=np.arange(2))
+        evidence = Evidence(surrogate=surrogate, filtered=filtered, judge=False, missing=[])
+        said.append(evidence.why("score", 0, 1).removeprefix("scored like an answer: "))
+    assert said == ["0.70; alike 0.90, limit 0.80", "0.70, limit 0.60", "0.70, limit 0.60; alike 0.90, limit 0.80"]
 
 
 def test_a_row_says_why_each_of_its_documents_is_masked(ask: Ask, ask_json: AskJson) -> None:

@@ -86,16 +86,16 @@ def test_parameters_that_differ_are_named(ask: Ask, ask_json: AskJson, other: Pa
     found = {each["name"]: (each["a"], each["b"]) for each in ask_json("diff", "contextual", other)["parameters"]}
     assert found == {
         "seed": (1, 2),
-        "parameters.epochs": (2, 1),
-        "parameters.left_over": ("drop", "refill"),
-        "parameters.cluster_share": ([0.0, 1.0], [1.0]),
+        "pack.epochs": (2, 1),
+        "pack.left_over": ("drop", "refill"),
+        "pack.cluster_share": ([0.0, 1.0], [1.0]),
         "cluster.cluster_size": (16, 8),
         "filter.judgements": (["raw/judgements/said.jsonl"], []),
         "filter.likeness": (0.3, None),
         "likeness.fish": (0.3, None),
     }
     printed = ask("diff", "contextual", other)
-    for line in (r"parameters.left_over +drop +refill", r"cluster.cluster_size +16 +8", r"likeness.fish +0.3 +-"):
+    for line in (r"pack.left_over +drop +refill", r"cluster.cluster_size +16 +8", r"likeness.fish +0.3 +-"):
         assert re.search(f"^{line}$", printed, re.MULTILINE)
 
 

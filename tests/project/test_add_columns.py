@@ -213,6 +213,17 @@ def test_columns_that_are_left_out_can_be_kept_and_the_command_says_how(
     assert "no column 'prduct'; did you mean 'product'?" in capsys.readouterr().err
 
 
+def test_groups_and_queries_that_say_several_splits_are_counted(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(write(split=lambda n: ["train", "train", "test"][n % 3], group=lambda n: "ab"[n % 2]), "--group", "group")
+    said = capsys.readouterr().out
+    assert "\n  2 groups have rows of several splits: all rows of one go to test, or else to dev\n" in said
+    assert "queries have rows" not in said
+    add(write(split=lambda n: ["train", "test"][n % 2], group=lambda n: "ab"[n % 2]), "--group", "group")
+    assert "have rows of several splits" not in capsys.readouterr().out
+
+
 def test_splits_and_weights_are_known_by_their_names_and_values(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

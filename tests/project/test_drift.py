@@ -6,9 +6,12 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from project.retrain.drift import DriftParams, drift, figures, locked_data
+from batchwright.formats.negatives import Negatives
+from batchwright.formats.pairs import read_pairs
+from project.retrain.drift import DriftParams, drift, figures, locked_data, newest_doubtful
 from tests.helpers import write_rows
 
 LIMITS = DriftParams()
@@ -77,6 +80,37 @@ def test_of_few_pairs_only_the_last_counts() -> None:
 
 def test_batches_by_another_recipe_are_not_compared() -> None:
     assert changed(hardness=0.1, masked=0.3, recipe=[[0.0], False]) == []
+
+
+def test_pairs_are_named_where_more_are_doubtful_and_only_there() -> None:
+    now = deepcopy(BEFORE)
+    now["domains"]["shop"] |= {"doubtful": 0.14, "masked": 0.2}
+    lines = drift(BEFORE, now, LIMITS, lambda domain: f"; such as those of {domain}")
+    assert lines[0] == "shop: doubtful pairs 0.080 -> 0.140; such as those of shop"
+    assert len(lines) == 2 and "such as" not in lines[1]
+    assert "such as" not in drift(now, BEFORE, LIMITS, lambda _: "; such as")[0], "fewer are none to be looked for"
+
+
+def test_the_new_pairs_that_fit_least_are_named(workspace: Path) -> None:
+    earlier = [(f"q{number}", f"d{number}", "train") for number in range(4)]
+    write_rows("shop", earlier)
+    Path("data/pairs").rename("before")
+    rows = [*earlier, *((f"new {number}", f"text {number}", "train") for number in range(5)), ("held", "out", "test")]
+    write_rows("shop", rows)
+    queries = [pair["query"] for pair in read_pairs(Path("data/pairs"), "shop", "train").to_pylist()]
+    scores = np.array([float(query[-1]) if query.startswith("new") else 0 for query in queries], np.float32)
+    numbers = np.arange(len(scores), dtype=np.int32)
+    Negatives(
+        scores=scores,
+        thresholds=scores,
+        query_class=numbers,
+        document_class=numbers,
+        dropped=np.zeros(len(scores), np.uint8),
+        mined=np.empty((len(scores), 0), np.int32),
+    ).write(Path("data/negatives"), "shop")
+    named = "'new 0' with 'text 0'; 'new 1' with 'text 1'; 'new 2' with 'text 2'"
+    assert newest_doubtful("shop", Path("before")) == f"; of 5 new pairs, these fit least: {named}"
+    assert newest_doubtful("shop", Path("data/pairs")) == "", "none is new"
 
 
 def test_figures_are_those_of_the_artifacts(workspace: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +25,7 @@ from project.retrain.prepare import clean
 from project.retrain.repository import dvc, upstream
 from project.retrain.retrain import retrain
 from project.retrain.score import score
+from tests.helpers import REPO, project_environment, wait_for
 from tests.project.nightly import Nightly
 
 
@@ -82,6 +84,7 @@ def test_three_nights(project: Nightly) -> None:
         in text
     )
     assert "m on all collections: nDCG@10 0.1000, -0.4000 ± 0.0000 over BM25" in text
+    assert text.splitlines()[-2] == "see what came with it: git diff --stat origin/deployed origin/rejected"
     after = project.refs()
     assert after == before | {"rejected": after["rejected"]}
     assert "FAILED" in project.run("git log -1 --format=%B origin/rejected").stdout
@@ -113,7 +116,7 @@ def test_pairs_that_another_version_wrote_stop_no_night(project: Nightly, monkey
     old = project.folder / "old"
     old.mkdir()
     pq.write_table(pa.table({"question": ["q"]}), old / "birds.parquet")
-    monkeypatch.setattr("project.retrain.score._fetch", lambda artifact, _: MODELS / "m" if artifact != PAIRS else old)
+    monkeypatch.setattr("project.retrain.score.copy_of", lambda artifact, _: MODELS / "m" if artifact != PAIRS else old)
     run = Run(variant="biencoder", batches="contextual", start="models/start/minilm")
     [scored], notes = score({"m": run}, "HEAD", [])
     assert (scored.collection, len(scored.domains)) == ("held_out", 20) and scored.deployed
@@ -178,7 +181,7 @@ def test_data_that_changed_much_stop_the_night_before_it_trains(project: Nightly
     project.write("fish")
     project.run("dvc remove raw/pairs/birds.csv.dvc; rm -f raw/pairs/birds.csv")
     text = project.retrain("rejected")
-    assert "so nothing was trained\nbirds: 30 pairs -> none any more\nsee what came with: git diff --stat " in text
+    assert "so nothing was trained\nbirds: 30 pairs -> none any more\nif it is meant, set retrain.drift" in text
     assert "Running stage 'all'" not in project.said
     after = project.refs()
     assert after == before | {"rejected": after["rejected"]}
@@ -343,6 +346,7 @@ ERROR: failed to reproduce 'pack@random': failed to run: batchwright stage pack 
     [
         (SAID, "dvc update failed in stage pack@random: pack: error: params.yaml: too small | params.yaml: and odd"),
         ("Killed\nERROR: failed to reproduce 'x': exited with -9", "dvc update failed: Killed | ERROR: failed to "),
+        ("Stage 'a' didn't change, skipping\nERROR: 'b' is busy", "dvc update failed: ERROR: 'b' is busy"),
     ],
 )
 def test_a_failure_says_why_and_where(
@@ -358,6 +362,23 @@ def test_a_failure_says_why_and_where(
     assert str(failed.value).startswith(told)
     assert stages == (["stage ingest", "stage pack@random"] if printed is SAID else [])
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_what_a_killed_night_had_started_ends_with_it(tmp_path: Path) -> None:
+    program = tmp_path / "dvc"
+    program.write_text("#!/bin/sh\necho $$ > begun.part && mv begun.part begun\nexec sleep 60\n")
+    program.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from project.retrain.repository import dvc; dvc('repro')"],
+        cwd=tmp_path,
+        env={**project_environment(), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(REPO)},
+    )
+    wait_for((tmp_path / "begun").exists, "dvc did not begin")
+    begun = psutil.Process(int((tmp_path / "begun").read_text()))
+    process.kill()
+    process.wait()
+    wait_for(lambda: not begun.is_running() or begun.status() == psutil.STATUS_ZOMBIE, "dvc goes on")
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ def test_gains_over_random_batches_come_first(tmp_path: Path, make_report: Repor
     section = section_of(page_in(tmp_path), "outcome")
     overs = [f"Gain over {over}, Held-out queries" for over in ("random batches", "BM25", "start")]
     assert re.findall("<figcaption>(.*?)</figcaption>", section) == overs
+    assert "The dots are gains" in section and "Quality by step" not in section, "of what is there"
     assert "-.188 ± .004" in section.split("</svg>")[0]
 
 

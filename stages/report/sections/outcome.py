@@ -26,6 +26,14 @@ class DevStep(Record):
     ndcg: float = Field(alias="ndcg@10")
 
 
+_OF_CURVES = (
+    "Quality by step is nDCG@10 on dev queries, which neither training nor the results have seen; step 0 is before "
+    "training, and a curve is the first seed's."
+)
+_OF_GAINS = (
+    "The dots are gains on the first collection with their 95% intervals, over queries and, where a run has several, "
+    "seeds: what crosses the line at 0 may be chance."
+)
 Curves = Mapping[str, Sequence[DevStep]]
 """The dev curves of runs that were watched."""
 
@@ -42,9 +50,7 @@ def section() -> Section | None:
     return Section(
         id="outcome",
         title="What came of it",
-        intro="Quality by step is nDCG@10 on dev queries, which neither training nor the results have seen; step 0 is "
-        "before training, and a curve is the first seed's. The dots are gains on the first collection with their 95% "
-        "intervals, over queries and, where a run has several, seeds: what crosses the line at 0 may be chance.",
+        intro=" ".join([*([_OF_CURVES] if curves else []), *([_OF_GAINS] if differences else [])]),
         parts=[
             show_charts(_quality(curves, runs) | _gains(differences, runs)),
             *([show_table(table, "Steps to reach what random batches reach at their end")] if table.rows else []),
