@@ -11,7 +11,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.paths import RAW_PAIRS
 from pipelines.ingest.sources import KINDS, kind_of
 from project.add.kinds import Entry
-from project.retrain.repository import dvc
+from project.programs import dvc
 
 _HUB = "hf://datasets/"
 _DATASET = re.compile(r"(?P<name>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[^/]+))?/?")

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.runtime import scratch
-from project.retrain.repository import git
+from project.programs import git
 
 CODES = {"promoted": 0, "failed": 1, "nothing new": 3, "rejected": 4}
 """Exit codes; 2 is that of a wrong command line."""

@@ -17,16 +17,15 @@ from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
 from batchwright.core.storage import check_disk
+from project.programs import dvc, git
 from project.retrain.repository import (
     CANDIDATE,
     DEPLOYED,
     LOCK,
     RECORD,
     Upstream,
-    dvc,
     fetch,
     foreign_changes,
-    git,
     revision,
     unstage,
     upstream,

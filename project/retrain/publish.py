@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from batchwright.core.errors import InputError
-from project.retrain.repository import DEPLOYED, Upstream, dvc, fetch, git, promoted, revision, tag, upstream
+from project.programs import dvc, git
+from project.retrain.repository import DEPLOYED, Upstream, fetch, promoted, revision, tag, upstream
 
 
 def promote(name: str | None) -> str:

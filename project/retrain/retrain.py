@@ -11,6 +11,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS
 from batchwright.formats.runs import Run, Runs
+from project.programs import dvc, git
 from project.retrain.drift import LAST, Figures, drift, figures, locked_data, newest_doubtful
 from project.retrain.gate import RetrainParams, Verdict, describe, gained, judge, retrain_params
 from project.retrain.message import Message, Outcome
@@ -24,8 +25,6 @@ from project.retrain.repository import (
     Upstream,
     commit_own,
     copy_of,
-    dvc,
-    git,
     locked,
     locked_now,
     promoted,

@@ -23,7 +23,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Path) -> Path:
     """A new project, in which the test runs."""
     init(tmp_path / "mine")
     monkeypatch.chdir(tmp_path / "mine")
-    monkeypatch.setattr("project.retrain.repository._path", lambda: f"{warm}:/usr/bin:/bin")
+    monkeypatch.setattr("project.programs._path", lambda: f"{warm}:/usr/bin:/bin")
     return tmp_path / "mine"
 
 

@@ -21,8 +21,9 @@ import yaml
 from batchwright.core.errors import InputError
 from batchwright.core.paths import MODELS, PAIRS
 from batchwright.formats.runs import Run
+from project.programs import dvc
 from project.retrain.prepare import clean
-from project.retrain.repository import dvc, upstream
+from project.retrain.repository import upstream
 from project.retrain.retrain import retrain
 from project.retrain.score import score
 from tests.helpers import REPO, project_environment, wait_for
