@@ -46,7 +46,7 @@ def knn(
 def kmeans(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) -> NDArray[np.float32]:
     """Return centroids ``(k, d)`` after ``iterations`` Lloyd steps, or fewer if one gains less than a thousandth.
 
-    Points and centroids are at most 2 long, in steps of ``COARSE``.
+    Points, at most 2 long, are rounded to steps of ``COARSE``, and so are centroids.
     """
     training = faiss.Kmeans(
         points.shape[1],
@@ -59,7 +59,7 @@ def kmeans(points: NDArray[np.float32], k: int, *, iterations: int, seed: int) -
         early_stop_threshold=EARLY_STOP,
         int_centroids=True,
     )
-    training.train(points / np.float32(COARSE))
+    training.train(np.rint(points / np.float32(COARSE)))
     return np.asarray(training.centroids, np.float32) * np.float32(COARSE)
 
 

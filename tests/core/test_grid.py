@@ -1,5 +1,8 @@
 """Numbers on the grid, and that sums of them are exact in any order."""
 
+from typing import Any
+
+import faiss
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -78,9 +81,44 @@ def test_the_order_of_dimensions_changes_no_cluster_tour_or_limit(seed: int) -> 
     assert limits[0] == limits[1]
 
 
+def test_all_that_is_searched_for_clusters_and_tours_has_exact_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum that is not exact may still be the same in another order of these dimensions."""
+    largest: list[float] = []
+
+    def compare(one: NDArray[np.float32], other: NDArray[np.float32], metric: int) -> None:
+        lengths = [float(np.linalg.norm(of.astype(np.float64), axis=1).max()) for of in (one, other)]
+        most = sum(lengths) ** 2 if metric == faiss.METRIC_L2 else lengths[0] * lengths[1]
+        largest.append(most * 4.0 ** max(map(_step, (one, other))))
+
+    def search(one: NDArray[np.float32], other: NDArray[np.float32], k: int, metric: int) -> Any:
+        compare(one, other, metric)
+        return found(one, other, k, metric=metric)
+
+    def learn(self: faiss.Kmeans, points: NDArray[np.float32]) -> Any:
+        compare(points, points, faiss.METRIC_L2)
+        return learnt(self, points)
+
+    found, learnt = faiss.knn, faiss.Kmeans.train
+    monkeypatch.setattr(faiss, "knn", search)
+    monkeypatch.setattr(faiss.Kmeans, "train", learn)
+    queries, documents = on_grid(48, 0, 600), on_grid(48, 100, 600)
+    vectors = pair_vectors(queries, documents)
+    balanced(vectors, ClusterParams(vectors="given", cluster_size=8, resident_pairs=160), 0)
+    short_tour(queries, 3)
+    assert len(largest) > 20
+    assert max(largest) <= 2**24
+
+
+def _step(vectors: NDArray[np.float32]) -> int:
+    """The smallest n for which all numbers are multiples of 2 ** -n."""
+    return next(n for n in range(-11, 40) if not np.any(vectors * np.float32(2.0**n) % 1))
+
+
 @given(WIDTHS, SEEDS)
 def test_centroids_are_means_in_coarse_steps(width: int, seed: int) -> None:
-    points = rounded(on_grid(width, seed) + on_grid(width, seed + 1), COARSE)
+    exact = on_grid(width, seed) + on_grid(width, seed + 1)
+    points = rounded(exact, COARSE)
     np.testing.assert_allclose(kmeans(points, 1, iterations=3, seed=0)[0], points.mean(axis=0), atol=COARSE)
     found = kmeans(points, 5, iterations=3, seed=0)
+    np.testing.assert_array_equal(found, kmeans(exact, 5, iterations=3, seed=0))
     np.testing.assert_array_equal(found / np.float32(COARSE) % 1, 0)
