@@ -24,7 +24,7 @@ Kind = Literal["static", "transformer", "minilm"]
 RATES: dict[Kind, float] = {
     "static": 8e-2,
     "transformer": LEARNING_RATES["transformer"],
-    "minilm": 5e-5,
+    "minilm": 2e-4,
 }
 LENGTHS: dict[Kind, int] = {"static": 128, "transformer": LENGTH, "minilm": LENGTH}
 """Tokens of a text that are read: a static model reads many at little cost."""
