@@ -36,6 +36,7 @@ KERNELS = {
     "as found": {},
     "the oldest of each": {name: value for kernels in _OLDEST.values() for name, value in kernels.items()},
     **_OLDEST,
+    "FAISS: AVX2": {"FAISS_SIMD_LEVEL": "AVX2", "FAISS_OPT_LEVEL": "avx2"},
     **{
         f"OpenBLAS: {name}": {"OPENBLAS_CORETYPE": name}
         for name in ("Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX")
