@@ -93,10 +93,10 @@ class Common(LossOptions, Optimisation):
     """Whether to compute what is inside a layer of transformers again when it backpropagates, instead of keeping it:
     passes take less memory and more time. Not CDE."""
     fsdp: bool = False
-    """Whether workers share the weights, their gradients and the optimiser's states (FSDP2), or, with ``lora``, the
-    weights that it leaves as they are: each keeps a part, and gathers a layer when it computes, in the ``precision``.
-    The start model must fit into a machine's memory, where workers load one after the other, not into a GPU's; a
-    checkpoint into that of the first. Needs ``mini_batch_size`` as a number; texts stay padded. Not CDE."""
+    """Whether workers share matrices, their gradients and the optimiser's states (FSDP2), or, with ``lora``, the
+    matrices that it leaves as they are: each keeps a part, and gathers a layer when it computes, in the ``precision``.
+    A GPU need not hold the start model; a machine, where workers load it in turn, must, and the first must hold a
+    checkpoint beside it. Needs ``mini_batch_size`` as a number; texts stay padded. Not CDE."""
 
     def check_memory(self, name: str) -> None:
         """Check that the training ``name`` can have ``lora``, ``weights`` and ``fsdp``.
