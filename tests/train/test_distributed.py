@@ -21,7 +21,8 @@ from tests.train.test_training import content, die_at_the_sixth_step
 from tests.train.toys import WORDS, toy_batch, toy_job, toy_rows, write_toy_model, write_toy_qwen3, write_toy_shards
 from trainers.common.distributed import gather_rows, in_turn, own_rows, sum_gradients
 from trainers.common.job import TrainJob
-from trainers.common.shares import whole
+from trainers.common.run import Learner
+from trainers.common.shares import clip_gradients, whole
 from trainers.common.step_loop import set_trained, trained_state
 from trainers.variants import build_learner, train
 
@@ -201,14 +202,25 @@ def _check_collectives(folder: Path) -> None:
 def _first_gradient(job: TrainJob) -> Tensor:
     learner = build_learner(job)
     learner.model.train()
+    adapts = job.common.lora is not None
+    matrices = [each for each in learner.model.parameters() if each.ndim > 1 and not (adapts and each.requires_grad)]
     parts = [each for each in learner.model.parameters() if isinstance(each, DTensor)]
-    assert bool(parts) == (job.common.fsdp and dist.is_initialized())
+    assert len(parts) == (len(matrices) if job.common.fsdp and dist.is_initialized() else 0)
     set_trained(learner.model, trained_state(learner.model))
     assert all(each.to_local().numel() <= -(-len(each) // WORLD) * each[0].numel() for each in parts)
     taught = job.common.distill is not None
     reader = BatchReader(ShardSet.open(job.shards), job.info.prefixes, job.common.hard_negatives, taught=taught)
     learner.backward(learner.prepare(reader.read(2, own_rows())))
     sum_gradients(learner.model.parameters())
+    gradient = _gradient(learner)
+    half = gradient.norm().item() / 2
+    norm = clip_gradients(learner.model.parameters(), half)
+    assert norm.item() == pytest.approx(2 * half, rel=1e-5)
+    assert _gradient(learner).allclose(gradient * half / (norm + 1e-6), rtol=1e-4, atol=0)
+    return gradient
+
+
+def _gradient(learner: Learner) -> Tensor:
     return torch.cat([whole(each.grad).flatten() for each in learner.model.parameters() if each.grad is not None])
 
 
