@@ -89,9 +89,9 @@ def run_training(job: TrainJob, learner: Learner, whole: Callable[[Learner], Lea
         return {"epoch": epoch, "loss": loss, "accuracy": accuracy, **measures, **measured}
 
     def save(steps: int, folder: Path) -> None:
+        prepared.settle()
         saved = whole(learner)
         if rank() == 0:
-            prepared.settle()
             _save(job, saved, shards.manifest, steps, folder)
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
