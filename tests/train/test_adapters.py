@@ -192,10 +192,10 @@ def test_checkpoints_hold_what_is_trained_and_a_resumed_run_gives_the_same_bytes
         ({"lora": {"targets": ["query", "q_proj"]}}, r"lora.targets has q_proj, but .* linear layers are dense, key,"),
         ({"lora": {"targets": ["LayerNorm"]}}, r"train biencoder: lora: Target module LayerNorm"),
         ({"lora": {"dropout": 0.1}, "compile": True}, r"does not go together with dropout"),
-        ({"fsdp": True}, r"fsdp needs lora"),
-        ({"fsdp": True, "lora": {}, "mini_batch_size": "auto"}, r"mini_batch_size as a number"),
-        ({"fsdp": True, "lora": {}, "compile": True}, r"set compile or fsdp to false"),
-        ({"fsdp": True, "lora": {}, "variant": "cde"}, r"are not shared; set fsdp to false"),
+        ({"fsdp": True, "mini_batch_size": "auto"}, r"fsdp needs mini_batch_size as a number"),
+        ({"fsdp": True, "compile": True}, r"set compile or fsdp to false"),
+        ({"fsdp": True, "variant": "cde"}, r"are not shared; set fsdp to false"),
+        ({"fsdp": True, "variant": "static"}, r"has no transformer; set fsdp to false"),
     ],
 )
 def test_what_cannot_be_is_refused(

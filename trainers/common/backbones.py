@@ -2,8 +2,6 @@
 
 import torch
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -13,6 +11,7 @@ from trainers.common.distributed import world_size
 from trainers.common.job import TrainJob
 from trainers.common.packing import backbones
 from trainers.common.passes import dropout_rates, set_dropout
+from trainers.common.shares import share_weights
 
 
 def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
@@ -23,7 +22,7 @@ def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
     """
     common, transformers = job.common, backbones(model)
     set_dropout(model, common.dropout)
-    for option in ("compile", "lora", "checkpointing"):
+    for option in ("compile", "lora", "checkpointing", "fsdp"):
         if getattr(common, option) and not transformers:
             default = "null" if option == "lora" else "false"
             raise InputError(f"model '{job.start_model}': has no transformer; set {option} to {default}")
@@ -34,7 +33,7 @@ def prepare_backbones(job: TrainJob, model: nn.Module) -> None:
     if common.checkpointing:
         _checkpoint(job, transformers)
     if common.fsdp:
-        _share_weights(job, transformers)
+        _share_weights(job, model, transformers)
     if common.compile:
         _compile(job, transformers)
 
@@ -58,20 +57,16 @@ def _checkpoint(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
         backbone.disable_input_require_grads()  # which the other way of checkpointing needs
 
 
-def _share_weights(job: TrainJob, transformers: list[PreTrainedModel]) -> None:
-    """Let each of several ranks keep a part of every layer's frozen weights; what is trained stays whole on all."""
+def _share_weights(job: TrainJob, model: nn.Module, transformers: list[PreTrainedModel]) -> None:
     _refuse_context(job, "weights of attention to a context are not shared; set fsdp to false")
     if job.common.compile:
         raise InputError(f"train {job.name}: layers with shared weights are not compiled; set compile or fsdp to false")
-    if not all(map(_layers, transformers)):
+    layers = [_layers(backbone) for backbone in transformers]
+    if not all(layers):
         raise InputError(f"model '{job.start_model}': has no layers that repeat; set fsdp to false")
-    if world_size() == 1:
-        return
-    mesh = init_device_mesh(job.device, (world_size(),))
-    for backbone in transformers:
-        for layer in _layers(backbone)[::-1]:  # those inside others first
-            trained = {each for each in layer.parameters() if each.requires_grad}
-            fully_shard(layer, mesh=mesh, reshard_after_forward=True, ignored_params=trained)
+    if world_size() > 1:
+        every = [layer for of_one in layers for layer in of_one]
+        share_weights(model, every, job.device, job.common.precision, trained=job.common.lora is None)
 
 
 def _compile(job: TrainJob, transformers: list[PreTrainedModel]) -> None:

@@ -21,14 +21,14 @@ _DEV = "dev "
 class Curves:
     """Records a training, and measures its model every ``evaluate_every`` of its ``steps``, and after the last one.
 
-    ``save`` writes the model into a folder. Nothing is measured if the job has no ``dev`` or on ranks other than 0.
-    Training is not affected, since measuring has no random state.
+    ``save``, which all ranks call at once, writes the model into rank 0's folder. Nothing is measured if the job has no
+    ``dev`` or on ranks other than 0. Training is not affected, since measuring has no random state.
     """
 
     def __init__(self, job: TrainJob, steps: int, save: Callable[[int, Path], None], record: Record) -> None:
         self._job, self._steps, self._save, self._record = job, steps, save, record
         every = job.common.evaluate_every
-        self._due = {steps, *range(0, steps, every)} if job.dev and every and rank() == 0 else set()
+        self._due = {steps, *range(0, steps, every)} if job.dev and every else set()
 
     def before(self, step: int) -> Row:
         """Measure the model before a step, if that is due; return columns of the step's row."""
@@ -42,8 +42,10 @@ class Curves:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Measure the model after the last step, and write both curves, that of quality possibly without any row."""
-        quality = measured(_DEV, rows)
-        if last := self._measure(self._steps):
+        last, quality = self._measure(self._steps), measured(_DEV, rows)
+        if rank() > 0:
+            return
+        if last:
             quality.append({"step": self._steps, **last})
             self._record(self._job.dev_curve, quality[-1])
         write_tsv(self._job.dev_curve, quality)
@@ -54,7 +56,7 @@ class Curves:
             return {}
         with tempfile.TemporaryDirectory(dir=self._job.scratch) as folder, float32_products(tf32=False):
             self._save(step, Path(folder))
-            return dict(sorted(self._job.dev(Path(folder)).items()))
+            return {} if rank() > 0 else dict(sorted(self._job.dev(Path(folder)).items()))
 
 
 def _loss(row: Row) -> Row:

@@ -5,12 +5,15 @@ at its own rows. Summed over ranks, this is the gradient that one process would 
 DistributedDataParallel would average the gradients instead, and synchronise them on every chunk of a gradient cache.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
+from torch.distributed.tensor import DTensor
 
 T = TypeVar("T")
 
@@ -23,6 +26,19 @@ def rank() -> int:
 def world_size() -> int:
     """The number of processes that train; 1 without a process group."""
     return dist.get_world_size() if dist.is_initialized() else 1
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """Let the ranks of a machine run the block one after the other; all ranks must come to it."""
+    turn = int(os.environ.get("LOCAL_RANK", rank()))
+    for _ in range(turn):
+        dist.barrier()
+    try:
+        yield
+    finally:
+        for _ in range(world_size() - turn):
+            dist.barrier()
 
 
 def own_rows() -> slice:
@@ -63,10 +79,15 @@ def sum_ranks(local: Tensor) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Replace every gradient by its sum over ranks; a gradient that is None on all ranks stays None."""
+    """Replace every gradient by its sum over ranks; a gradient that is None on all ranks stays None.
+
+    Gradients of weights that ranks share are sums already.
+    """
     if world_size() == 1:
         return
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    trained = [each for each in parameters if each.requires_grad and not isinstance(each, DTensor)]
+    if not trained:
+        return
     gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
     used = torch.tensor([float(each.grad is not None) for each in trained], device=gradients[0].device)
     flat = torch.cat([part.flatten() for part in (*gradients, used)])

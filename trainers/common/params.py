@@ -93,9 +93,10 @@ class Common(LossOptions, Optimisation):
     """Whether to compute what is inside a layer of transformers again when it backpropagates, instead of keeping it:
     passes take less memory and more time. Not CDE."""
     fsdp: bool = False
-    """Whether workers share the weights that ``lora`` leaves as they are (FSDP2): each keeps a part of every layer, and
-    gathers a layer when it computes. The start model need not fit into a GPU's memory, but into each worker's. Needs
-    ``mini_batch_size`` as a number; texts stay padded. Not CDE."""
+    """Whether workers share matrices, their gradients and the optimiser's states (FSDP2), or, with ``lora``, the
+    matrices that it leaves as they are: each keeps a part, and gathers a layer when it computes, in the ``precision``.
+    A GPU need not hold the start model; a machine, where workers load it in turn, must, and the first must hold a
+    checkpoint beside it. Needs ``mini_batch_size`` as a number; texts stay padded. Not CDE."""
 
     def check_memory(self, name: str) -> None:
         """Check that the training ``name`` can have ``lora``, ``weights`` and ``fsdp``.
@@ -110,10 +111,10 @@ class Common(LossOptions, Optimisation):
                 f"train {name}: weights: bfloat16 needs lora, since small steps would be lost in it, and precision: "
                 "bfloat16; set both, or weights to float32"
             )
-        if self.fsdp and not (self.lora and self.mini_batch_size != "auto"):
+        if self.fsdp and self.mini_batch_size == "auto":
             raise InputError(
-                f"train {name}: fsdp needs lora, beside which weights stay as they are, and mini_batch_size as a "
-                "number, since all workers make the same passes; set both, or fsdp to false"
+                f"train {name}: fsdp needs mini_batch_size as a number, since all workers make the same passes; set "
+                "it, or fsdp to false"
             )
 
     def shown(self) -> dict[str, Any]:

@@ -52,7 +52,8 @@ class Learner(Protocol):
 def run_training(job: TrainJob, learner: Learner, whole: Callable[[Learner], Learner] = lambda each: each) -> None:
     """Train on the job's shards; rank 0 writes the curves while it trains, and the model after the last step.
 
-    ``whole`` returns a learner that can be saved, with what ``learner`` has learnt.
+    ``whole``, which all ranks call at once, returns on rank 0 a learner that can be saved, with what ``learner`` has
+    learnt.
 
     Raises:
         InputError: the shards are damaged or hold too few batches, or the loss is not finite.
@@ -89,7 +90,9 @@ def run_training(job: TrainJob, learner: Learner, whole: Callable[[Learner], Lea
 
     def save(steps: int, folder: Path) -> None:
         prepared.settle()
-        _save(job, whole(learner), shards.manifest, steps, folder)
+        saved = whole(learner)
+        if rank() == 0:
+            _save(job, saved, shards.manifest, steps, folder)
 
     advice = f"lower its learning_rate, or raise train.{job.variant}.temperature"
     with recording(job, job.curve, job.dev_curve) as record, ahead(prepare, steps) as prepared:
@@ -105,10 +108,10 @@ def run_training(job: TrainJob, learner: Learner, whole: Callable[[Learner], Lea
             fresh=learner.fresh,
             record=curves.record,
         )
+        curves.write(curve)
+        with atomic_dir(job.model) if rank() == 0 else nullcontext(job.scratch) as folder:
+            save(steps, folder)
         if rank() == 0:
-            curves.write(curve)
-            with atomic_dir(job.model) as folder:
-                save(steps, folder)
             remove_checkpoints(job.storage)
 
 

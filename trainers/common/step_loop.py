@@ -24,6 +24,7 @@ from trainers.common.distributed import rank, sum_gradients, world_size
 from trainers.common.job import Job
 from trainers.common.params import Optimisation
 from trainers.common.passes import float32_products
+from trainers.common.shares import clip_gradients, gathered, part_of, shared
 
 SAVE_EVERY_SECONDS = 120.0
 FIRST = 10
@@ -77,7 +78,7 @@ def run_steps(
         for step in range(len(curve), steps):
             measures = {"step": step + 1, **backward(step), "learning_rate": float(schedule.get_last_lr()[0])}
             sum_gradients(model.parameters())
-            total = nn.utils.clip_grad_norm_(model.parameters(), params.max_grad_norm)
+            total = clip_gradients(model.parameters(), params.max_grad_norm)
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
             schedule.step()
@@ -95,8 +96,7 @@ def run_steps(
             if rank() == 0 and (told := pace.after(step + 1)):
                 progress.write(f"{task} {job.name}: {told}", file=sys.stderr)
             if clock.strikes():
-                saved = save_checkpoint(job.storage, model, optimiser, schedule, curve) if rank() == 0 else None
-                job.report(curve[-1], saved)
+                job.report(curve[-1], save_checkpoint(job.storage, model, optimiser, schedule, curve))
     return curve
 
 
@@ -152,17 +152,16 @@ def build_optimiser(
 
 def save_checkpoint(
     storage: Storage, model: nn.Module, optimiser: Optimizer, schedule: LambdaLR, curve: list[Row]
-) -> Storage:
+) -> Storage | None:
     """Write a checkpoint after ``len(curve)`` steps, a folder with checksums, and return it; the one before it stays.
 
-    Weights that are not trained are left out. It is written whole or not at all.
+    Weights that are not trained are left out. It is written whole or not at all, by rank 0; all ranks must call it, and
+    the number of those that go on with it does not matter.
     """
-    state = {
-        "model": trained_state(model),
-        "optimiser": optimiser.state_dict(),
-        "schedule": schedule.state_dict(),
-        "curve": curve,
-    }
+    shares = gathered({"model": trained_state(model), "optimiser": optimiser.state_dict()})
+    if rank() > 0:
+        return None
+    state = {**shares, "schedule": schedule.state_dict(), "curve": curve}
     name = f"checkpoint-{len(curve):09d}"
     with storage.publish(name) as folder, (folder / _STATE).open("wb") as handle:  # torch's own hides why it fails
         torch.save(state, handle)
@@ -176,12 +175,12 @@ def load_checkpoint(storage: Storage, model: nn.Module, optimiser: Optimizer, sc
     One that is damaged, or not whole, is removed with a warning, and the one before it is restored.
     """
     for name in _checkpoints(storage):
-        if (state := _read(storage, name)) is None:
+        if (state := _read(storage, name, mapped=shared(model))) is None:
             print(f"warning: {storage / name}: damaged, and removed; training goes on from before", file=sys.stderr)
             storage.remove(name)
             continue
         set_trained(model, state["model"])
-        optimiser.load_state_dict(state["optimiser"])
+        _set_optimiser(optimiser, state["optimiser"])
         schedule.load_state_dict(state["schedule"])
         curve: list[Row] = state["curve"]
         return curve
@@ -195,8 +194,18 @@ def trained_state(model: nn.Module) -> dict[str, Any]:
 
 
 def set_trained(model: nn.Module, state: Mapping[str, Any]) -> None:
-    """Give ``model`` what ``trained_state`` returned; all else stays as it is."""
-    model.load_state_dict({**model.state_dict(), **state})
+    """Give ``model`` what ``trained_state`` returned, whole; all else stays as it is."""
+    own = model.state_dict()
+    model.load_state_dict({**own, **{name: part_of(each, own[name]) for name, each in state.items()}})
+
+
+def _set_optimiser(optimiser: Optimizer, state: Mapping[str, Any]) -> None:
+    trained = [each for group in optimiser.param_groups for each in group["params"]]
+    parts = {
+        number: {name: part_of(each, trained[number]) for name, each in of_one.items()}
+        for number, of_one in state["state"].items()
+    }
+    optimiser.load_state_dict({**state, "state": parts})
 
 
 def remove_checkpoints(storage: Storage) -> None:
@@ -204,13 +213,16 @@ def remove_checkpoints(storage: Storage) -> None:
     storage.remove(*_checkpoints(storage))
 
 
-def _read(storage: Storage, name: str) -> dict[str, Any] | None:
-    """Read a checkpoint, unless it is damaged; another worker may remove it meanwhile because it is."""
+def _read(storage: Storage, name: str, *, mapped: bool) -> dict[str, Any] | None:
+    """Read a checkpoint, unless it is damaged; another worker may remove it meanwhile because it is.
+
+    One that is ``mapped`` takes no memory before somebody reads its tensors.
+    """
     try:
         with storage.fetch(name) as folder:
             if any(faults(folder)):
                 return None
-            state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
+            state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True, mmap=mapped)
             return state
     except FileNotFoundError:
         return None

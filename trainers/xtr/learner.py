@@ -67,8 +67,12 @@ class TokenLearner:
         self.model: MultiVectorEncoder = start_from(job.start_model, job.info, job.loading_device, self._params.width)
         self._passes, self._tokenise = Passes(job, self.model), Tokenise(self.model)
         self._heads = prefix_heads(self.model.tokenizer, job.info.prefixes.texts())
-        new = [module for module in self.model if isinstance(module, Dense)] if job.info.variant != "xtr" else []
-        self.fresh: Sequence[nn.Parameter] = [each for module in new for each in module.parameters()]
+
+    @property
+    def fresh(self) -> Sequence[nn.Parameter]:
+        """See ``Learner``."""
+        new = [module for module in self.model if isinstance(module, Dense)] if self._job.info.variant != "xtr" else []
+        return [each for module in new for each in module.parameters()]
 
     def prepare(self, batch: TrainBatch) -> TokenTexts:
         """See ``Learner``."""
