@@ -50,12 +50,12 @@ def found(landscape: Landscape, start: tuple[float, float] = START) -> Chosen:
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.03, 0.12), st.floats(0.01, 0.2), st.sampled_from(["batch", "domain"]))
 def test_loss_temperature_and_rate_are_found(temperature: float, rate: float, better: str) -> None:
-    """In octaves, to the two digits that values have."""
+    """To the two digits that values have: at most .14 octaves after two roundings, .07 after one."""
     landscape = Landscape(temperature, rate, better=better)
     settled = found(landscape).settings
     assert settled.negatives_stand_for == better
     best = landscape.temperatures[better] / SHORT["temperature"]
-    assert abs(math.log2(settled.temperature / best)) < 0.1
+    assert abs(math.log2(settled.temperature / best)) < 0.15
     assert abs(math.log2(settled.learning_rate * SHORT["learning_rate"] / rate)) < 0.1
 
 
