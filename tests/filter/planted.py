@@ -174,3 +174,16 @@ def _negatives(
 
 def _take(negatives: Negatives, rows: NDArray[np.int64]) -> Negatives:
     return _negatives(negatives.scores[rows], negatives.query_class[rows], negatives.document_class[rows])
+
+
+def without_duplicates(scores: NDArray[np.float32], lowest: NDArray[np.float32]) -> Negatives:
+    """Pairs without duplicate texts, none of them dropped; ``lowest`` are their thresholds."""
+    classes = np.arange(len(scores), dtype=np.int32)
+    return Negatives(
+        scores=scores,
+        thresholds=lowest,
+        query_class=classes,
+        document_class=classes,
+        dropped=np.zeros(len(scores), np.uint8),
+        mined=np.empty((len(scores), 0), np.int32),
+    )

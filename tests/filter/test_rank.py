@@ -16,6 +16,7 @@ from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
 from stages.filter.rules import thresholds
 from stages.negatives.choice import Choice, draw_keys
+from tests.filter.planted import without_duplicates
 
 RULES = [{"margin": 0.0}, {"margin": 0.5}, {"factor": 0.25}, {"threshold": 1.0}]
 WIDTH = 4
@@ -57,19 +58,6 @@ def others(vectors: PairVectors, negatives: Negatives, row: int) -> list[float]:
     documents = dict(zip(negatives.document_class.tolist(), vectors.documents(slice(None)), strict=True))
     scores = [float(query @ vector) for name, vector in documents.items() if name not in positive]
     return sorted(scores, reverse=True)
-
-
-def without_duplicates(scores: NDArray[np.float32], thresholds: NDArray[np.float32]) -> Negatives:
-    """Return pairs without duplicate texts, none of them dropped yet."""
-    classes = np.arange(len(scores), dtype=np.int32)
-    return Negatives(
-        scores=scores,
-        thresholds=thresholds,
-        query_class=classes,
-        document_class=classes,
-        dropped=np.zeros(len(scores), np.uint8),
-        mined=np.empty((len(scores), 0), np.int32),
-    )
 
 
 @settings(deadline=None)

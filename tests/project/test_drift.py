@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from batchwright.formats.negatives import Negatives
 from batchwright.formats.pairs import read_pairs
 from project.retrain.drift import DriftParams, drift, figures, locked_data, newest_doubtful
+from tests.filter.planted import without_duplicates
 from tests.helpers import write_rows
 
 LIMITS = DriftParams()
@@ -99,15 +99,7 @@ def test_the_new_pairs_that_fit_least_are_named(workspace: Path) -> None:
     write_rows("shop", rows)
     queries = [pair["query"] for pair in read_pairs(Path("data/pairs"), "shop", "train").to_pylist()]
     scores = np.array([float(query[-1]) if query.startswith("new") else 0 for query in queries], np.float32)
-    numbers = np.arange(len(scores), dtype=np.int32)
-    Negatives(
-        scores=scores,
-        thresholds=scores,
-        query_class=numbers,
-        document_class=numbers,
-        dropped=np.zeros(len(scores), np.uint8),
-        mined=np.empty((len(scores), 0), np.int32),
-    ).write(Path("data/negatives"), "shop")
+    without_duplicates(scores, scores).write(Path("data/negatives"), "shop")
     named = "'new 0' with 'text 0'; 'new 1' with 'text 1'; 'new 2' with 'text 2'"
     assert newest_doubtful("shop", Path("before")) == f"; of 5 new pairs, these fit least: {named}"
     assert newest_doubtful("shop", Path("data/pairs")) == "", "none is new"
