@@ -1,9 +1,9 @@
 """The search for the settings of a run by short trials.
 
-What short trials tell, and what not, was measured on static models of ten sets (``experiments.rivals.tuned``). The best
-rate of a short trial is several times that of the whole training, but by much the same factor on all sets; the best
-temperature is that of the whole if a trial is a twelfth of it, not if it is a fiftieth. Hard batches pay late: random
-ones that are ahead by little in a trial fall behind at the end.
+What short trials tell, and what not, was seen on static models of four sets; ``experiments.rivals.tuned`` tries it on
+nine. The best rate of a short trial is several times that of the whole training, and not by the same factor on all
+sets; the best temperature is about that of the whole if a trial is a twelfth of it, not if it is a fiftieth. Hard
+batches pay late: random ones that are ahead by little in a trial fall behind at the end.
 
 So the rate is climbed in short trials, then the temperature in longer ones with contextual batches, and last the losses
 and batches meet.
