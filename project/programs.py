@@ -47,7 +47,7 @@ def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | No
     """
     said: list[str] = []
     stage = ""
-    process = _started("dvc", *arguments, stderr=subprocess.STDOUT)
+    process = _started("dvc", *arguments, stderr=subprocess.STDOUT, bound=True)
     try:
         assert process.stdout is not None
         for line in process.stdout:
@@ -75,8 +75,11 @@ def _reason(said: list[str]) -> str:
     return " | ".join(own)
 
 
-def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
-    """Start a program in a process group of its own, so that its stages end with it, and it with this process."""
+def _started(*command: str, stderr: int, bound: bool = False) -> "subprocess.Popen[str]":
+    """Start a program in a process group of its own, so that its stages end with it; a ``bound`` one ends with us.
+
+    What git does is short, and a copy of this process, which binding takes, can take longer.
+    """
     environment = {**os.environ, "PATH": _path(), "GIT_TERMINAL_PROMPT": "0"}
     try:
         return subprocess.Popen(
@@ -86,10 +89,10 @@ def _started(*command: str, stderr: int) -> "subprocess.Popen[str]":
             stderr=stderr,
             text=True,
             process_group=0,
-            preexec_fn=end_with_parent,
+            preexec_fn=end_with_parent if bound else None,
         )
     except FileNotFoundError:
-        raise InputError(f"{command[0]} is not installed; retraining needs git, and pip install dvc") from None
+        raise InputError(f"{command[0]} is not installed; install git, and DVC with pip install dvc") from None
 
 
 def _path() -> str:

@@ -19,7 +19,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 # Toy matrices gain nothing from threads, and tests that run side by side lose much.
 os.environ["OMP_NUM_THREADS"] = "1"
 # Imported once for all processes that tests start by forkserver; it takes seconds.
-multiprocessing.set_forkserver_preload(["sentence_transformers"])
+multiprocessing.set_forkserver_preload(["stages.train", "trainers.variants", "tests.train.toys"])
 
 
 LONGEST = (

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LIBRARIES = ("apache_beam", "datasets", "dvc.cli", "dvc.repo", "faiss", "ray.train", "sentence_transformers", "sklearn")
@@ -76,21 +76,24 @@ def main() -> None:
     for library in LIBRARIES:
         importlib.import_module(library)
     gc.freeze()  # else every fork would copy all that was imported
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
+    clients: dict[int, socket.socket] = {}
+    signal.signal(signal.SIGCHLD, lambda *_: tell_ends(clients))
     with socket.socket(fileno=0) as server:
         while True:
             client, _ = server.accept()
-            if not os.fork():
+            message, streams, *_ = socket.recv_fds(client, 1 << 20, 3)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # a command may end before it is noted
+            command = os.fork()
+            if not command:
                 break
-            client.close()
+            clients[command] = client
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            for stream in streams:
+                os.close(stream)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    message, streams, *_ = socket.recv_fds(client, 1 << 20, 3)
-    if command := os.fork():
-        for stream in streams:
-            os.close(stream)
-        client.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(command, 0)[1]))
-        os._exit(0)
-    client.close()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    for other in (client, *clients.values()):
+        other.close()
     for place, stream in enumerate(streams):
         os.dup2(stream, place)
         os.close(stream)
@@ -99,6 +102,16 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(environment)
     os._exit(status(arguments))  # to free all that was imported would take as long as most commands
+
+
+def tell_ends(clients: dict[int, socket.socket]) -> None:
+    """Tell those that wait for commands that have ended how they ended."""
+    while clients:
+        command, state = os.waitpid(-1, os.WNOHANG)
+        if not command:
+            return
+        with clients.pop(command) as client, suppress(OSError):  # who asked may be gone
+            client.send(b"%d" % os.waitstatus_to_exitcode(state))
 
 
 def status(line: list[str]) -> int:
