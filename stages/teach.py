@@ -25,7 +25,7 @@ from batchwright.formats.cross_encoder import LIBRARIES, Reading, Reranker
 from batchwright.formats.models import model_hash
 from batchwright.formats.prompts import FILE
 from batchwright.formats.runs import of_seed, seed_folders
-from batchwright.formats.shards import Manifest, ShardSet, extended, write_shard
+from batchwright.formats.shards import Manifest, ShardSet, extended, format_with, write_shard
 from batchwright.formats.shards.manifest import write_card
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.common.words import WordIndex
@@ -206,7 +206,7 @@ def _write(
         written.append(write_shard(folder / shard.name, batches))
         first += shard.batches
     changes = {
-        "format": 5 if shards.annotated else 3,
+        "format": format_with(batches[0].schema.names),
         "shards": written,
         "models": {**shards.manifest.models, "teacher": weights},
     }

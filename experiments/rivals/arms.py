@@ -2,32 +2,33 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from batchwright.formats.shards.batch import stands_for
-from batchwright.formats.vectors import blocks
-from batchwright.training.losses import compare
+from batchwright.training.losses import PLAIN, Distill, Terms, compare, info_nce
 from experiments.rivals.library import guided_loss, mined, no_duplicates, ranking_loss
+from experiments.rivals.masks import RULES, Rule, known, known_cells
+from experiments.rivals.negatives import (
+    Teacher,
+    score_with_cross_encoder,
+    score_with_minilm,
+    taught_scores,
+    with_negatives,
+)
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
-from stages.filter.rank import nearest
-from stages.negatives.choice import Choice, Ranking, choose, draw_keys
+from stages.negatives.choice import Choice
 
-MARGIN = np.float32(0.05)
 OURS = [0.0, HARD]
-MOST_POSITIVES = 100
-"""Known positives of a query that may be among the first ranks when negatives are mined."""
-Rows = NDArray[np.int64]
-Mask = Callable[[Rows], NDArray[np.bool_]]
-"""Takes the rows of a batch ``(B,)``; returns the mask ``(B, B)`` of documents j that are no negatives of query i."""
-Rule = Callable[[Training], Mask]
+FOUR = Choice(count=4, max_share=0.95)
+SYMMETRIC = Terms(directions=("query_to_document", "document_to_query"), partition_mode="per_direction")
+"""As CLIP has it."""
 StandFor = Literal["batch", "domain"]
 """See ``negatives_stand_for``."""
 
@@ -55,47 +56,15 @@ def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
     return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
 
 
-def mining_arm(choice: Choice) -> Arm:
-    """Random batches in which a pair also has a hard negative, if our stages choose one from what words rank high.
-
-    Known positives and duplicates are none.
-    """
-
-    def batches(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
-        found = choose_documents(training, choice, seed)
-        print(f"{choice}: {np.mean(found >= 0):.2f} of {len(found)} pairs have a hard negative", flush=True)
-        for rows in ORDERS["random"](training, epochs, seed):
-            yield Batch(rows=rows, negatives=np.where(found[rows] >= 0, found[rows], rows))
-
-    return Arm(batches=batches, loss=hard_loss)
-
-
-def hard_loss(training: Training) -> Loss:
-    """The project's InfoNCE, with a hard negative for each query; its own document means that there is none."""
-    mask = known(training)
-
-    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
-        own, negatives = documents[: len(batch.rows)], documents[len(batch.rows) :, None]
-        absent = torch.from_numpy(batch.negatives == batch.rows)[:, None]
-        masked = torch.from_numpy(mask(batch.rows))
-        scaled = queries / temperature
-        return compare(scaled, own, masked.to(own.device), negatives, absent.to(own.device), 1.0).loss
-
-    return loss
-
-
-def choose_documents(training: Training, choice: Choice, seed: int) -> Rows:
-    """Return the row whose document is the hard negative of each pair ``(N,)``, -1 if there is none."""
-    _, first = np.unique(training.classes[1], return_index=True)
-    chosen = []
-    for block in blocks(len(training)):
-        rows = np.arange(len(training))[block]
-        scores, found = nearest(training.vectors.queries(block), training.vectors, first, choice.depth + MOST_POSITIVES)
-        known = np.stack([known_cells(training, rows[[place]], own)[0] for place, own in enumerate(found)])
-        ranking = Ranking.of(scores, found, known, training.vectors.scores()[block])
-        keys = draw_keys(seed, map(str, rows))
-        chosen.append(choose([ranking], [np.zeros_like(known)], choice, keys)[:, 0])
-    return np.concatenate(chosen).astype(np.int64)
+def mining(arm: Arm, choice: Choice = FOUR, teacher: Teacher | None = None, stand_for: StandFor = "batch") -> Arm:
+    """The same arm with hard negatives for each pair, and perhaps a teacher's scores of them."""
+    return replace(
+        arm,
+        batches=lambda training, epochs, seed: with_negatives(
+            choice, training, seed, arm.batches(training, epochs, seed)
+        ),
+        loss=partial(masked_loss, known, stand_for, choice=choice, teacher=teacher),
+    )
 
 
 def unlabelled(arm: Arm) -> Arm:
@@ -107,97 +76,48 @@ def unlabelled(arm: Arm) -> Arm:
     )
 
 
-def masked_loss(rule: Rule, stand_for: StandFor, training: Training) -> Loss:
-    """The project's loss, with the masks of ``rule``; see ``negatives_stand_for``."""
-    mask = rule(training)
-    sizes = document_counts(training)
+def masked_loss(
+    rule: Rule,
+    stand_for: StandFor,
+    training: Training,
+    *,
+    terms: Terms = PLAIN,
+    choice: Choice | None = None,
+    teacher: Teacher | None = None,
+) -> Loss:
+    """The project's loss, with the masks of ``rule``; see ``negatives_stand_for``.
+
+    Of batches with the hard negatives of a ``choice``, it compares each query with its own ones.
+    """
+    mask, sizes, hard = rule(training), document_counts(training), choice.count if choice else 0
+    taught = torch.from_numpy(taught_scores(training, choice, teacher)) if choice and teacher else None
+    distill = Distill(temperature=teacher.temperature) if teacher else None
+    objective = partial(info_nce, terms=terms, distill=distill)
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
         size = len(batch.rows)
-        masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
         groups = np.arange(size) if batch.groups is None else batch.groups
-        each = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
-        counts = each if stand_for == "domain" else None
-        return contrast(queries, documents, masked, temperature, counts)
+        counts = queries.new_tensor(stands_for(groups, sizes[str(training.domains[batch.rows[0]])]))
+        absent = batch.negatives[: size * hard].reshape(size, hard) == batch.rows[:, None]
+        return compare(
+            queries / temperature,
+            documents[:size],
+            torch.from_numpy(mask(batch.rows)).to(queries.device),
+            documents[size : size + size * hard].reshape(size, hard, documents.shape[1]),
+            torch.from_numpy(absent).to(queries.device),
+            1.0,
+            objective=objective,
+            stands_for=counts if stand_for == "domain" else None,
+            taught=None if taught is None else taught[torch.from_numpy(batch.rows)].to(queries.device),
+        ).loss
 
     return loss
-
-
-def contrast(
-    queries: Tensor, documents: Tensor, masked: Tensor, temperature: Tensor, counts: Tensor | None = None
-) -> Tensor:
-    """The project's InfoNCE of a batch without hard negatives; ``counts`` are its ``stands_for``."""
-    none, absent = queries.new_empty(len(queries), 0, queries.shape[1]), masked[:, :0]
-    return compare(queries / temperature, documents, masked, none, absent, 1.0, stands_for=counts).loss
-
-
-def symmetric_loss(training: Training) -> Loss:
-    """The mean of InfoNCE over documents and over queries, as CLIP has it."""
-    mask = known(training)
-
-    def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
-        masked = torch.from_numpy(mask(batch.rows)).to(queries.device)
-        asked = contrast(queries, documents, masked, temperature)
-        return (asked + contrast(documents, queries, masked.T, temperature)) / 2
-
-    return loss
-
-
-def nothing(_: Training) -> Mask:
-    """Mask nothing."""
-    return lambda rows: np.zeros((len(rows), len(rows)), dtype=np.bool_)
-
-
-def known(training: Training) -> Mask:
-    """Mask known positives and duplicates, without a score."""
-
-    def mask(rows: Rows) -> NDArray[np.bool_]:
-        positives = known_cells(training, rows, rows)
-        np.fill_diagonal(positives, False)
-        return positives
-
-    return mask
-
-
-def margin(training: Training) -> Mask:
-    """Mask known positives, duplicates, and documents that the surrogate scores within a margin of the query's own."""
-    certain = known(training)
-
-    def mask(rows: Rows) -> NDArray[np.bool_]:
-        scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
-        near: NDArray[np.bool_] = scores >= scores.diagonal()[:, None] - MARGIN
-        np.fill_diagonal(near, False)
-        return near | certain(rows)
-
-    return mask
-
-
-RULES: dict[str, Rule] = {"nothing": nothing, "known": known, "margin": margin}
-
-
-def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool_]:
-    """Which documents of ``others`` ``(n,)`` are known to answer the queries of ``rows`` ``(B,)``, as ``(B, n)``.
-
-    They are if any pair joins a duplicate of the query with a duplicate of the document.
-    """
-    width, edges = _edges(training)
-    cells = training.classes[0, rows].astype(np.int64)[:, None] * width + training.classes[1, others]
-    answers: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
-    return answers
 
 
 def document_counts(training: Training) -> dict[str, int]:
     """The number of different documents of each domain."""
     documents = training.classes[1]
     return {name: len(np.unique(documents[rows])) for name, rows in training.by_domain().items()}
-
-
-@lru_cache(maxsize=4)
-def _edges(training: Training) -> tuple[int, Rows]:
-    """The number of classes of documents, and all pairs of a query's and a document's class as numbers, sorted."""
-    queries, documents = training.classes.astype(np.int64)
-    width = int(documents.max()) + 1
-    return width, np.unique(queries * width + documents)
 
 
 def all_documents(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
@@ -221,12 +141,15 @@ def all_documents_loss(training: Training) -> Loss:
     return loss
 
 
+RANDOM = ordered(ORDERS["random"])
+MINILM = Teacher(score=score_with_minilm, temperature=0.05)
+CROSS_ENCODER = Teacher(score=score_with_cross_encoder, temperature=1.0)
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
     "random, our loss": ordered(ORDERS["random"], stand_for="domain"),
-    "random, learned temperature": replace(ordered(ORDERS["random"]), tempering="learned"),
-    "random, falling temperature": replace(ordered(ORDERS["random"]), tempering="falling"),
-    "random, symmetric": replace(ordered(ORDERS["random"]), loss=symmetric_loss),
+    "random, learned temperature": replace(RANDOM, tempering="learned"),
+    "random, falling temperature": replace(RANDOM, tempering="falling"),
+    "random, symmetric": replace(RANDOM, loss=partial(masked_loss, known, "batch", terms=SYMMETRIC)),
     "ours": ours_arm(OURS),
     "ours, learned temperature": replace(ours_arm(OURS, stand_for="batch"), tempering="learned"),
     "ours, without domains": unlabelled(ours_arm(OURS)),
@@ -241,9 +164,15 @@ ARMS: dict[str, Arm] = {
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
     "library, mined": Arm(batches=mined, loss=ranking_loss),
-    "mined, hardest": mining_arm(Choice(count=1)),
-    "mined, 95 %": mining_arm(Choice(count=1, max_share=0.95)),
-    "mined, 95 %, drawn": mining_arm(Choice(count=1, max_share=0.95, sample=True)),
+    "mined, hardest": mining(RANDOM, Choice(count=1)),
+    "mined, 95 %": mining(RANDOM, Choice(count=1, max_share=0.95)),
+    "mined, 95 %, drawn": mining(RANDOM, Choice(count=1, max_share=0.95, sample=True)),
+    "mined, four": mining(RANDOM),
+    "taught by MiniLM": mining(RANDOM, teacher=MINILM),
+    "taught by a cross-encoder": mining(RANDOM, teacher=CROSS_ENCODER),
+    "ours, mined, hardest": mining(ours_arm(OURS), Choice(count=1), stand_for="domain"),
+    "ours, mined, hardest, InfoNCE": mining(ours_arm(OURS), Choice(count=1)),
+    "ours, taught by MiniLM": mining(ours_arm(OURS), teacher=MINILM, stand_for="domain"),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our
 loss, negatives stand for all documents of their domain; the others are InfoNCE."""

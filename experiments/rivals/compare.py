@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from batchwright.core.errors import InputError
-from experiments.rivals.arms import ARMS, known, margin
+from experiments.rivals.arms import ARMS
 from experiments.rivals.encoders import Kind, Tokens, build, tokenise
+from experiments.rivals.masks import known, margin
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Result, Run, Runs
 from experiments.rivals.sets import PairSet, Training, read_set

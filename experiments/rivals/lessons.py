@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from batchwright.formats.shards.batch import stands_for
-from experiments.rivals.arms import ARMS, StandFor, document_counts, known
+from experiments.rivals.arms import ARMS, StandFor, document_counts
 from experiments.rivals.compare import texts_of
 from experiments.rivals.encoders import RATES, Kind, build
+from experiments.rivals.masks import known
 from experiments.rivals.runs import Row
 from experiments.rivals.sets import Training, pairs_parser, read_set
 from experiments.rivals.training import Settings, train

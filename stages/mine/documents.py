@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -68,9 +67,3 @@ def joined(classes: NDArray[np.int32], negatives: Negatives) -> Known:
     return Known(
         classes=label[classes], negatives=replace(negatives, document_class=label[before + count], judged=judged)
     )
-
-
-def query_texts(domain: str) -> pa.LargeStringArray:
-    """Read the queries of a domain's training pairs, memory-mapped."""
-    parts = chain.from_iterable(part.read(["query"]) for part in pair_parts(PAIRS, domain, "train"))
-    return spilled_texts(batch["query"] for batch in parts)

@@ -15,15 +15,15 @@ from batchwright.core.files import write_json
 from batchwright.core.fingerprint import files_fingerprint
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CORPUS, NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
-from batchwright.core.spill import blocks_of, spilled_rows
+from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import KnownPositives, Negatives, judged
-from batchwright.formats.pairs import count_pairs, domains, file_stem, pair_parts, pairs_file, scan_texts
-from batchwright.formats.shards import ShardSet
+from batchwright.formats.pairs import count_pairs, domains, file_stem, pair_parts, pairs_file, scan_pairs, scan_texts
+from batchwright.formats.shards import ShardSet, format_with, unscored
 from batchwright.formats.shards.manifest import write_card
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore, blocks
 from stages import negatives as shared
-from stages.mine.documents import Known, know, query_texts, read_documents
+from stages.mine.documents import Known, know, read_documents
 from stages.mine.params import BM25, Mining
 from stages.mine.rewrite import Mined, rewrite_shards, write_mined
 from stages.mine.search import Found, Miner, Search, load_miner
@@ -65,7 +65,7 @@ def main(name: str) -> str:
         written = rewrite_shards(shards, mined, folder)
         own = {"miner": hashes[params.model], **{f"miner {also}": hashes[also] for also in list(hashes)[1:]}}
         changes = {
-            "format": 4 if shards.annotated else 2,
+            "format": format_with(unscored(shards.batch(0)).schema.names),
             "shards": written,
             "models": {**shards.manifest.models, **own},
         }
@@ -118,7 +118,7 @@ def _mine(
         params.depth + min(int(positives.count(known.negatives.query_class[block]).max()), MOST_RANKS)
         for block in blocks(len(vectors))
     ]
-    queries = query_texts(domain)
+    queries = spilled_texts(batch["query"] for batch in scan_pairs(PAIRS, domain, "train", ["query"]))
     found = [Search(miner, domain, texts, known.different, queries).all(ranks, do_parts) for miner in miners]
     keys = draw_keys(seed, scan_texts(PAIRS, domain, "id", "train")) if params.sample else None
     return choose_negatives(found, vectors, known, params, keys)

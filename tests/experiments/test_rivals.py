@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.table_kinds import rivals_table, ways_table
-from experiments.rivals import confused, lessons, noise
-from experiments.rivals.arms import ARMS, RULES
+from experiments.rivals import confused, lessons, negatives, noise, sets
+from experiments.rivals.arms import ARMS, RANDOM, mining
+from experiments.rivals.masks import RULES
+from experiments.rivals.negatives import (
+    Score,
+    Teacher,
+    score_with_cross_encoder,
+    score_with_minilm,
+)
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
 from experiments.rivals.sets import Training, read_set
@@ -195,20 +202,59 @@ def test_mined_negatives_are_no_positives(training: Training) -> None:
         assert ((queries * other).sum(1) <= 0.951 * (queries * own).sum(1)).all()
 
 
-@pytest.mark.parametrize("name", ["mined, hardest", "mined, 95 %", "mined, 95 %, drawn"])
+@pytest.mark.parametrize("name", ["mined, hardest", "mined, 95 %", "mined, 95 %, drawn", "mined, four"])
 def test_hard_negatives_of_our_choice_are_within_the_share_where_there_are_some(name: str, training: Training) -> None:
     for batch in islice(ARMS[name].batches(training, 1, 0), 3):
-        there = batch.negatives != batch.rows
-        queries, own, other = (
-            training.vectors.queries(batch.rows),
-            training.vectors.documents(batch.rows),
-            training.vectors.documents(batch.negatives),
-        )
-        within = (queries * other).sum(1) <= 0.951 * (queries * own).sum(1)
+        there = batch.negatives.reshape(BATCH, -1) != batch.rows[:, None]
+        queries, own = training.vectors.queries(batch.rows), training.vectors.documents(batch.rows)
+        scores = np.einsum("nd,nkd->nk", queries, training.vectors.documents(batch.negatives).reshape(*there.shape, -1))
+        within = scores <= 0.951 * (queries * own).sum(1, keepdims=True)
         assert there.any() and (within[there].all() or name == "mined, hardest")
-        vectors = torch.nn.functional.normalize(torch.randn(2 * BATCH, 4), dim=1)
+        vectors = torch.nn.functional.normalize(torch.randn(BATCH + there.size, 4), dim=1)
         loss = ARMS[name].loss(training)(vectors[:BATCH], vectors, batch, TEMPERATURE)
         assert loss > ARMS["random"].loss(training)(vectors[:BATCH], vectors[:BATCH], batch, TEMPERATURE)
+
+
+def test_a_teacher_adds_how_far_the_scores_of_its_candidates_are_from_its_own(training: Training) -> None:
+    batch = next(ARMS["mined, four"].batches(training, 1, 0))
+    queries, own, others = torch.nn.functional.normalize(torch.randn(6 * BATCH, 8), dim=1).split(
+        [BATCH, BATCH, 4 * BATCH]
+    )
+    documents = torch.cat([own, others])
+    scores = torch.einsum("nd,nkd->nk", queries, torch.cat([own[:, None], others.view(BATCH, 4, -1)], dim=1)).numpy()
+
+    def taught_by(scored: NDArray[np.float32]) -> float:
+        def score(_: Training, candidates: NDArray[np.int64]) -> NDArray[np.float32]:
+            table = np.zeros(candidates.shape, np.float32)
+            table[batch.rows] = scored
+            return table
+
+        teacher = Teacher(score=score, temperature=TEMPERATURE.item())
+        return float(mining(RANDOM, teacher=teacher).loss(training)(queries, documents, batch, TEMPERATURE))
+
+    plain = float(ARMS["mined, four"].loss(training)(queries, documents, batch, TEMPERATURE))
+    assert taught_by(scores) == pytest.approx(plain, rel=1e-5)
+    lacking = batch.negatives.reshape(BATCH, -1) == batch.rows[:, None]
+    hidden = np.column_stack([np.zeros(BATCH, bool), lacking])
+    student, aim = (
+        torch.from_numpy(np.where(hidden, -np.inf, each / TEMPERATURE.item())).log_softmax(1)
+        for each in (scores, -scores)
+    )
+    added = (aim.exp() * (aim - student)).nan_to_num(0)[(~lacking).any(1)].sum(1).mean()
+    assert taught_by(-scores) == pytest.approx(plain + added.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("score", [score_with_minilm, score_with_cross_encoder])
+def test_teachers_score_every_candidate(
+    score: Score, training: Training, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (negatives, sets):
+        monkeypatch.setattr(module, "MODEL", str(tiny_bert))
+    few = replace(training, queries=training.queries[:40], documents=training.documents[:40])
+    candidates = np.column_stack([np.arange(40), np.arange(40)[::-1], np.full(40, -1)])
+    scores = score(few, candidates)
+    assert scores.shape == (40, 3) and np.isfinite(scores[:, :2]).all()
+    assert len(np.unique(scores[:, :2])) > 10
 
 
 def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
