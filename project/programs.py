@@ -76,9 +76,10 @@ def _reason(said: list[str]) -> str:
 
 
 def _started(*command: str, stderr: int, bound: bool = False) -> "subprocess.Popen[str]":
-    """Start a program in a process group of its own, so that its stages end with it; a ``bound`` one ends with us.
+    """Start a program in a process group of its own, so that its stages end with it.
 
-    What git does is short, and a copy of this process, which binding takes, can take longer.
+    A ``bound`` one also ends with this process, which is copied for that. git ends soon by itself, often sooner than
+    the copy is made.
     """
     environment = {**os.environ, "PATH": _path(), "GIT_TERMINAL_PROMPT": "0"}
     try:
