@@ -13,6 +13,7 @@ import trainers
 from batchwright.core.command import new_parser
 from benchmarks.gpu.corpus import FULL, SMALL, Form
 from benchmarks.gpu.curves import curves
+from benchmarks.gpu.launched import launched
 from benchmarks.gpu.lengths import KEPT, Lengths
 from benchmarks.gpu.machine import why
 from benchmarks.gpu.measure import Table, Task, card
@@ -22,18 +23,21 @@ from benchmarks.gpu.steps import settings, steps
 from trainers.common.job import training_device
 
 ABOUT = """Measures training on a GPU and writes a table after every result: what the machine can do, where the time of
-a step goes, steps beside those of sentence-transformers, losses in float32 and bfloat16, and XTR's scores."""
-PARTS = ("why", "profile", "steps", "curves", "scores")
+a step goes, steps beside those of sentence-transformers, losses in float32 and bfloat16, XTR's scores, and a training
+that Ray launches."""
+PARTS = ("why", "profile", "steps", "curves", "scores", "ray")
 
 
 def main() -> None:
     """Measure one thing after the other, until the time is up."""
     parser = new_parser("benchmarks.gpu", ABOUT, "python -m benchmarks.gpu --output gpu.tsv")
     parser.add_argument("--output", type=Path, default=Path("gpu.tsv"), help="profiles go to a file beside it")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure; by default all")
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=PARTS[:-1], help="what to measure; by default all but ray"
+    )
     names = [setting.name for setting in settings(FULL)]
-    parser.add_argument("--settings", nargs="+", choices=names, metavar="NAME", help=f"of steps: {', '.join(names)}")
-    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="of steps; by default all of a setting")
+    parser.add_argument("--settings", nargs="+", choices=names, metavar="NAME", help=f"of steps and profile: {names}")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME", help="of steps and profile; by default all")
     parser.add_argument("--lengths", type=Path, default=KEPT, help="of python -m benchmarks.gpu.lengths")
     parser.add_argument("--commit", default="", help="of the code, to be written into the table")
     parser.add_argument("--shards", type=Path, help="shards for curves; by default generated ones")
@@ -64,13 +68,15 @@ def _tasks(form: Form, folder: Path, arguments: argparse.Namespace) -> Iterator[
             case "why":
                 yield from why(form)
             case "profile":
-                yield from Profiles(form, folder, lengths, profile).tasks()
+                yield from Profiles(form, folder, lengths, profile).tasks(arguments.settings, arguments.contenders)
             case "steps":
                 yield from steps(form, folder, lengths, arguments.settings, arguments.contenders)
             case "curves":
                 yield from curves(form, folder, arguments.shards, arguments.start)
             case "scores":
                 yield from scores(form)
+            case "ray":
+                yield from launched(form, folder)
 
 
 if __name__ == "__main__":

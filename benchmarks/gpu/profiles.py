@@ -29,11 +29,11 @@ class Profiles:
         self._form, self._folder, self._lengths, self._file = form, folder, lengths, file
         self._rows: list[dict[str, str | int | float]] = []
 
-    def tasks(self) -> Iterator[Task]:
-        """Profile one contender after the other."""
-        chosen = [setting for setting in settings(self._form) if setting.name in COMPARED]
-        for contender in (OURS, THEIRS):
-            title = " and ".join(COMPARED)
+    def tasks(self, names: Sequence[str] | None, contenders: Sequence[str] | None) -> Iterator[Task]:
+        """Profile one contender after the other, in the settings of these ``names``."""
+        chosen = [setting for setting in settings(self._form) if setting.name in (names or COMPARED)]
+        for contender in contenders or (OURS, THEIRS):
+            title = " and ".join(setting.name for setting in chosen)
             yield Task("profile", f"{title}: {contender}", partial(self._profile, chosen, contender))
 
     def _profile(self, chosen: Sequence[Setting], contender: str) -> Iterator[Result]:

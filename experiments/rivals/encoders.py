@@ -26,8 +26,8 @@ RATES: dict[Kind, float] = {
     "transformer": LEARNING_RATES["transformer"],
     "minilm": 2e-4,
 }
-LENGTHS: dict[Kind, int] = {"static": 128, "transformer": LENGTH, "minilm": LENGTH}
-"""Tokens of a text that are read: a static model reads many at little cost."""
+LENGTHS: dict[Kind, int] = {"static": 128, "transformer": LENGTH, "minilm": 128}
+"""Tokens of a text that are read: a static model reads many at little cost, and MiniLM is trained on a GPU."""
 PADDING = 0
 
 
