@@ -47,8 +47,13 @@ def _compare(form: Form, folder: Path) -> Iterator[Result]:
 
 def _in(folder: Path, job: TrainJob) -> TrainJob:
     folder.mkdir()
-    places = {"model": folder / "model", "curve": folder / "curve.tsv", "scratch": folder / "scratch"}
-    return replace(job, **places, storage=Storage.at(folder / "storage"))
+    return replace(
+        job,
+        model=folder / "model",
+        curve=folder / "curve.tsv",
+        scratch=folder / "scratch",
+        storage=Storage.at(folder / "storage"),
+    )
 
 
 def _with_ray(job: TrainJob) -> None:

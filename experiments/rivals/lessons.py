@@ -18,11 +18,11 @@ from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from batchwright.formats.shards.batch import stands_for
 from experiments.rivals.arms import ARMS, StandFor, document_counts
-from experiments.rivals.compare import texts_of
+from experiments.rivals.compare import Texts, texts_of
 from experiments.rivals.encoders import RATES, Kind, build
 from experiments.rivals.masks import known
 from experiments.rivals.runs import Row
-from experiments.rivals.sets import Training, pairs_parser, read_set
+from experiments.rivals.sets import PairSet, Training, pairs_parser, read_set
 from experiments.rivals.training import Settings, train
 
 KIND: Kind = "static"
@@ -39,11 +39,8 @@ def main() -> str:
     rows: list[Row] = []
     for file in arguments.data:
         pairs = read_set(file.stem, [file], arguments.vectors)
-        texts, own = texts_of(pairs, KIND), pairs.training
-        model = build(KIND, 0, texts.tokens)
-        batches, loss = list(ARMS["random"].batches(own, EPOCHS, 0)), ARMS["random"].loss(own)
-        train(model, KIND, texts.pairs, batches, len(batches), loss, SETTINGS, lambda _: np.zeros(1, np.float32))
-        scored = list(islice(_scores(model, texts.pairs, own), BATCHES))
+        model, texts = half_trained(pairs)
+        scored = list(islice(_scores(model, texts.pairs, pairs.training), BATCHES))
         for temperature in TEMPERATURES:
             of_loss = {
                 name: np.mean([lesson(*batch, temperature, stand_for) for batch in scored], axis=0)
@@ -55,6 +52,15 @@ def main() -> str:
             print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
         write_tsv(arguments.output, rows)
     return f"{len(rows)} rows in {arguments.output}"
+
+
+def half_trained(pairs: PairSet) -> tuple[nn.Module, Texts]:
+    """A model after half of a training on random batches with InfoNCE, and the texts that it reads."""
+    texts, own = texts_of(pairs, KIND), pairs.training
+    model = build(KIND, 0, texts.tokens)
+    batches, loss = list(ARMS["random"].batches(own, EPOCHS, 0)), ARMS["random"].loss(own)
+    train(model, KIND, texts.pairs, batches, len(batches), loss, SETTINGS, lambda _: np.zeros(1, np.float32))
+    return model, texts
 
 
 def lesson(scores: Tensor, counts: Tensor, temperature: float, stand_for: StandFor) -> tuple[float, float]:

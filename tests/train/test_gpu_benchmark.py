@@ -18,6 +18,7 @@ from batchwright.core.files import read_tsv
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import measure, scores, steps
 from benchmarks.gpu.corpus import SMALL, Form, texts, write_shards, write_start
+from benchmarks.gpu.launched import launched
 from benchmarks.gpu.lengths import KEPT, Lengths
 from benchmarks.gpu.measure import Result, Task
 from benchmarks.gpu.profiles import covered
@@ -177,3 +178,14 @@ def test_mixed_texts_are_as_long_as_real_ones(tmp_path: Path) -> None:
 
 def test_the_time_of_overlapping_kernels_counts_once() -> None:
     assert covered([(3, 4), (0, 2), (1, 2.5), (1, 2)]) == 3.5
+
+
+@pytest.mark.slow
+def test_a_worker_of_ray_trains_what_this_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_GPUS", "0")
+    monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "")
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    (task,) = launched(SMALL, tmp_path)
+    figures = {row.measure: row.value for row in task.results()}
+    assert figures["last loss in this process"] == pytest.approx(figures["last loss in a worker of Ray"], abs=1e-4)
+    assert figures["largest difference of a weight"] < 1e-3
