@@ -1,14 +1,14 @@
 """How noisy the gradient of a batch is: random batches and hard ones of several shares, at the same weights.
 
 ``DATA`` are Parquet files as ``experiments.rivals`` reads them. A static model trains on random batches with InfoNCE
-for half of its epochs. Then nothing is trained any more: for each kind of batch, loss and temperature, ``InfoNCE`` and
-``our loss`` are the mean cosine of a batch's gradient with that of the whole domain at the same temperature, the mean
-over random batches of 2,048 pairs with our loss.
+for half of its epochs. Then nothing is trained any more. For each kind of batch and loss, the table has the mean cosine
+of a batch's gradient with that of the whole domain at the same temperature: the mean over random batches of 2,048 pairs
+with our loss.
 """
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import torch
@@ -59,19 +59,16 @@ def _measure(training: Training, gradient: Gradient, arguments: argparse.Namespa
     losses = {name: ARMS[arm].loss(training) for name, arm in LOSSES.items()}
     kinds = {"random": list(islice(ARMS["random"].batches(training, 1, 1), arguments.batches))}
     for share in arguments.shares:
-        kinds[f"hard, {share:g}"] = list(islice(ours_arm([share]).batches(training, 1, 0), arguments.batches))
+        kinds[f"hard {share:g}"] = list(islice(ours_arm([share]).batches(training, 1, 0), arguments.batches))
     large = list(islice(_large(training), LARGE_BATCHES))
     for temperature in TEMPERATURES:
         whole = torch.stack([gradient(batch, losses["our loss"], temperature) for batch in large]).mean(0)
-        for kind, batches in kinds.items():
-            cosines = {
-                name: [
-                    float(torch.cosine_similarity(gradient(batch, loss, temperature), whole, 0)) for batch in batches
-                ]
-                for name, loss in losses.items()
-            }
-            means = {name: round(float(np.mean(values)), 3) for name, values in cosines.items()}
-            yield {"temperature": temperature, "batches": kind, **means}
+        row: Row = {"temperature": temperature}
+        for (kind, batches), (name, loss) in product(kinds.items(), losses.items()):
+            gradients = (gradient(batch, loss, temperature) for batch in batches)
+            cosines = [float(torch.cosine_similarity(each, whole, 0)) for each in gradients]
+            row[f"{kind}, {name}"] = round(float(np.mean(cosines)), 3)
+        yield row
 
 
 def _large(training: Training) -> Iterator[Batch]:

@@ -402,10 +402,9 @@ def test_random_batches_with_our_loss_are_nearest_the_whole_domain(
     monkeypatch.setattr(sys, "argv", ["noise", str(pairs / "linked.parquet"), *options])
     noise.main()
     rows = read_tsv(pairs / "noise.tsv", made_by="experiments.rivals.noise")
-    kinds = [(float(row["temperature"]), row["batches"]) for row in rows]
-    assert kinds == [(temperature, name) for temperature in lessons.TEMPERATURES for name in ("random", "hard, 1")]
-    random, hard = ({name: float(row[name]) for name in noise.LOSSES} for row in rows[:2])
-    assert 1 >= random["our loss"] > hard["our loss"] > 0
+    assert [float(row["temperature"]) for row in rows] == list(lessons.TEMPERATURES)
+    for row in rows[lessons.TEMPERATURES.index(0.07) :]:
+        assert 1 >= float(row["random, our loss"]) > float(row["hard 1, our loss"]) > 0
 
 
 def test_what_the_softmax_gives_to_others_is_divided_between_the_cluster_and_the_rest() -> None:
