@@ -7,6 +7,7 @@ Runs are kept in the folder ``OUTPUT``, and those that are there already are not
 """
 
 import argparse
+import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
@@ -14,7 +15,7 @@ from multiprocessing import get_context
 
 from batchwright.core.command import run
 from experiments.rivals.arms import ARMS
-from experiments.rivals.compare import compare_files
+from experiments.rivals.compare import compare_files, embed_files
 from experiments.rivals.runs import Runs
 from experiments.rivals.sets import pairs_parser
 
@@ -31,7 +32,10 @@ def main() -> str:
     if arguments.processes == 1:
         list(map(work, jobs))
     else:
+        threads = str(max(1, (os.cpu_count() or 1) // arguments.processes))
+        os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = threads  # before processes import anything
         with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
+            list(pool.map(partial(embed_files, arguments), groups.items()))  # or each arm would embed the set
             list(pool.map(work, jobs))
     return f"{len(list(Runs(arguments.output)))} runs in {arguments.output}"
 

@@ -1,7 +1,6 @@
 """Run arms on a set: same start models, same pairs, same number of steps, each arm at its own best settings."""
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,12 +37,21 @@ class Texts:
     held_out: tuple[Places, Places]
 
 
+def embed_files(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> int:
+    """Make the vectors of the set of some files, unless they are there; return the number of training pairs."""
+    return len(_read(arguments, group).training)
+
+
 def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[Path]], str]) -> None:
-    """Compare one arm on the set of some files, in one of ``arguments.processes`` processes."""
-    (name, files), arm = job
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // arguments.processes))
-    pairs = _cached_set(name, tuple(files), arguments.vectors, arguments.limit)
-    compare(pairs, Runs(arguments.output), arm, arguments.kind, arguments.epochs, arguments.seeds)
+    """Compare one arm on the set of some files."""
+    group, arm = job
+    runs = Runs(arguments.output)
+    compare(_read(arguments, group), runs, arm, arguments.kind, arguments.epochs, arguments.seeds)
+
+
+def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> PairSet:
+    name, files = group
+    return _cached_set(name, tuple(files), arguments.vectors, arguments.limit)
 
 
 def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:

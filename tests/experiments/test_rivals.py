@@ -34,7 +34,7 @@ from experiments.rivals.summary import COSTS, main, share_to_reach
 from experiments.rivals.training import DEPTH as RANKS
 from experiments.rivals.training import Batch, Curve, Settings, Temperature, ndcg
 from experiments.rivals.tuning import choose, settings_at
-from tests.helpers import REPO
+from tests.helpers import REPO, run_python
 
 SIZES = {"birds": 1700, "fish": 1400}
 TEMPERATURE = torch.tensor(0.05)
@@ -448,3 +448,15 @@ def test_a_model_that_learns_confuses_a_querys_neighbours(pairs: Path, monkeypat
     (row,) = read_tsv(pairs / "confused.tsv", made_by="experiments.rivals.confused")
     assert (row["set"], row["hard batches"]) == ("linked", "0.1")
     assert all(0 < float(row[name]) <= 1 for name in ("early", "late", "own"))
+
+
+@pytest.mark.slow
+def test_processes_share_the_vectors_of_a_set_and_the_folder_of_runs(tmp_path: Path) -> None:
+    rows = [{"query": f"find w{n} x{n % 7}", "document": f"the w{n} of x{n % 7}", "domain": "one"} for n in range(900)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "pairs.parquet")
+    options = ["--arms", "random", "random, our loss", "--processes", "2", "--seeds", "1", "--epochs", "1"]
+    arguments = [str(tmp_path / "pairs.parquet"), *options, "--output", "runs", "--vectors", "vectors"]
+    done = run_python("-m", "experiments.rivals", *arguments, cwd=tmp_path, PYTHONPATH=str(REPO))
+    assert done.returncode == 0, done.stderr
+    assert {run.arm for run, _ in Runs(tmp_path / "runs") if run.seed == 1} == {"random", "random, our loss"}
+    assert [file.name for file in (tmp_path / "vectors").iterdir()] == ["pairs-tfidf.npz"]
