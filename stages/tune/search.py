@@ -28,6 +28,7 @@ LONGER = 4
 """How many short trials a long one costs."""
 RATES, TEMPERATURES, FINALS = 4, 4, 2
 """How many trials there are at most: short ones for the rate, long ones for temperature, then for loss and batches."""
+MOST = RATES + TEMPERATURES + FINALS
 UNITS = RATES + LONGER * (TEMPERATURES + FINALS)
 """What all trials cost at most, in short ones."""
 

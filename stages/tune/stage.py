@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from batchwright.formats.runs import Choice, Run
 from batchwright.formats.shards import Manifest, ShardSet
 from stages.scoring.collection import Collection, HeldOutParams, held_out, score_queries
 from stages.scoring.retrieval import model_system
-from stages.tune.search import CONTEXTUAL, RANDOM, UNITS, Chosen, Scores, Trial, search
+from stages.tune.search import CONTEXTUAL, MOST, RANDOM, UNITS, Chosen, Scores, Trial, search
 from trainers.common.job import TrainJob, job_storage, plan_job, planned_batches
 from trainers.common.params import Common, VariantParams, overridden
 from trainers.launch.trials import trial_runner
@@ -74,10 +75,11 @@ def main(name: str) -> str:
     decides = [sorted(job.scratch.name for job in whole.values()), asdict(collection)]
     kept = scratch("tune", fingerprint(*decides)).resolve()
 
+    numbers = count(1)
     with trial_runner(DevScores(collection)) as run_trials:
 
         def train(trials: Sequence[Trial], every: int) -> Sequence[Scores]:
-            return run_trials([_trial(whole[trial.batches], trial, every, kept) for trial in trials])
+            return run_trials([_trial(whole[trial.batches], trial, every, kept, next(numbers)) for trial in trials])
 
         chosen = search(variant.temperature, common.learning_rate, every, train)
     choice = Choice(
@@ -153,13 +155,14 @@ def _steps(job: TrainJob) -> int:
     return len(planned_batches(ShardSet.open(job.shards), job.common))
 
 
-def _trial(job: TrainJob, trial: Trial, every: int, kept: Path) -> TrainJob:
-    """Make a trial of a whole training, in a folder of its own."""
+def _trial(job: TrainJob, trial: Trial, every: int, kept: Path, number: int) -> TrainJob:
+    """Make a trial of a whole training, in a folder of its own; its bar says its ``number``."""
     name = f"{trial.batches}-{trial.negatives_stand_for}-{trial.temperature:g}-{trial.learning_rate:g}-{every}"
     folder = kept / name
     common = {"learning_rate": trial.learning_rate, "negatives_stand_for": trial.negatives_stand_for}
     return replace(
         job,
+        name=f"{job.name}, trial {number} of at most {MOST}",
         every=every,
         common=job.common.model_copy(update={**common, "evaluate_every": None}),
         params=job.params.model_copy(update={"temperature": trial.temperature}),

@@ -10,7 +10,7 @@ import yaml
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
 from stages.train import main as train
-from stages.tune.search import LONGER
+from stages.tune.search import LONGER, MOST
 from stages.tune.stage import main
 from tests.helpers import tree, write_rows
 from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_model, write_toy_shards, write_toy_static
@@ -56,9 +56,13 @@ def test_a_run_is_trained_with_what_was_chosen_and_says_why(project: Path) -> No
     assert f"Tuned: {choice['reason']}." in Path("models/static/README.md").read_text()
 
 
-def test_trials_stay_within_their_share_of_the_training_and_leave_nothing_behind(project: Path) -> None:
+def test_trials_stay_within_their_share_of_the_training_and_leave_nothing_behind(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main("best")
     rows = read_tsv(Path("results/tune/best.tsv"), made_by="tune")
+    assert f"train tune-best, trial {len(rows)} of at most {MOST}: 100%" in capsys.readouterr().err
+    assert len(rows) <= MOST
     assert float(rows[-1]["cost"]) <= 1
     assert rows[-1]["every"] == str(-(-int(rows[0]["every"]) // LONGER))
     assert {row["batches"] for row in rows} == {"contextual", "random"}
