@@ -15,6 +15,7 @@ from batchwright.core.files import write_tsv
 from experiments.masks.cells import Surrogate, View
 from experiments.masks.measure import Row, measure, read_verdicts
 from experiments.masks.sets import find_sets
+from experiments.rivals.sets import SURROGATES
 
 EXAMPLE = "python -m experiments.masks pairs beir --output experiments/masks/rules.tsv"
 
@@ -30,7 +31,8 @@ def main() -> str:
     for name in arguments.sets or sets:
         read = [each for each in verdicts if each.set == name]
         pairs = sets[name]().sample(arguments.pairs, {key for each in read for key in (each.pair, each.other)})
-        rows += (set_rows := measure(pairs, Surrogate(View.of(pairs, arguments.vectors)), read))
+        view = View.of(pairs, arguments.vectors, arguments.surrogate)
+        rows += (set_rows := measure(pairs, Surrogate(view), read))
         for row in set_rows:
             cells = (f"{key} {value:.3g}" if isinstance(value, float) else f"{value}" for key, value in row.items())
             print("  ".join(cells))
@@ -45,6 +47,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("beir_folder", type=Path, metavar="BEIR", nargs="?")
     parser.add_argument("--sets", nargs="+", metavar="SET")
     parser.add_argument("--pairs", type=int, default=1500, metavar="N", help="pairs per set, drawn by their ids")
+    parser.add_argument("--surrogate", choices=SURROGATES, default="minilm")
     parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
     parser.add_argument("--output", type=Path, metavar="TABLE")
     return parser.parse_args()

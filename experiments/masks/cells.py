@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from batchwright.core.fingerprint import fingerprint
 from batchwright.formats.vectors import PairVectors, blocks
 from experiments.masks.sets import PairSet
+from experiments.rivals.sets import Surrogate as SurrogateName
 from experiments.rivals.sets import surrogate_vectors
 from stages.filter.rules import likeness_limit
 from stages.negatives.duplicates import duplicate_classes
@@ -34,13 +35,14 @@ class View:
     document_class: NDArray[np.int32]
 
     @classmethod
-    def of(cls, pairs: PairSet, folder: Path) -> "View":
-        """Embed a set, or read the vectors of the same pairs from ``folder``."""
+    def of(cls, pairs: PairSet, folder: Path, surrogate: SurrogateName) -> "View":
+        """Embed a set by a surrogate, or read its vectors of the same pairs from ``folder``."""
         sides = {"query": [pair.query for pair in pairs.pairs], "document": [pair.document for pair in pairs.pairs]}
-        surrogate = surrogate_vectors(folder / f"{pairs.name}-{fingerprint(pairs.ids)}.npz", pa.table(sides), "minilm")
+        file = folder / f"{pairs.name}-{surrogate}-{fingerprint(pairs.ids)}.npz"
+        vectors = surrogate_vectors(file, pa.table(sides), surrogate)
         return cls(
             vectors=PairVectors(
-                vectors=np.concatenate([surrogate.queries, surrogate.documents]),
+                vectors=np.concatenate([vectors.queries, vectors.documents]),
                 rows=np.arange(2 * len(pairs.ids)).reshape(2, -1),
             ),
             queries=sides["query"],

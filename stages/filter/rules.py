@@ -22,7 +22,7 @@ EXCHANGED = 0.65
 """Share of the pairs above the limit whose documents can be exchanged."""
 KEPT_WORDS = 0.8
 """Documents can be exchanged, too, if they keep this share of the words by which the own ones answer."""
-EXCHANGED_BY_WORDS = 0.75
+EXCHANGED_BY_WORDS = 0.8
 """Share of the pairs above the limit for which they must, where the vectors find no limit. Where questions are
 about different things, fewer do."""
 ENOUGH, ENOUGH_BY_WORDS = 50, 100
