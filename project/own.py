@@ -5,7 +5,6 @@ It has parameters, data and results, but no code: ``dvc.yaml`` runs the stages t
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from batchwright.core.atomic import atomic_file
@@ -14,6 +13,7 @@ from batchwright.core.files import read_json, write_json
 from batchwright.core.fingerprint import file_sha256
 from batchwright.core.params import PARAMS_FILE, read_params
 from project.pipeline import DIGESTS, PIPELINE, code_digests, looped_groups, project_pipeline, root_file
+from project.programs import dvc, git
 
 TEMPLATE = Path(__file__).with_name("template")
 _COPIED_ONCE = (".gitignore", ".dvcignore", ".dvc/config")
@@ -30,15 +30,15 @@ def init(folder: Path) -> str:
         raise InputError(f"{folder}: is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / ".git").exists():
-        _run("git", "init", "--quiet", "--initial-branch", "main", cwd=folder)
-    _run("dvc", "init", "--quiet", cwd=folder)
+        git("init", "--quiet", "--initial-branch", "main", cwd=folder)
+    dvc("init", "--quiet", quiet=True, cwd=folder)
     for name in _COPIED_ONCE:
         _copy(root_file(name), folder / name)
     for notes in root_file("raw").glob("*/README.md"):
         _copy(notes, folder / "raw" / notes.parent.name / notes.name)
     shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True)
     _write_pipeline(folder)
-    _run("git", "add", ".", cwd=folder)
+    git("add", ".", cwd=folder)
     steps = f"cd {folder}", "batchwright add FILE    your pairs; it estimates how long training takes", "dvc repro"
     ready = f"{folder} is ready. Next:" + "".join(f"\n  {step}" for step in steps)
     return f"{ready}\n{_hide(folder)}".rstrip()
@@ -48,10 +48,10 @@ def _hide(folder: Path) -> str:
     """Let a git repository around the project overlook it, which it could not take in; return what was done."""
     above = folder.resolve().parent
     try:
-        root = Path(_run("git", "rev-parse", "--show-toplevel", cwd=above))
+        root = Path(git("rev-parse", "--show-toplevel", cwd=above))
     except InputError:
         return ""
-    exclude = above / _run("git", "rev-parse", "--git-path", "info/exclude", cwd=above)
+    exclude = above / git("rev-parse", "--git-path", "info/exclude", cwd=above)
     line = "/" + re.sub(r"([\\*?[])", r"\\\1", folder.resolve().relative_to(root).as_posix()) + "/"
     lines = exclude.read_text(encoding="utf-8").splitlines() if exclude.exists() else []
     if line not in lines:
@@ -117,14 +117,3 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, dirs_exist_ok=True)
     else:
         shutil.copyfile(source, target)
-
-
-def _run(*command: str, cwd: Path) -> str:
-    """Run a command; return its last line."""
-    try:
-        done = subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
-    except FileNotFoundError:
-        raise InputError(f"{command[0]} is not installed; a project needs git, and pip install dvc") from None
-    except subprocess.CalledProcessError as error:
-        raise InputError(f"{' '.join(command)} failed in {cwd}: {error.stderr.strip().splitlines()[-1]}") from None
-    return done.stdout.rstrip("\n").rpartition("\n")[2]

@@ -21,13 +21,13 @@ _PATIENCE = 60
 """Seconds that a program has to end after it was told to."""
 
 
-def git(*arguments: str) -> str:
-    """Run git and return what it printed.
+def git(*arguments: str, cwd: Path | None = None) -> str:
+    """Run git, in the folder ``cwd``, and return what it printed.
 
     Raises:
         InputError: it failed; the message has what it said.
     """
-    process = _started("git", *arguments, stderr=subprocess.PIPE)
+    process = _started("git", *arguments, stderr=subprocess.PIPE, cwd=cwd)
     try:
         output, errors = process.communicate()
     finally:
@@ -37,7 +37,9 @@ def git(*arguments: str) -> str:
     return output.rstrip("\n")
 
 
-def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | None = None) -> None:
+def dvc(
+    *arguments: str, quiet: bool = False, begins: Callable[[str], None] | None = None, cwd: Path | None = None
+) -> None:
     """Run DVC, and show what it prints while it does, unless ``quiet``; ``begins`` is told the name of each stage.
 
     DVC's own ``--quiet`` would also hide why it fails.
@@ -47,7 +49,7 @@ def dvc(*arguments: str, quiet: bool = False, begins: Callable[[str], None] | No
     """
     said: list[str] = []
     stage = ""
-    process = _started("dvc", *arguments, stderr=subprocess.STDOUT, bound=True)
+    process = _started("dvc", *arguments, stderr=subprocess.STDOUT, cwd=cwd, bound=True)
     try:
         assert process.stdout is not None
         for line in process.stdout:
@@ -75,7 +77,7 @@ def _reason(said: list[str]) -> str:
     return " | ".join(own)
 
 
-def _started(*command: str, stderr: int, bound: bool = False) -> "subprocess.Popen[str]":
+def _started(*command: str, stderr: int, cwd: Path | None, bound: bool = False) -> "subprocess.Popen[str]":
     """Start a program in a process group of its own, so that its stages end with it.
 
     A ``bound`` one also ends with this process, which is copied for that. git ends soon by itself, often sooner than
@@ -85,6 +87,7 @@ def _started(*command: str, stderr: int, bound: bool = False) -> "subprocess.Pop
     try:
         return subprocess.Popen(
             command,
+            cwd=cwd,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=stderr,
