@@ -41,10 +41,10 @@ def test_names_of_columns_are_not_doubted(project: Path, header: str) -> None:
     assert [*sources()[0]["columns"].values()] == header.split(",")
 
 
-@pytest.mark.parametrize("line", ["sep=;", "sep=,", "sep=|", "SEP=\t", '"sep=;"', "sep=#"])
+@pytest.mark.parametrize("line", ["sep=;", "sep=,", "sep=|", "SEP=\t", '"sep=;"', "sep=#", " sep = ;", "sep=;;"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_a_first_line_that_says_the_delimiter_is_no_header(project: Path, line: str, mark: str) -> None:
-    delimiter = line.strip('"')[4]
+    delimiter = line.replace(" ", "").strip('"')[4]
     file = write_csv(Path("a.csv"), "Frage,Antwort", delimiter)
     file.write_text(f"{mark}{line}\r\n{file.read_text()}", encoding="utf-8")
     add("a.csv")

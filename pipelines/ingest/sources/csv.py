@@ -16,7 +16,7 @@ from pipelines.ingest.sources.base import FileSource, Part, Row, faulty
 
 _LINES = 1000
 _DELIMITERS = "\t,;|^~\x01\x1f"
-_SAID = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+_SAID = re.compile(r' *"?sep *= *(.)"?(?:\1|\s)*', re.IGNORECASE)
 """The line before the header with which spreadsheets say what the delimiter is."""
 
 
