@@ -11,7 +11,16 @@ from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
 from project.add.kinds import Entry, listed
-from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
+from project.add.words import (
+    DOCUMENTS,
+    OPPOSITES,
+    QUERIES,
+    joined,
+    names_a_label,
+    names_another,
+    names_negatives,
+    words,
+)
 
 Table = dict[str, list[object]]
 """The first values of each column."""
@@ -22,16 +31,6 @@ _FEW = 20
 """The most values that a column of labels has."""
 _MOST_COLUMNS = 200
 """If objects have more keys, these are texts."""
-_LABELS: tuple[tuple[str, str], ...] = (
-    ("1", "0"),
-    ("1", "-1"),
-    ("true", "false"),
-    ("yes", "no"),
-    ("y", "n"),
-    ("t", "f"),
-    ("pos", "neg"),
-)
-_LABELS += (("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"))
 _NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
 """What stands before a label to make its opposite, as in ``not relevant`` and ``irrelevant``."""
 _SQUAD = "{query: .question, document: $c}"
@@ -209,7 +208,7 @@ def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
     """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
     found = {label_of(value) for value in values} if len(values) <= 2 else set()
     opposites = ((one, other) for one in found for other in found if re.fullmatch(_NO + re.escape(one), other))
-    return next((pair for pair in (*_LABELS, *opposites) if pair[0] in found and found <= {*pair}), None)
+    return next((pair for pair in (*OPPOSITES, *opposites) if pair[0] in found and found <= {*pair}), None)
 
 
 def filled(values: Sequence[object]) -> list[object]:

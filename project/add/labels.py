@@ -1,9 +1,11 @@
 """Find the column of labels or scores that says which rows of a table are pairs; where that is not clear, ask."""
 
+import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 from batchwright.core.errors import InputError
+from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
 from project.add.columns import are_few, distinct, label_pair
@@ -22,12 +24,15 @@ def guess_labels(
     column as ``label``, and which labels are ``positive`` or which score pairs have ``at_least``.
 
     Raises:
-        InputError: a column may say which rows are pairs, but not which labels or scores they have.
+        InputError: a column may say which rows are pairs, but not which labels or scores they have, or it has splits.
     """
+    used = (*taken, named.get("label"))
+    others = {column: distinct(values) for column, values in table.items() if column not in used}
+    if splits := [column for column, values in others.items() if _are_splits(values)]:
+        _ask(splits[0], table, name)
     if column := named.get("label"):
         rule = {key: named[key] for key in ("positive", "at_least") if key in named}
         return {"column": column} | (rule or {"positive": [_positive(table, column, name)]})
-    others = {column: distinct(values) for column, values in table.items() if column not in taken}
     clear = [column for column, values in others.items() if names_a_label(column) and label_pair(values)]
     doubtful = [column for column, values in others.items() if _may_be(column, values, table[column])]
     if len(clear) > 1 or (not clear and doubtful):
@@ -36,6 +41,21 @@ def guess_labels(
         return None
     [column] = clear
     return {"column": column, "positive": [_positive(table, column, name)]}
+
+
+def check_items(values: Sequence[object], column: str, name: str) -> None:
+    """Raise InputError if documents of a row's list have labels or scores, which may say that some are no answers."""
+    items = [item for value in values if isinstance(value, list) for item in value if isinstance(item, dict)]
+    for field in dict.fromkeys(key for item in items for key in item if names_a_label(key)):
+        found = distinct([item.get(field) for item in items])
+        if not found or is_about_one_side(column) or (len(found) == 1 and label_pair(found)):
+            continue
+        program = f": jq -c 'del(.{json.dumps(column)}) + .{json.dumps(column)}[]' {shlex.quote(name)} > pairs.jsonl"
+        raise InputError(
+            f"{name}: the documents in '{column}' have '{field}' ({_some(found)}), which may say which of them answer "
+            f"the query; keep all with --document {shlex.quote(column)}, or write a row for each document"
+            f"{program if kind_of(name) == 'jsonl' else ''}"
+        )
 
 
 def _positive(table: Mapping[str, Sequence[object]], column: str, name: str) -> object:
@@ -53,8 +73,8 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
     numbers = [number for value in values if (number := number_of(value)) is not None]
     if names_a_label(column):
         return bool(values) and (are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values))
-    if {"split", "partition"} & {*words(column)}:
-        return any(split_of(str(value)) == "held out" for value in values)
+    if {"split", "partition"} & {*words(column)} and any(split_of(str(value)) == "held out" for value in values):
+        return True
     if len(values) < 2:
         return bool(values) and words(column)[:1] == ["is"]
     if label_pair(values):
@@ -63,8 +83,17 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
     return between and any(number % 1 for number in numbers)
 
 
+def _are_splits(values: Sequence[object]) -> bool:
+    found = {*map(known_split, values)}
+    return len(found) > 1 and None not in found
+
+
 def _are_lists(values: Sequence[object]) -> bool:
     return any(isinstance(value, list) for value in values)
+
+
+def _some(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
 
 
 def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> object:
@@ -75,7 +104,7 @@ def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> objec
             f"a row for each document, or keep all with --ignore {option}"
         )
     numbers = [number for value in values if (number := number_of(value)) is not None]
-    holds = ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
+    holds = _some(values)
     keep = "--positive VALUE"
     if len(numbers) == len(values) > 2:
         keep += " or --at-least NUMBER"

@@ -1,6 +1,7 @@
 """What ``batchwright add`` reads the columns of a table as, says of them, and asks where it is not clear."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +242,6 @@ def test_splits_and_weights_are_known_by_their_names_and_values(
     ("column", "value", "role", "options", "read"),
     [
         ("split", "train", "left out (only train so far; --split-column split reads it)", ["--split-column"], "split"),
-        ("part", lambda n: ["dev", "train"][n % 2], "left out (texts)", ["--split-column"], "split"),
         ("split", lambda n: f"part {n}", "left out (texts)", [], None),
         ("weight", lambda n: n - 1, "left out (numbers)", [], None),
         ("times", lambda n: n + 1, "left out (numbers)", ["--weight"], "weight"),
@@ -325,6 +325,10 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"sent": lambda n: ("similar", "dissimilar")[n % 2]}, "column 'sent' (similar, dissimilar) may"),
         ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
         ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),
+        ({"set": lambda n: ("val", "test")[n % 2]}, "column 'set' (val, test) may say which rows are pairs: keep "
+         "those with --label set --positive VALUE, or all rows with --ignore set; or read it as the split with "
+         "--split-column set"),
+        ({"passt": lambda n: ("ja", "nein")[n % 2]}, "column 'passt' (ja, nein) may"),
     ],
 )  # fmt: skip
 def test_what_may_be_a_label_is_asked_for(
@@ -335,7 +339,59 @@ def test_what_may_be_a_label_is_asked_for(
         add(file)
     assert f"a.jsonl: {message}" in capsys.readouterr().err
     add(file, "--ignore", *columns)
-    assert "labels" not in sources()[0]
+    assert not {"labels", "split"} & {*sources()[0], *sources()[0]["columns"]}
+
+
+def test_splits_in_a_column_of_any_name_are_asked_for_beside_labels(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(part=lambda n: ("train", "test")[n % 2], label=lambda n: int(n > 0))
+    for options in ([], ["--label", "label"]):
+        with pytest.raises(SystemExit):
+            add(file, *options)
+        assert "or read it as the split with --split-column part" in capsys.readouterr().err
+    add(file, "--split-column", "part")
+    outcome = ingest(*sources())
+    assert [pair["split"] for pair in outcome.pairs].count("test") == 4
+    assert len(outcome.pairs) == 8
+
+
+def test_labels_and_scores_inside_of_documents_are_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"query": query, "passages": [{"text": text, "is_selected": 1}, {"text": f"no {text}", "is_selected": 0}]}
+        for query, text in PAIRS
+    ]
+    Path("my set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit):
+        add("my set.jsonl")
+    asked = "my set.jsonl: the documents in 'passages' have 'is_selected' (1, 0), which may say which of them answer"
+    command = "jq -c 'del(.\"passages\") + .\"passages\"[]' 'my set.jsonl' > pairs.jsonl\n"
+    said = capsys.readouterr().err
+    assert asked in said
+    assert said.endswith(command)
+    add("my set.jsonl", "--document", "passages")
+    assert len(ingest(*sources()).pairs) == 2 * len(PAIRS)
+
+
+@pytest.mark.parametrize(("column", "scores"), [("passages", [1, 1]), ("positive_ctxs", [0.9, 0.2])])
+def test_labels_that_say_that_all_documents_are_answers_are_not_asked_for(
+    project: Path, column: str, scores: list[float]
+) -> None:
+    rows = [{"query": query, column: [{"text": text, "score": score} for score in scores]} for query, text in PAIRS]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    add("a.jsonl")
+    assert ingest(*sources()).texts == {*PAIRS}
+
+
+def test_decimal_numbers_are_labels_and_scores(project: Path) -> None:
+    scores = pa.array([Decimal(number % 2) for number in range(9)], pa.decimal128(5, 3))
+    queries, documents = zip(*PAIRS, strict=True)
+    pq.write_table(pa.table({"query": queries, "document": documents, "label": scores}), "a.parquet")
+    add("a.parquet")
+    assert ingest(*sources()).texts == {*PAIRS[1::2]}
+    Path("params.yaml").write_text(PARAMS)
+    add("a.parquet", "--label", "label", "--at-least", "0.5")
+    assert ingest(*sources()).texts == {*PAIRS[1::2]}
 
 
 def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> None:
