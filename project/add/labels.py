@@ -1,11 +1,9 @@
 """Find the column of labels or scores that says which rows of a table are pairs; where that is not clear, ask."""
 
-import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 from batchwright.core.errors import InputError
-from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
 from project.add.columns import are_few, distinct, label_pair
@@ -43,21 +41,6 @@ def guess_labels(
     return {"column": column, "positive": [_positive(table, column, name)]}
 
 
-def check_items(values: Sequence[object], column: str, name: str) -> None:
-    """Raise InputError if documents of a row's list have labels or scores, which may say that some are no answers."""
-    items = [item for value in values if isinstance(value, list) for item in value if isinstance(item, dict)]
-    for field in dict.fromkeys(key for item in items for key in item if names_a_label(key)):
-        found = distinct([item.get(field) for item in items])
-        if not found or is_about_one_side(column) or (len(found) == 1 and label_pair(found)):
-            continue
-        program = f": jq -c 'del(.{json.dumps(column)}) + .{json.dumps(column)}[]' {shlex.quote(name)} > pairs.jsonl"
-        raise InputError(
-            f"{name}: the documents in '{column}' have '{field}' ({_some(found)}), which may say which of them answer "
-            f"the query; keep all with --document {shlex.quote(column)}, or write a row for each document"
-            f"{program if kind_of(name) == 'jsonl' else ''}"
-        )
-
-
 def _positive(table: Mapping[str, Sequence[object]], column: str, name: str) -> object:
     """Return the label of pairs as the table spells it."""
     values = distinct(table[column])
@@ -92,10 +75,6 @@ def _are_lists(values: Sequence[object]) -> bool:
     return any(isinstance(value, list) for value in values)
 
 
-def _some(values: Sequence[object]) -> str:
-    return ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
-
-
 def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> object:
     values, option = distinct(table[column]), shlex.quote(column)
     if _are_lists(table[column]):
@@ -104,7 +83,7 @@ def _ask(column: str, table: Mapping[str, Sequence[object]], name: str) -> objec
             f"a row for each document, or keep all with --ignore {option}"
         )
     numbers = [number for value in values if (number := number_of(value)) is not None]
-    holds = _some(values)
+    holds = ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
     keep = "--positive VALUE"
     if len(numbers) == len(values) > 2:
         keep += " or --at-least NUMBER"

@@ -62,6 +62,7 @@ def write(**columns: Any) -> str:
             {"query": "docstring", "document": "original_string"},
         ),
         ({"query": ["a"], "pos": [["b", "c"]]}, {}, {"query": "query", "document": "pos"}),
+        ({"query": ["a"], "document": [{"text": "b", "title": "c"}]}, {}, {"query": "query", "document": "document"}),
         (
             {
                 "query": ["a", "b"],
@@ -127,12 +128,16 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
         ({f"what is {number}": ["a", "b"] for number in range(201)}, "to_entries[] | {query: .key, document: .value}"),
         ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
         ({"query": "a text", "passages": {"selected": [1], "passage_text": ["b"]}}, """. + .\"passages\""""),
+        ({"query": "a text", "hits": [{"id": "7", "body": "b c"}]}, """del(.\"hits\") + .\"hits\"[]"""),
+        ({"query": {"text": "a text"}, "document": {"text": "b c"}}, """.\"query\" |= .text"""),
     ],
 )
 def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
     with pytest.raises(InputError) as refused:
-        guess_columns({name: [value] for name, value in row.items()}, {}, "t.jsonl")
-    assert str(refused.value).endswith(f"jq -c '{program}' t.jsonl > pairs.jsonl")
+        guess_columns({name: [value] for name, value in row.items()}, {}, "my t.jsonl")
+    assert str(refused.value).endswith(f"jq -c '{program}' 'my t.jsonl' > pairs.jsonl")
+    with pytest.raises(InputError, match=r"holds no text, write its texts into columns of their own$"):
+        guess_columns({name: [value] for name, value in row.items()}, {}, "t.parquet")
 
 
 TEXTS = ["a text", "another one"]
@@ -354,33 +359,6 @@ def test_splits_in_a_column_of_any_name_are_asked_for_beside_labels(
     outcome = ingest(*sources())
     assert [pair["split"] for pair in outcome.pairs].count("test") == 4
     assert len(outcome.pairs) == 8
-
-
-def test_labels_and_scores_inside_of_documents_are_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        {"query": query, "passages": [{"text": text, "is_selected": 1}, {"text": f"no {text}", "is_selected": 0}]}
-        for query, text in PAIRS
-    ]
-    Path("my set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(SystemExit):
-        add("my set.jsonl")
-    asked = "my set.jsonl: the documents in 'passages' have 'is_selected' (1, 0), which may say which of them answer"
-    command = "jq -c 'del(.\"passages\") + .\"passages\"[]' 'my set.jsonl' > pairs.jsonl\n"
-    said = capsys.readouterr().err
-    assert asked in said
-    assert said.endswith(command)
-    add("my set.jsonl", "--document", "passages")
-    assert len(ingest(*sources()).pairs) == 2 * len(PAIRS)
-
-
-@pytest.mark.parametrize(("column", "scores"), [("passages", [1, 1]), ("positive_ctxs", [0.9, 0.2])])
-def test_labels_that_say_that_all_documents_are_answers_are_not_asked_for(
-    project: Path, column: str, scores: list[float]
-) -> None:
-    rows = [{"query": query, column: [{"text": text, "score": score} for score in scores]} for query, text in PAIRS]
-    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    add("a.jsonl")
-    assert ingest(*sources()).texts == {*PAIRS}
 
 
 def test_decimal_numbers_are_labels_and_scores(project: Path) -> None:

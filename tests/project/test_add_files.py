@@ -1,9 +1,12 @@
 """What ``batchwright add`` makes of files without a header, and of folders that hold more than pairs to train on."""
 
+import gzip
 import json
 from pathlib import Path
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.ingest.running import ingest
@@ -135,6 +138,17 @@ def test_what_a_folder_lacks_is_told(
     with pytest.raises(SystemExit):
         add("set")
     assert f"error: {message}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_a_file_without_rows_is_told_to_be_empty(project: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    if name == "a.parquet":
+        pq.write_table(pa.table({"query": pa.array([], pa.string())}), name)
+    else:
+        Path(name).write_bytes(gzip.compress(b"") if name.endswith("gz") else b"\xef\xbb\xbf\n\n")
+    with pytest.raises(SystemExit):
+        add(name)
+    assert f"{name}: is empty; write rows into it, or leave it out" in capsys.readouterr().err
 
 
 def test_a_name_too_long_for_a_domain_is_told_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
