@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import datasets
@@ -123,6 +124,10 @@ def test_a_title_above_the_header_is_doubted(project: Path, capsys: pytest.Captu
         ({"a.csv": "", "b.csv": "query,document\na,b\n"}, "set/a.csv: is empty; write rows into it, or leave it out"),
         ({"corpus.jsonl.gz": "", "queries.jsonl.gz": ""}, "set: the files of this BEIR folder are compressed; gunzip"),
         (
+            {"corpus.jsonl": "", "queries.jsonl": "", "qrels/train.tsv.gz": ""},
+            "set/qrels: the judgements of this BEIR folder are compressed; gunzip them",
+        ),
+        (
             {"corpus.jsonl": '{"_id": "d", "text": "x"}', "queries.jsonl": '{"_id": "q", "text": "y"}',
              "qrels/train.tsv": "q\td\t0\n"},
             "set: no row is a pair; the first reason: no judgement is above 0",
@@ -149,6 +154,25 @@ def test_a_file_without_rows_is_told_to_be_empty(project: Path, capsys: pytest.C
     with pytest.raises(SystemExit):
         add(name)
     assert f"{name}: is empty; write rows into it, or leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.csv", b"caf\xe9.parquet", b"set/caf\xe9.csv"])
+def test_a_file_whose_name_is_not_utf_8_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], name: bytes
+) -> None:
+    write_csv(Path(os.fsdecode(name)), "query,document")
+    with pytest.raises(SystemExit):
+        add(os.fsdecode(name if name.startswith(b"caf") else b"set"))
+    assert "\\udce9" in (said := capsys.readouterr().err)
+    assert "the name of this file is not UTF-8; rename it" in said
+
+
+def test_folders_in_a_folder_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.csv", "more/b.csv", "test/c.csv", ".hidden/d.csv", "notes/e.md"):
+        write_csv(Path("set") / name, "query,document")
+    add("set")
+    assert "not read: what is in more/, test/; add folders by themselves\n" in capsys.readouterr().out
+    assert len(ingest(*sources()).pairs) == len(PAIRS)
 
 
 def test_a_name_too_long_for_a_domain_is_told_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
