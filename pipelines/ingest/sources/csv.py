@@ -48,6 +48,8 @@ class CsvSource(FileSource):
             for number, fields, raw in not_empty(part.name, records):
                 if fields is None:
                     yield faulty(part.name, number, raw, "not valid CSV")
+                elif self.header and fields == header:
+                    yield faulty(part.name, number, raw, "repeats the names of the columns")
                 elif len(fields) != len(header):
                     yield faulty(part.name, number, raw, f"more or fewer fields than the {first}")
                 else:
