@@ -1,5 +1,6 @@
 """Find the column of labels or scores that says which rows of a table are pairs; where that is not clear, ask."""
 
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,6 +12,8 @@ from project.add.kinds import Entry, split_of
 from project.add.words import is_about_one_side, names_a_label, names_one_side, words
 
 _SHOWN = 4
+_NUMERIC = re.compile(r"\W*\d[\d.,/e+-]*\W*")
+"""A number, also as people write it: 0,87 or 87 % or 3/5."""
 
 
 def guess_labels(
@@ -55,7 +58,8 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
         return label_pair(values) is not None and names_one_side(column)
     numbers = [number for value in values if (number := number_of(value)) is not None]
     if names_a_label(column):
-        return bool(values) and (are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values))
+        graded = all(_NUMERIC.fullmatch(str(value)) for value in values)
+        return bool(values) and (are_few(all_values) or graded or _are_lists(all_values))
     if {"split", "partition"} & {*words(column)} and any(split_of(str(value)) == "held out" for value in values):
         return True
     if len(values) < 2:

@@ -33,19 +33,25 @@ _WORDS, _LONG = 5, 60
 
 
 def peek(entry: Entry) -> Table:
-    """Return the first values of each column of the source's first file.
+    """Return the first values of each column of the source's first file, and of those that only others have.
 
     Raises:
-        InputError: there is no such file, or it cannot be read.
+        InputError: there is no such file, or one cannot be read.
     """
     if entry["kind"] == "huggingface":
         source = HuggingFaceSource(**entry, domain="-")
         return _values(source.label, source.batches(source.load().column_names, 0, PEEKED))
-    file = find_files(entry["path"])[0]
+    table: Table = {}
+    for file in find_files(entry["path"]):
+        table = _columns(entry, file) | table
+    return table
+
+
+def _columns(entry: Entry, file: str) -> Table:
     if entry["kind"] == "jsonl":
         return _objects(file)
     if entry["kind"] == "csv":
-        header, records = _records(entry)
+        header, records = _records(entry, file)
         _check_repeated(file, header)
         return {column: [record[number] for record in records] for number, column in enumerate(header)}
     return _values(file, _parquet(file) if entry["kind"] == "parquet" else _arrow(file))
@@ -64,7 +70,7 @@ def text_in_header(entry: Entry) -> str | None:
     Raises:
         InputError: one of the next lines has names that are known, so that the first is a title above them.
     """
-    header, records = _records(entry)
+    header, records = _records(entry, find_files(entry["path"])[0])
     known = sum(map(is_known, header))
     if known > 1 or not records or not entry.get("header", True):
         return None
@@ -95,9 +101,8 @@ def _is_a_value(name: str, values: Sequence[str]) -> bool:
     return count >= _WORDS or len(name) > _LONG or end in _ENDS or (count > 2 and end in ("?", ".", "!"))
 
 
-def _records(entry: Entry) -> tuple[list[str], list[list[str]]]:
+def _records(entry: Entry, file: str) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns of a CSV file, and its first records with as many fields."""
-    file = find_files(entry["path"])[0]
     first, *others = first_records(file, entry.get("delimiter") or delimiter_of(file), PEEKED) or [[]]
     if not first:
         raise InputError(f"{file}: {_EMPTY}")

@@ -65,6 +65,7 @@ OPPOSITES: tuple[tuple[str, str], ...] = (
     ("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"),
     ("pass", "fail"), ("right", "wrong"), ("ja", "nein"), ("ja", "nee"), ("ja", "nej"), ("oui", "non"), ("sí", "no"),
     ("si", "no"), ("sim", "não"), ("tak", "nie"), ("да", "нет"), ("是", "否"), ("はい", "いいえ"),
+    ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("👍", "👎"),
 )
 # fmt: on
 """Labels of pairs and those of other rows."""

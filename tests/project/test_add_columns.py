@@ -333,6 +333,9 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"set": lambda n: ("val", "test")[n % 2]}, "column 'set' (val, test) may say which rows are pairs: keep "
          "those with --label set --positive VALUE, or all rows with --ignore set; or read it as the split with "
          "--split-column set"),
+        ({"score": lambda n: f"0,{n}"}, "column 'score' (0,0, 0,1, 0,2, 0,3, ...) may"),
+        ({"match": lambda n: f"{n} %"}, "column 'match' (0 %, 1 %, 2 %, 3 %, ...) may"),
+        ({"ok": lambda n: "✓✗"[n % 2]}, "column 'ok' (✓, ✗) may"),
         ({"passt": lambda n: ("ja", "nein")[n % 2]}, "column 'passt' (ja, nein) may"),
     ],
 )  # fmt: skip

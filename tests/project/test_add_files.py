@@ -175,6 +175,20 @@ def test_folders_in_a_folder_are_told(project: Path, capsys: pytest.CaptureFixtu
     assert len(ingest(*sources()).pairs) == len(PAIRS)
 
 
+def test_columns_that_only_another_file_of_a_folder_has_are_shown_and_asked_for(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, more in (("a", {}), ("b", {"label": 0, "note": "x"})):
+        rows = [{"query": query, "document": document} | more for query, document in PAIRS]
+        Path("set").mkdir(exist_ok=True)
+        Path(f"set/{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit):
+        add("set")
+    assert "set: column 'label' (0) may say which rows are pairs" in capsys.readouterr().err
+    add("set", "--ignore", "label")
+    assert "column note      left out (texts)" in capsys.readouterr().out
+
+
 def test_a_name_too_long_for_a_domain_is_told_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = str(write_csv(Path("\u6f22" * 30 + ".csv"), "query,document"))
     with pytest.raises(SystemExit):
