@@ -142,10 +142,10 @@ def _checked(column: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(fields, [field.name for field in kind], mask=column.is_null())
     if _foreign(kind):
         return _untouched(column)
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
     if raw := _RAW.get(kind):
         column = column.view(raw)
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
     column.validate(full=True)
     return _copied(column) if column.type == pa.binary_view() else column
 

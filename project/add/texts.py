@@ -26,7 +26,8 @@ def check_texts(table: Table, columns: Entry, named: Entry, name: str) -> None:
     sides = dict.fromkeys(columns.get("negatives", []), "negatives")
     sides |= {columns["query"]: "query", columns["document"]: "document"}
     for column, side in sides.items():
-        keep = f"--{side} {shlex.quote(column)}"
+        option = shlex.quote(column)
+        keep = f"--{side} {option}" + (f", or leave them out with --ignore {option}" if side == "negatives" else "")
         if side not in named:
             _check_marks(table[column], column, keep, name)
             if side == "document" and not is_about_one_side(column):  # all passages of a row, not its positive ones

@@ -55,6 +55,9 @@ def test_lists_objects_and_quotation_marks_in_texts_are_doubted(
         add(file)
     said = f"a.jsonl: most texts of column '{column}' stand in marks, such as '{mark.format('text 0')}': take them away"
     assert said in capsys.readouterr().err
+    if column == "negatives":
+        add(file, "--ignore", column)
+        assert "negatives" not in sources().pop()["columns"]
     add(file, f"--{column}", column)
     assert {mark.format(f"text {number}") for number in range(9)} <= {
         text for pair in ingest(*sources()).pairs for text in (pair["query"], pair["document"], *pair["negatives"])
