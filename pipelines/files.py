@@ -3,6 +3,7 @@
 import glob
 import io
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ _PACKED = {
     b"ARROW1": "Arrow; rename it to end in .arrow",
 }
 """What is read as text, and is none, by how it begins."""
+_UNDECODED = re.compile("[\ud800-\udfff]")
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -35,12 +37,13 @@ def find_files(pattern: str) -> list[str]:
     """List the files that match a path or glob pattern, sorted; the file of exactly this name, if there is one.
 
     Raises:
-        InputError: there are none.
+        InputError: there are none, or one has a name that Arrow cannot open.
     """
-    if Path(pattern).is_file():  # a name may hold [ and ], too
-        return [pattern]
-    matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute patterns)
+    exact = Path(pattern).is_file()  # a name may hold [ and ], too
+    matches = [pattern] if exact else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (absolute, too)
     files = [name for name in matches if Path(name).is_file()]
+    if undecoded := [name for name in files if _UNDECODED.search(name)]:
+        raise InputError(f"{undecoded[0]}: the name of this file is not UTF-8; rename it, or choose a locale of UTF-8")
     if files:
         return files
     if matches:

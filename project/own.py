@@ -4,6 +4,7 @@ It has parameters, data and results, but no code: ``dvc.yaml`` runs the stages t
 """
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def init(folder: Path) -> str:
     shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True)
     _write_pipeline(folder)
     git("add", ".", cwd=folder)
-    steps = f"cd {folder}", "batchwright add FILE    your pairs; it estimates how long training takes", "dvc repro"
+    enter = f"cd {shlex.quote(str(folder))}"
+    steps = enter, "batchwright add FILE    your pairs; it estimates how long training takes", "dvc repro"
     ready = f"{folder} is ready. Next:" + "".join(f"\n  {step}" for step in steps)
     return f"{ready}\n{_hide(folder)}".rstrip()
 

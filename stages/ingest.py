@@ -62,6 +62,7 @@ def main() -> str:
     check_unchanged()
     for each in heavy:
         print(f"ingest: warning: {safe(_told(each))}", file=sys.stderr)
+    _warn_of_repeated(pairs)
     _warn_of_missing(params, groups, pairs)
     for domain in sorted(corpus.keys() - pairs.keys()):
         what = f"the corpus has documents of '{domain}', but no pair is of this domain"
@@ -75,6 +76,16 @@ def _told(heavy: Heavy) -> str:
         name = f"group {name}" + (f" with {heavy.others:,} that share queries with it" if heavy.others else "")
     what = f"{name} has {heavy.pairs:,} of {heavy.of:,} {heavy.split} pairs of '{heavy.domain}'"
     return f"{what}, too many for one {heavy.what}; it stays in train"
+
+
+def _warn_of_repeated(pairs: Domains) -> None:
+    """Tell of documents that answer most queries, wherever these are: ranking them first would look like a success."""
+    for domain, (_, done) in pairs.items():
+        if done.metrics["repeated"]:
+            document, count = done.metrics["repeated"]
+            of = sum(done.metrics["counts"][split] for split in ("train", "dev", "test"))
+            what = f"{shown(document)} is the document of {count:,} of {of:,} pairs of '{domain}', in all splits alike"
+            print(f"ingest: warning: {safe(what)}; leave most of them out if it says little", file=sys.stderr)
 
 
 def _warn_of_missing(params: IngestParams, groups: Groups, pairs: Domains) -> None:

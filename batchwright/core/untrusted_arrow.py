@@ -55,7 +55,8 @@ def _is_below(path: str, columns: Collection[str]) -> bool:
 def values_of(file: str, batch: pa.RecordBatch, first: int, errors: str = "surrogateescape") -> list[list[object]]:
     """Return the values of each column of rows of a file, of which ``first`` is the number of the first.
 
-    Those that are neither text nor numbers, nor made of them, become tuples; those with named fields, dictionaries.
+    Those that are neither text nor numbers, nor made of them, become tuples; those with named fields, dictionaries;
+    decimal numbers, floating-point ones.
     ``errors`` says what becomes of text that is not UTF-8, as in ``bytes.decode``.
 
     Raises:
@@ -102,8 +103,9 @@ def _columns(file: str, batch: pa.RecordBatch) -> list[pa.Array]:
 
 def _foreign(kind: pa.DataType) -> bool:
     """Whether values of this type are neither text nor numbers, nor made of them."""
-    made_of = [pa.types.is_dictionary, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list]
-    if kind in _RAW or kind in _RAW.values() or any(is_one(kind) for is_one in made_of) or _is_object(kind):
+    ours = [pa.types.is_dictionary, pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list]
+    ours += [pa.types.is_decimal, _is_object]
+    if kind in _RAW or kind in _RAW.values() or any(is_one(kind) for is_one in ours):
         return False
     return pa.types.is_temporal(kind) or not (pa.types.is_primitive(kind) or pa.types.is_null(kind))
 
@@ -140,6 +142,8 @@ def _checked(column: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(fields, [field.name for field in kind], mask=column.is_null())
     if _foreign(kind):
         return _untouched(column)
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
     if raw := _RAW.get(kind):
         column = column.view(raw)
     column.validate(full=True)

@@ -36,6 +36,8 @@ MOVED: Mapping[tuple[str, Split], str] = {
 """Why a pair is in another split than its row says. All other reasons are those of rows that are no pairs."""
 _PLACED = REJECTED.append(pa.field("part", pa.int32()))
 _RANGE_PAIRS, _RANGE_BYTES = 65_536, 128 << 20
+_FEW = 20
+"""So many pairs of one document may be most of a small domain."""
 _IDS = 16**32  # an id is as many hex digits
 
 Batches = list[tuple[int, pa.RecordBatch]]
@@ -50,8 +52,8 @@ def write_domain(domain: str, parts: Sequence[PartRead], folder: Path, splits: S
     Pairs whose source says another split are among the rejects, too, though they are kept.
 
     Returns:
-        ``counts`` of pairs by split and of unique texts, queries by normal form, and ``pairs_of``: how many pairs each
-        of ``parts`` gave.
+        ``counts`` of pairs by split and of unique texts, queries by normal form; ``pairs_of``: how many pairs each
+        of ``parts`` gave; and ``repeated``, if most pairs have the same document: its text, and how many there are.
     """
     batches = [(place, batch) for place, part in enumerate(parts) for batch in part.candidates(domain)]
     has_negatives, has_scores = (
@@ -80,7 +82,8 @@ def write_domain(domain: str, parts: Sequence[PartRead], folder: Path, splits: S
             unique = unique.append_column("split", _named(splits.of(unique["query_hash"].to_numpy())))
             pairs.write_table(unique.select(schema.names).cast(schema), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
-    return _counts(pa.concat_tables(kept), len(parts))
+    unique = pa.concat_tables(kept)
+    return _counts(unique, len(parts)) | {"repeated": _repeated(unique["document_hash"].to_numpy(), batches)}
 
 
 def read_rejects(folder: Path) -> pa.Table:
@@ -221,6 +224,15 @@ def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
     if len(ids) > 1:
         equal[1:] = pc.equal(ids[1:], ids[:-1]).to_numpy()
     return equal
+
+
+def _repeated(documents: NDArray[np.uint64], batches: Batches) -> tuple[str, int] | None:
+    middle = np.partition(documents, len(documents) // 2)[len(documents) // 2]  # where one with most places must be
+    count = int(np.count_nonzero(documents == middle))
+    if count <= max(_FEW, len(documents) / 2):
+        return None
+    found = (batch.filter(pc.equal(batch["document_hash"], pa.scalar(middle))) for _, batch in batches)
+    return next(rows["document"][0].as_py() for rows in found if len(rows)), count
 
 
 def _counts(pairs: pa.Table, parts: int) -> dict[str, Any]:

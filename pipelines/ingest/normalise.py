@@ -152,7 +152,7 @@ def _is_blank(value: object) -> bool:
 
 def _is_punctuation(text: str) -> bool:
     """Whether a text asks nothing: it has no letter, digit or symbol, such as an operator or an emoji."""
-    return all(unicodedata.category(each).startswith("P") or _is_blank(each) for each in text)
+    return all(unicodedata.category(each).startswith(("P", "M")) or _is_blank(each) for each in text)
 
 
 def clean(text: str) -> str:

@@ -27,6 +27,7 @@ from project.add.labels import guess_labels
 from project.add.peek import peek, text_in_header
 from project.add.preview import describe, describe_columns, preview
 from project.add.remote import dataset, fetched, is_url
+from project.add.texts import check_texts
 
 _OF_ROWS = ("query", "document", "domain_column", "label", "split_column", "group", "weight")
 """Options that name a column of the pairs; the first two are of texts."""
@@ -109,6 +110,7 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         kept = {column: values for column, values in table.items() if column not in ignored}
         entry["columns"] = guess_columns(_without(kept, given), given, str(path))
         sides = entry["columns"]["query"], entry["columns"]["document"]
+        check_texts(table, entry["columns"], given, str(path))
         if both := [column for column in given.get("negatives", []) if column in sides]:
             raise InputError(f"{path}: column '{both[0]}' is a query or document already; take it out of --negatives")
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]

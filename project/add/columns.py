@@ -11,7 +11,16 @@ from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
 from project.add.kinds import Entry, listed
-from project.add.words import DOCUMENTS, QUERIES, joined, names_a_label, names_another, names_negatives, words
+from project.add.words import (
+    DOCUMENTS,
+    OPPOSITES,
+    QUERIES,
+    joined,
+    names_a_label,
+    names_another,
+    names_negatives,
+    words,
+)
 
 Table = dict[str, list[object]]
 """The first values of each column."""
@@ -22,16 +31,6 @@ _FEW = 20
 """The most values that a column of labels has."""
 _MOST_COLUMNS = 200
 """If objects have more keys, these are texts."""
-_LABELS: tuple[tuple[str, str], ...] = (
-    ("1", "0"),
-    ("1", "-1"),
-    ("true", "false"),
-    ("yes", "no"),
-    ("y", "n"),
-    ("t", "f"),
-    ("pos", "neg"),
-)
-_LABELS += (("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"))
 _NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
 """What stands before a label to make its opposite, as in ``not relevant`` and ``irrelevant``."""
 _SQUAD = "{query: .question, document: $c}"
@@ -154,7 +153,8 @@ def _of_ids(table: Mapping[str, Sequence[object]]) -> str:
     known = [column for column in table if joined(column) in (*QUERIES, *DOCUMENTS) and are_ids(table[column])]
     if known:
         return f"; '{known[0]}' holds ids, in whose place their texts must stand"
-    lists = [column for column in table if joined(column) in QUERIES and are_lists_of_texts(table[column])]
+    named = [column for column in table if joined(column) in QUERIES and are_lists_of_texts(table[column])]
+    lists = [column for column in named if any(isinstance(value, list) for value in table[column])]
     return f"; '{lists[0]}' holds lists, in whose place one text must stand" if lists else ""
 
 
@@ -165,11 +165,13 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
         column: next((value for value in values if isinstance(value, list) and value), [None])
         for column, values in table.items()
     }
-    rows = [(column, value[0]) for column, value in items.items() if isinstance(value[0], dict)]
+    rows = [(column, value[0]) for column, value in items.items() if isinstance(value[0], dict) and not is_chat(value)]
     beside = any(joined(column) in (*QUERIES, *DOCUMENTS) and are_texts(values) for column, values in table.items())
     if {"queries", "corpus", "relevant_docs"} <= {*objects}:
         pairs = ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[]"
         program = f"{pairs} | {{query: $d.queries[$q], document: $d.corpus[.]}}"
+    elif texts := [column for column in objects if joined(column) in QUERIES and are_lists_of_texts(table[column])]:
+        program = f".{json.dumps(texts[0])} |= .text"
     elif objects:
         program = f"{'. + ' if beside else ''}.{json.dumps(objects[0])}"
     elif len(table) > _MOST_COLUMNS:
@@ -178,14 +180,17 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
         program = f".{json.dumps(rows[0][0])}[].paragraphs[] | .context as $c | .qas[] | {_SQUAD}"
     elif rows and not beside:
         program = f".{json.dumps(rows[0][0])}[]"
+    elif rows and not all(map(are_ids, ([value] for value in rows[0][1].values()))):
+        program = f"del(.{json.dumps(rows[0][0])}) + .{json.dumps(rows[0][0])}[]"
     elif [list(map(type, value[:2])) for value in items.values()] == [[str, str]]:
         list_of = f".{json.dumps(*items)}"
         program = f"{{query: {list_of}[0], document: {list_of}[1]}}"
     else:
         return ""
-    if kind_of(name) != "jsonl":
-        return ""  # which jq does not read
-    return f"; a column of objects or lists holds no text, take it out: jq -c '{program}' {name} > pairs.jsonl"
+    why = "; a column of objects or lists holds no text"
+    if kind_of(name) != "jsonl":  # which jq does not read
+        return f"{why}, write its texts into columns of their own"
+    return f"{why}, take it out: jq -c '{program}' {shlex.quote(name)} > pairs.jsonl"
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
@@ -209,7 +214,7 @@ def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
     """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
     found = {label_of(value) for value in values} if len(values) <= 2 else set()
     opposites = ((one, other) for one in found for other in found if re.fullmatch(_NO + re.escape(one), other))
-    return next((pair for pair in (*_LABELS, *opposites) if pair[0] in found and found <= {*pair}), None)
+    return next((pair for pair in (*OPPOSITES, *opposites) if pair[0] in found and found <= {*pair}), None)
 
 
 def filled(values: Sequence[object]) -> list[object]:
@@ -236,8 +241,8 @@ def are_texts(values: Sequence[object]) -> bool:
 
 
 def are_lists_of_texts(values: Sequence[object]) -> bool:
-    """Whether most of the values that are there are lists of texts, or of objects with a text."""
-    there = filled(values)
+    """Whether most of the values that are there are lists of texts, or of objects with a text, or such an object."""
+    there = [[value] if isinstance(value, dict) else value for value in filled(values)]
     lists = [value for value in there if isinstance(value, list) and all(map(_has_text, filled(value)))]
     return 2 * len(lists) > len(there)
 

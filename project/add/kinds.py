@@ -40,6 +40,8 @@ def guess_kind(path: Path) -> Entry:
         raise InputError(f"{path}: the files of this BEIR folder are compressed; gunzip them, and add it again")
     if _is_beir(path):
         splits = _judged(path)
+        if not splits and any((path / "qrels").glob("*.tsv.gz")):
+            raise InputError(f"{path}/qrels: the judgements of this BEIR folder are compressed; gunzip them")
         if not splits:
             raise InputError(f"{path}/qrels: no judgements (*.tsv) in this BEIR folder")
         return {"kind": "beir", "path": str(path), "split": "train" if "train" in splits else splits[0]}
@@ -71,6 +73,8 @@ def not_read(path: Path, entry: Entry) -> list[str]:
         told.append(f"not read: {listed(held_out)}, by {_their(held_out)} not for training")
     if kinds:
         told.append(f"not read: {len(kinds):,} other files, such as {kinds[0]}; add them by themselves")
+    if below := _folders(path):
+        told.append(f"not read: what is in {listed(f'{name}/' for name in below)}; add folders by themselves")
     return told
 
 
@@ -87,7 +91,7 @@ def split_of(name: str) -> str | None:
 def _for_training(path: Path, files: list[Path]) -> list[Path]:
     """Leave out files that are of other splits by their names, and all that are of none if some are for training."""
     if not files:
-        below = sorted({file.parent.name for file in path.glob("*/*") if _known(file)})
+        below = _folders(path)
         below = [name for name in below if split_of(name) == "train"] or below
         hint = f"; add one of its folders: {listed(below)}" if below else ""
         raise InputError(f"{path}: holds no file of a known kind ({', '.join(KINDS)}){hint}")
@@ -127,6 +131,11 @@ def _saved_splits(path: Path) -> list[str]:
     except (OSError, ValueError, LookupError, TypeError):
         return []  # a single table; or damaged, which its reader says
     return [str(split) for split in splits]
+
+
+def _folders(path: Path) -> list[str]:
+    """The folders in a folder that hold files of a known kind."""
+    return sorted({file.parent.name for file in path.glob("[!.]*/*") if _known(file)})
 
 
 def _files(path: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """Find the column of labels or scores that says which rows of a table are pairs; where that is not clear, ask."""
 
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,6 +12,8 @@ from project.add.kinds import Entry, split_of
 from project.add.words import is_about_one_side, names_a_label, names_one_side, words
 
 _SHOWN = 4
+_NUMERIC = re.compile(r"\W*\d[\d.,/e+-]*\W*")
+"""A number, also as people write it: 0,87 or 87 % or 3/5."""
 
 
 def guess_labels(
@@ -22,12 +25,15 @@ def guess_labels(
     column as ``label``, and which labels are ``positive`` or which score pairs have ``at_least``.
 
     Raises:
-        InputError: a column may say which rows are pairs, but not which labels or scores they have.
+        InputError: a column may say which rows are pairs, but not which labels or scores they have, or it has splits.
     """
+    used = (*taken, named.get("label"))
+    others = {column: distinct(values) for column, values in table.items() if column not in used}
+    if splits := [column for column, values in others.items() if _are_splits(values)]:
+        _ask(splits[0], table, name)
     if column := named.get("label"):
         rule = {key: named[key] for key in ("positive", "at_least") if key in named}
         return {"column": column} | (rule or {"positive": [_positive(table, column, name)]})
-    others = {column: distinct(values) for column, values in table.items() if column not in taken}
     clear = [column for column, values in others.items() if names_a_label(column) and label_pair(values)]
     doubtful = [column for column, values in others.items() if _may_be(column, values, table[column])]
     if len(clear) > 1 or (not clear and doubtful):
@@ -52,15 +58,21 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
         return label_pair(values) is not None and names_one_side(column)
     numbers = [number for value in values if (number := number_of(value)) is not None]
     if names_a_label(column):
-        return bool(values) and (are_few(all_values) or len(numbers) == len(values) or _are_lists(all_values))
-    if {"split", "partition"} & {*words(column)}:
-        return any(split_of(str(value)) == "held out" for value in values)
+        graded = all(_NUMERIC.fullmatch(str(value)) for value in values)
+        return bool(values) and (are_few(all_values) or graded or _are_lists(all_values))
+    if {"split", "partition"} & {*words(column)} and any(split_of(str(value)) == "held out" for value in values):
+        return True
     if len(values) < 2:
         return bool(values) and words(column)[:1] == ["is"]
     if label_pair(values):
         return True
     between = len(numbers) == len(values) and all(-1 <= number <= 1 for number in numbers)
     return between and any(number % 1 for number in numbers)
+
+
+def _are_splits(values: Sequence[object]) -> bool:
+    found = {*map(known_split, values)}
+    return len(found) > 1 and None not in found
 
 
 def _are_lists(values: Sequence[object]) -> bool:

@@ -2,9 +2,9 @@
 
 import itertools
 import re
+import shlex
 import statistics
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -27,24 +27,31 @@ _ENDS = "\uff1f\u3002\uff01"
 """Ends of Chinese and Japanese sentences."""
 _TITLES = 5
 """Lines that may stand above the header."""
+_EMPTY = "is empty; write rows into it, or leave it out"
 _WORDS, _LONG = 5, 60
 """A name of so many words or characters is a text."""
 
 
 def peek(entry: Entry) -> Table:
-    """Return the first values of each column of the source's first file.
+    """Return the first values of each column of the source's first file, and of those that only others have.
 
     Raises:
-        InputError: there is no such file, or it cannot be read.
+        InputError: there is no such file, or one cannot be read.
     """
     if entry["kind"] == "huggingface":
         source = HuggingFaceSource(**entry, domain="-")
         return _values(source.label, source.batches(source.load().column_names, 0, PEEKED))
-    file = find_files(entry["path"])[0]
+    table: Table = {}
+    for file in find_files(entry["path"]):
+        table = _columns(entry, file) | table
+    return table
+
+
+def _columns(entry: Entry, file: str) -> Table:
     if entry["kind"] == "jsonl":
         return _objects(file)
     if entry["kind"] == "csv":
-        header, records = _records(entry)
+        header, records = _records(entry, file)
         _check_repeated(file, header)
         return {column: [record[number] for record in records] for number, column in enumerate(header)}
     return _values(file, _parquet(file) if entry["kind"] == "parquet" else _arrow(file))
@@ -63,7 +70,7 @@ def text_in_header(entry: Entry) -> str | None:
     Raises:
         InputError: one of the next lines has names that are known, so that the first is a title above them.
     """
-    header, records = _records(entry)
+    header, records = _records(entry, find_files(entry["path"])[0])
     known = sum(map(is_known, header))
     if known > 1 or not records or not entry.get("header", True):
         return None
@@ -94,12 +101,11 @@ def _is_a_value(name: str, values: Sequence[str]) -> bool:
     return count >= _WORDS or len(name) > _LONG or end in _ENDS or (count > 2 and end in ("?", ".", "!"))
 
 
-def _records(entry: Entry) -> tuple[list[str], list[list[str]]]:
+def _records(entry: Entry, file: str) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns of a CSV file, and its first records with as many fields."""
-    file = find_files(entry["path"])[0]
     first, *others = first_records(file, entry.get("delimiter") or delimiter_of(file), PEEKED) or [[]]
-    if not Path(file).stat().st_size:
-        raise InputError(f"{file}: is empty; write rows into it, or leave it out")
+    if not first:
+        raise InputError(f"{file}: {_EMPTY}")
     fitting = [record for record in others if len(record) == len(first)]
     if entry.get("header", True) and first and not others:
         raise InputError(
@@ -110,19 +116,17 @@ def _records(entry: Entry) -> tuple[list[str], list[list[str]]]:
     if others and not fitting:
         raise InputError(
             f"{file}: the first line has {len(first)} fields, the next {len(others[0])}; put quotation marks around "
-            "fields that hold the character between fields"
+            "fields that hold the character between fields, without a space before them"
         )
     return (first, fitting) if entry.get("header", True) else (numbered(first), [first, *fitting])
 
 
 def _values(name: str, batches: Iterator[pa.RecordBatch]) -> Table:
     with readable(name):
-        batch = next(batches, None)
-        return (
-            {}
-            if batch is None
-            else dict(zip(batch.schema.names, values_of(name, batch.slice(0, PEEKED), 1), strict=True))
-        )
+        batch = next((batch for batch in batches if len(batch)), None)
+        if batch is None:
+            raise InputError(f"{name}: {_EMPTY}")
+        return dict(zip(batch.schema.names, values_of(name, batch.slice(0, PEEKED), 1), strict=True))
 
 
 def _objects(file: str) -> Table:
@@ -136,9 +140,8 @@ def _objects(file: str) -> Table:
             elif str(values.query).startswith("["):
                 _refuse_array(file, str(values.query))
             elif str(values.query).strip() == "{":
-                raise InputError(
-                    f"{file}: has objects of several lines; write one object a line: jq -c . {file} > pairs.jsonl"
-                )
+                command = f"jq -c . {shlex.quote(file)} > pairs.jsonl"
+                raise InputError(f"{file}: has objects of several lines; write one object a line: {command}")
             else:
                 wrong = wrong or f"line {number}: {values.fault}"
     if not table:
@@ -154,7 +157,7 @@ def _refuse_array(file: str, line: str) -> None:
     whole = line.strip() == "[" or line.lstrip("[ ").startswith("{")
     objects = ".[]" if whole else f"{{query: .[0], document: .[1]{_further(line)}}}"
     what = "is a JSON array" if whole else "has an array on each line"
-    raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {file} > pairs.jsonl")
+    raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {shlex.quote(file)} > pairs.jsonl")
 
 
 def _of_ids(line: str) -> bool:

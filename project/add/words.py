@@ -59,6 +59,16 @@ _LABELS = {"label", "labels", "score", "scores", "similarity", "similar", "sim",
 _LABELS |= {"duplicate", "match", "matches", "paraphrase", "correct", "gold", "target", "rating", "grade", "judgement"}
 _LABELS |= {"judgment", "qrel", "rel", "class", "equivalent", "entailment", "selected", "accepted"}
 _LABELS |= {"verdict", "feedback", "thumbs", "vote", "votes", "upvotes", "clicks", "stars", "helpful", "useful"}
+# fmt: off
+OPPOSITES: tuple[tuple[str, str], ...] = (
+    ("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("pos", "neg"),
+    ("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"),
+    ("pass", "fail"), ("right", "wrong"), ("ja", "nein"), ("ja", "nee"), ("ja", "nej"), ("oui", "non"), ("sí", "no"),
+    ("si", "no"), ("sim", "não"), ("tak", "nie"), ("да", "нет"), ("是", "否"), ("はい", "いいえ"),
+    ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("👍", "👎"),
+)
+# fmt: on
+"""Labels of pairs and those of other rows."""
 _POSITIVE = {"positive", "positives", "pos"}
 _NEGATIVE = {"negative", "negatives", "neg", "negs", "hardnegative", "hardnegatives", "hardneg", "hardnegs"}
 _NEGATIVE |= {"rejected", "distractor", "distractors", "incorrect", "wrong", "irrelevant"}

@@ -49,6 +49,13 @@ def test_malformed_lines_of_a_table_are_rejected(workspace: Path) -> None:
     ]
 
 
+def test_names_of_columns_between_rows_are_rejected(workspace: Path) -> None:
+    Path("t.csv").write_text('query,document\nq,d\nquery,document\n"query","document"\ndocument,query\n')
+    outcome = ingest(CSV)
+    assert outcome.texts == {("q", "d"), ("document", "query")}
+    assert outcome.reasons == [("t.csv", number, "repeats the names of the columns") for number in (3, 4)]
+
+
 def test_text_that_is_not_utf8_in_parquet_is_rejected(workspace: Path) -> None:
     latin = pa.array([b"q", b"\xe9", None, b"last"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"query": latin, "document": ["d"] * 4, "domain": ["d"] * 4}), "t.parquet")

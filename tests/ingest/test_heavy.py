@@ -62,3 +62,17 @@ def test_the_only_query_of_a_split_leaves_it_if_it_is_most_of_the_domain(workspa
     [alone], others = queries(0.0, 0.2, 1), queries(0.2, 0.8, 5)
     outcome = ingest(write("a", {alone: 30, **dict.fromkeys(others, 1)}), **SHARES)
     assert {pair["split"] for pair in outcome.pairs} == {"train"}
+
+
+@pytest.mark.parametrize(("count", "told"), [(30, True), (29, False)])
+def test_a_document_of_most_pairs_is_told(
+    workspace: Path, capsys: pytest.CaptureFixture[str], count: int, told: bool
+) -> None:
+    rows = [{"query": f"q {n}", "document": "See above." if n < count else f"answer {n}"} for n in range(59)] * 2
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ingest({"kind": "jsonl", "path": "a.jsonl", "domain": "a"})
+    warning = (
+        "ingest: warning: 'See above.' is the document of 30 of 59 pairs of 'a', in all splits alike; leave most of "
+        "them out if it says little\n"
+    )
+    assert capsys.readouterr().err == (warning if told else "")

@@ -56,6 +56,7 @@ def test_composed_and_decomposed_letters_become_equal() -> None:
         ({"document": ""}, "empty document"),
         ({"query": "???"}, "query is punctuation only"),
         ({"query": "\u2026 \u00bf\u200b?"}, "query is punctuation only"),
+        ({"query": "\u0301 ?\u20dd"}, "query is punctuation only"),
         ({"query": 3}, "query is not text"),
         ({"document": ["d"]}, "document is not text"),
         ({"domain": 1.5}, "domain is not text"),

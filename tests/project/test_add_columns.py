@@ -1,6 +1,7 @@
 """What ``batchwright add`` reads the columns of a table as, says of them, and asks where it is not clear."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def write(**columns: Any) -> str:
             {"query": "docstring", "document": "original_string"},
         ),
         ({"query": ["a"], "pos": [["b", "c"]]}, {}, {"query": "query", "document": "pos"}),
+        ({"query": ["a"], "document": [{"text": "b", "title": "c"}]}, {}, {"query": "query", "document": "document"}),
         (
             {
                 "query": ["a", "b"],
@@ -126,12 +128,16 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
         ({f"what is {number}": ["a", "b"] for number in range(201)}, "to_entries[] | {query: .key, document: .value}"),
         ({"set": ["a", "b"]}, """{query: .\"set\"[0], document: .\"set\"[1]}"""),
         ({"query": "a text", "passages": {"selected": [1], "passage_text": ["b"]}}, """. + .\"passages\""""),
+        ({"query": "a text", "hits": [{"id": "7", "body": "b c"}]}, """del(.\"hits\") + .\"hits\"[]"""),
+        ({"query": {"text": "a text"}, "document": {"text": "b c"}}, """.\"query\" |= .text"""),
     ],
 )
 def test_columns_of_objects_come_with_a_command_that_takes_the_pairs_out(row: Any, program: str) -> None:
     with pytest.raises(InputError) as refused:
-        guess_columns({name: [value] for name, value in row.items()}, {}, "t.jsonl")
-    assert str(refused.value).endswith(f"jq -c '{program}' t.jsonl > pairs.jsonl")
+        guess_columns({name: [value] for name, value in row.items()}, {}, "my t.jsonl")
+    assert str(refused.value).endswith(f"jq -c '{program}' 'my t.jsonl' > pairs.jsonl")
+    with pytest.raises(InputError, match=r"holds no text, write its texts into columns of their own$"):
+        guess_columns({name: [value] for name, value in row.items()}, {}, "t.parquet")
 
 
 TEXTS = ["a text", "another one"]
@@ -241,7 +247,6 @@ def test_splits_and_weights_are_known_by_their_names_and_values(
     ("column", "value", "role", "options", "read"),
     [
         ("split", "train", "left out (only train so far; --split-column split reads it)", ["--split-column"], "split"),
-        ("part", lambda n: ["dev", "train"][n % 2], "left out (texts)", ["--split-column"], "split"),
         ("split", lambda n: f"part {n}", "left out (texts)", [], None),
         ("weight", lambda n: n - 1, "left out (numbers)", [], None),
         ("times", lambda n: n + 1, "left out (numbers)", ["--weight"], "weight"),
@@ -325,6 +330,13 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"sent": lambda n: ("similar", "dissimilar")[n % 2]}, "column 'sent' (similar, dissimilar) may"),
         ({"label": lambda n: n % 2, "relevant": lambda n: n % 2}, "column 'label' (0, 1) may"),
         ({"labels": lambda n: [1, 0]}, "column 'labels' holds lists, which may say which of a row's documents"),
+        ({"set": lambda n: ("val", "test")[n % 2]}, "column 'set' (val, test) may say which rows are pairs: keep "
+         "those with --label set --positive VALUE, or all rows with --ignore set; or read it as the split with "
+         "--split-column set"),
+        ({"score": lambda n: f"0,{n}"}, "column 'score' (0,0, 0,1, 0,2, 0,3, ...) may"),
+        ({"match": lambda n: f"{n} %"}, "column 'match' (0 %, 1 %, 2 %, 3 %, ...) may"),
+        ({"ok": lambda n: "✓✗"[n % 2]}, "column 'ok' (✓, ✗) may"),
+        ({"passt": lambda n: ("ja", "nein")[n % 2]}, "column 'passt' (ja, nein) may"),
     ],
 )  # fmt: skip
 def test_what_may_be_a_label_is_asked_for(
@@ -335,7 +347,32 @@ def test_what_may_be_a_label_is_asked_for(
         add(file)
     assert f"a.jsonl: {message}" in capsys.readouterr().err
     add(file, "--ignore", *columns)
-    assert "labels" not in sources()[0]
+    assert not {"labels", "split"} & {*sources()[0], *sources()[0]["columns"]}
+
+
+def test_splits_in_a_column_of_any_name_are_asked_for_beside_labels(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(part=lambda n: ("train", "test")[n % 2], label=lambda n: int(n > 0))
+    for options in ([], ["--label", "label"]):
+        with pytest.raises(SystemExit):
+            add(file, *options)
+        assert "or read it as the split with --split-column part" in capsys.readouterr().err
+    add(file, "--split-column", "part")
+    outcome = ingest(*sources())
+    assert [pair["split"] for pair in outcome.pairs].count("test") == 4
+    assert len(outcome.pairs) == 8
+
+
+def test_decimal_numbers_are_labels_and_scores(project: Path) -> None:
+    scores = pa.array([Decimal(number % 2) for number in range(9)], pa.decimal128(5, 3))
+    queries, documents = zip(*PAIRS, strict=True)
+    pq.write_table(pa.table({"query": queries, "document": documents, "label": scores}), "a.parquet")
+    add("a.parquet")
+    assert ingest(*sources()).texts == {*PAIRS[1::2]}
+    Path("params.yaml").write_text(PARAMS)
+    add("a.parquet", "--label", "label", "--at-least", "0.5")
+    assert ingest(*sources()).texts == {*PAIRS[1::2]}
 
 
 def test_scores_from_a_number_on_and_named_labels_are_pairs(project: Path) -> None:

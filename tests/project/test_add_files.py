@@ -1,9 +1,13 @@
 """What ``batchwright add`` makes of files without a header, and of folders that hold more than pairs to train on."""
 
+import gzip
 import json
+import os
 from pathlib import Path
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.ingest.running import ingest
@@ -41,10 +45,10 @@ def test_names_of_columns_are_not_doubted(project: Path, header: str) -> None:
     assert [*sources()[0]["columns"].values()] == header.split(",")
 
 
-@pytest.mark.parametrize("line", ["sep=;", "sep=,", "sep=|", "SEP=\t", '"sep=;"', "sep=#"])
+@pytest.mark.parametrize("line", ["sep=;", "sep=,", "sep=|", "SEP=\t", '"sep=;"', "sep=#", " sep = ;", "sep=;;"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_a_first_line_that_says_the_delimiter_is_no_header(project: Path, line: str, mark: str) -> None:
-    delimiter = line.strip('"')[4]
+    delimiter = line.replace(" ", "").strip('"')[4]
     file = write_csv(Path("a.csv"), "Frage,Antwort", delimiter)
     file.write_text(f"{mark}{line}\r\n{file.read_text()}", encoding="utf-8")
     add("a.csv")
@@ -120,6 +124,10 @@ def test_a_title_above_the_header_is_doubted(project: Path, capsys: pytest.Captu
         ({"a.csv": "", "b.csv": "query,document\na,b\n"}, "set/a.csv: is empty; write rows into it, or leave it out"),
         ({"corpus.jsonl.gz": "", "queries.jsonl.gz": ""}, "set: the files of this BEIR folder are compressed; gunzip"),
         (
+            {"corpus.jsonl": "", "queries.jsonl": "", "qrels/train.tsv.gz": ""},
+            "set/qrels: the judgements of this BEIR folder are compressed; gunzip them",
+        ),
+        (
             {"corpus.jsonl": '{"_id": "d", "text": "x"}', "queries.jsonl": '{"_id": "q", "text": "y"}',
              "qrels/train.tsv": "q\td\t0\n"},
             "set: no row is a pair; the first reason: no judgement is above 0",
@@ -135,6 +143,50 @@ def test_what_a_folder_lacks_is_told(
     with pytest.raises(SystemExit):
         add("set")
     assert f"error: {message}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_a_file_without_rows_is_told_to_be_empty(project: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    if name == "a.parquet":
+        pq.write_table(pa.table({"query": pa.array([], pa.string())}), name)
+    else:
+        Path(name).write_bytes(gzip.compress(b"") if name.endswith("gz") else b"\xef\xbb\xbf\n\n")
+    with pytest.raises(SystemExit):
+        add(name)
+    assert f"{name}: is empty; write rows into it, or leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.csv", b"caf\xe9.parquet", b"set/caf\xe9.csv"])
+def test_a_file_whose_name_is_not_utf_8_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], name: bytes
+) -> None:
+    write_csv(Path(os.fsdecode(name)), "query,document")
+    with pytest.raises(SystemExit):
+        add(os.fsdecode(name if name.startswith(b"caf") else b"set"))
+    assert "\\udce9" in (said := capsys.readouterr().err)
+    assert "the name of this file is not UTF-8; rename it" in said
+
+
+def test_folders_in_a_folder_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.csv", "more/b.csv", "test/c.csv", ".hidden/d.csv", "notes/e.md"):
+        write_csv(Path("set") / name, "query,document")
+    add("set")
+    assert "not read: what is in more/, test/; add folders by themselves\n" in capsys.readouterr().out
+    assert len(ingest(*sources()).pairs) == len(PAIRS)
+
+
+def test_columns_that_only_another_file_of_a_folder_has_are_shown_and_asked_for(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, more in (("a", {}), ("b", {"label": 0, "note": "x"})):
+        rows = [{"query": query, "document": document} | more for query, document in PAIRS]
+        Path("set").mkdir(exist_ok=True)
+        Path(f"set/{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(SystemExit):
+        add("set")
+    assert "set: column 'label' (0) may say which rows are pairs" in capsys.readouterr().err
+    add("set", "--ignore", "label")
+    assert "column note      left out (texts)" in capsys.readouterr().out
 
 
 def test_a_name_too_long_for_a_domain_is_told_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

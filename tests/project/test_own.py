@@ -68,6 +68,7 @@ def test_a_repository_around_the_project_overlooks_it_and_init_says_so(tmp_path:
     git = ("git", "-C", str(tmp_path))
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     told = init(tmp_path / "deep" / "my [1] project")
+    assert f"\n  cd '{tmp_path}/deep/my [1] project'\n" in told
     assert f"It lies in the git repository {tmp_path}, but is one of its own" in told
     (tmp_path / "deep/notes.txt").touch()
     subprocess.run([*git, "add", "."], check=True)

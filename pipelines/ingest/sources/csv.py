@@ -16,7 +16,7 @@ from pipelines.ingest.sources.base import FileSource, Part, Row, faulty
 
 _LINES = 1000
 _DELIMITERS = "\t,;|^~\x01\x1f"
-_SAID = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+_SAID = re.compile(r' *"?sep *= *(.)"?(?:\1|\s)*', re.IGNORECASE)
 """The line before the header with which spreadsheets say what the delimiter is."""
 
 
@@ -48,6 +48,8 @@ class CsvSource(FileSource):
             for number, fields, raw in not_empty(part.name, records):
                 if fields is None:
                     yield faulty(part.name, number, raw, "not valid CSV")
+                elif self.header and fields == header:
+                    yield faulty(part.name, number, raw, "repeats the names of the columns")
                 elif len(fields) != len(header):
                     yield faulty(part.name, number, raw, f"more or fewer fields than the {first}")
                 else:
