@@ -126,6 +126,10 @@ def test_vectors_that_know_nothing_mask_nothing(
     assert negatives.kept.all() == (vectors_of is zeros)
     said = "likeness: auto sets no limit in 'birds', and nothing is masked by score: by 'planted', the own documents of"
     assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
+    write_params(workspace, {"filter.margin": 0.1})
+    main()
+    said = "what is masked by score in 'birds' is chance: by 'planted', the own documents of"
+    assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
 
 
 def test_a_domain_has_its_own_likeness_and_others_say_why_auto_found_none(corpus: Path) -> None:
