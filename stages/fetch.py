@@ -12,7 +12,7 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE, Base, load_params, read_params
 from batchwright.core.paths import START_MODELS
-from batchwright.formats.lengths import MaxLength, check_room
+from batchwright.formats.lengths import MaxLength, check_reading
 from batchwright.formats.models import (
     ModelVersion,
     Prefixes,
@@ -171,23 +171,18 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
         InputError: it is.
     """
     from sentence_transformers.base.modules import Normalize  # these need torch
-    from sentence_transformers.sentence_transformer.modules import Pooling
 
     from batchwright.retrievers.common.model_folder import load_model
 
     what = f"model '{params.name}'"
     model = load_model(folder, info.max_length, name=params.name)
     check_whole(what, folder, model)
-    check_room(what, model, info.prefixes)
+    check_reading(what, model, info.prefixes)
     warn_of_pooling(what, folder, model)
     own = configuration(folder, params.name).get("similarity_fn_name") or "cosine"
-    if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):
+    same = ("cosine", "dot", "euclidean") if isinstance(model[-1], Normalize) else ("cosine",)
+    if own not in same and not params.similarity:
         raise InputError(
             f"{what}: was made for the similarity '{own}' (similarity_fn_name in {CONFIGURATION}), but training and "
             "search compare by cosine; take another, or set its similarity to cosine to train it for that"
-        )
-    if info.prefixes.texts() and any(isinstance(each, Pooling) and not each.include_prompt for each in model):
-        raise InputError(
-            f"{what}: leaves prompts out of its pooling, which training and search do not; set include_prompt to true "
-            "in its 1_Pooling/config.json, or its prefixes to {}"
         )
