@@ -63,18 +63,18 @@ def check_choice(name: str, choice: str, choices: Any) -> None:
         raise InputError(f"{name} is {choice!r}; pass one of {', '.join(known)}")
 
 
-def check_count(name: str, count: int) -> None:
-    """Check that an argument that says how many to find is a whole number of at least 1.
+def check_count(name: str, count: int, least: int = 1) -> None:
+    """Check that an argument that says how many are meant is a whole number of at least ``least``.
 
     Raises:
         InputError: it is not.
     """
     try:
-        whole = 0 if isinstance(count, bool) else operator.index(count)
+        whole = -1 if isinstance(count, bool) else operator.index(count)
     except TypeError:
-        whole = 0
-    if whole < 1:
-        raise InputError(f"{name} is {count!r}; pass a whole number of at least 1")
+        whole = -1
+    if whole < least:
+        raise InputError(f"{name} is {count!r}; pass a whole number of at least {least}")
 
 
 def whole_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
