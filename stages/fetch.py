@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from batchwright.core.atomic import atomic_dir
@@ -14,6 +15,7 @@ from batchwright.core.params import PARAMS_FILE, Base, load_params, read_params
 from batchwright.core.paths import START_MODELS
 from batchwright.formats.lengths import MaxLength, check_reading
 from batchwright.formats.models import (
+    SIDES,
     ModelVersion,
     Prefixes,
     check_model_watched,
@@ -82,6 +84,8 @@ def main(name: str) -> str:
         info.write(folder)
         if info.variant == "biencoder":
             _check(params, folder, info)
+        elif info.variant == "xtr":
+            _check_tokens(params, folder, info)
     _warn_of_unused(name)
     before = f"; queries begin with {prefixes.default.query!r}, documents with {prefixes.default.document!r}"
     return f"'{name}' from {params.name}, {weights}{before if prefixes.texts() else ''}"
@@ -186,3 +190,24 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
             f"{what}: was made for the similarity '{own}' (similarity_fn_name in {CONFIGURATION}), but training and "
             "search compare by cosine; take another, or set its similarity to cosine to train it for that"
         )
+
+
+def _check_tokens(params: StartModel, folder: Path, info: ModelInfo) -> None:
+    """Check a model with a vector for each token likewise.
+
+    Raises:
+        InputError: it is damaged, or its vectors are not of unit length.
+    """
+    from batchwright.retrievers.xtr.model import encode_tokens, load_token_model  # these need torch
+
+    what = f"model '{params.name}'"
+    model = load_token_model(folder, info.max_length, "cpu", info.prefixes, params.name)
+    check_whole(what, folder, model)
+    check_reading(what, model, info.prefixes)
+    for task in SIDES:
+        lengths = np.linalg.norm(encode_tokens(model, ["one and another"], task).vectors, axis=1)
+        if not np.allclose(lengths, 1, atol=0.01):
+            raise InputError(
+                f"{what}: its token vectors are not of unit length, as training makes them; save it with a last module "
+                "Normalize(module_input_name='token_embeddings')"
+            )

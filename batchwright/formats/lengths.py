@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from pydantic import Field
 
 from batchwright.core.errors import InputError
@@ -10,7 +11,7 @@ from batchwright.core.terminal import shown
 from batchwright.formats.models import SIDES, Prefixes, Side, loading
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer
     from sentence_transformers.base.model import BaseModel
     from torch.nn import Module
 
@@ -75,7 +76,7 @@ def check_length(what: str, model: "BaseModel", max_length: int) -> None:
         raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
 
 
-def check_reading(what: str, model: "SentenceTransformer", prefixes: Prefixes) -> None:
+def check_reading(what: str, model: "SentenceTransformer | MultiVectorEncoder", prefixes: Prefixes) -> None:
     """Check that the model makes vectors of texts, and reads them with their prefixes as it does in training.
 
     Raises:
@@ -92,7 +93,7 @@ def check_reading(what: str, model: "SentenceTransformer", prefixes: Prefixes) -
                 raise InputError(f"{what}: makes no vectors of texts; save it with a module Pooling") from None
         for prefix in {each.of(side) for each in (prefixes.default, *prefixes.domains.values())} - {""}:
             alone, more = model.encode([prefix, f"{prefix} and more of it"], task=side, show_progress_bar=False)
-            if (alone == more).all():
+            if np.array_equal(alone, more):
                 raise InputError(
                     f"{what}: reads nothing behind the prefix {shown(prefix)}, which is as long as max_length; raise "
                     "max_length, or shorten the prefix"

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize
+from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from sentence_transformers.sentence_transformer.modules import Router, StaticEmbedding
 
 from batchwright.core.errors import InputError
@@ -345,3 +346,29 @@ def test_models_that_cannot_cut_sides_differently_are_refused(workspace: Path, t
     static = Path(shutil.copytree(fetch(workspace, tiny_bert, static_width=6), workspace / "elsewhere"))
     with pytest.raises(InputError, match="begins with StaticEmbedding, which cuts queries and documents alike"):
         fetch(workspace, static, max_length=lengths)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "unit", "message"),
+    [
+        (None, True, ""),
+        (None, False, "its token vectors are not of unit length, as training makes them; save it with a last module"),
+        (_without_tokenizer, True, "its tokenizer knows no words; is tokenizer.json missing?"),
+        (_no_number, True, "its weights '.*word_embeddings.*' hold NaN"),
+    ],
+)
+def test_a_model_with_a_vector_for_each_token_is_checked_when_it_comes_in(
+    workspace: Path, tiny_bert: Path, spoil: Callable[[Path], None] | None, message: str, *, unit: bool
+) -> None:
+    modules = [SentenceTransformer(str(tiny_bert), device="cpu")[0], MultiVectorMask([])]
+    more = [Normalize(module_input_name="token_embeddings")] if unit else []
+    source = workspace / "elsewhere/tokens"
+    MultiVectorEncoder(modules=[*modules, *more], device="cpu").save(str(source), create_model_card=False)
+    if spoil:
+        spoil(source)
+    if not message:
+        assert ModelInfo.read(fetch(workspace, source)).variant == "xtr"
+        return
+    with pytest.raises(InputError, match=f"^model 'raw/models/tokens': {message}"):
+        fetch(workspace, source)
+    assert not START.exists()
