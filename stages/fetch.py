@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE, Base, load_params, read_params
 from batchwright.core.paths import START_MODELS
-from batchwright.formats.lengths import MaxLength, check_room
+from batchwright.formats.lengths import MaxLength, check_reading
 from batchwright.formats.models import (
+    SIDES,
     ModelVersion,
     Prefixes,
     check_model_watched,
@@ -82,6 +84,8 @@ def main(name: str) -> str:
         info.write(folder)
         if info.variant == "biencoder":
             _check(params, folder, info)
+        elif info.variant == "xtr":
+            _check_tokens(params, folder, info)
     _warn_of_unused(name)
     before = f"; queries begin with {prefixes.default.query!r}, documents with {prefixes.default.document!r}"
     return f"'{name}' from {params.name}, {weights}{before if prefixes.texts() else ''}"
@@ -171,23 +175,39 @@ def _check(params: StartModel, folder: Path, info: ModelInfo) -> None:
         InputError: it is.
     """
     from sentence_transformers.base.modules import Normalize  # these need torch
-    from sentence_transformers.sentence_transformer.modules import Pooling
 
     from batchwright.retrievers.common.model_folder import load_model
 
     what = f"model '{params.name}'"
     model = load_model(folder, info.max_length, name=params.name)
     check_whole(what, folder, model)
-    check_room(what, model, info.prefixes)
+    check_reading(what, model, info.prefixes)
     warn_of_pooling(what, folder, model)
     own = configuration(folder, params.name).get("similarity_fn_name") or "cosine"
-    if own != "cosine" and not params.similarity and not any(isinstance(module, Normalize) for module in model):
+    same = ("cosine", "dot", "euclidean") if isinstance(model[-1], Normalize) else ("cosine",)
+    if own not in same and not params.similarity:
         raise InputError(
             f"{what}: was made for the similarity '{own}' (similarity_fn_name in {CONFIGURATION}), but training and "
             "search compare by cosine; take another, or set its similarity to cosine to train it for that"
         )
-    if info.prefixes.texts() and any(isinstance(each, Pooling) and not each.include_prompt for each in model):
-        raise InputError(
-            f"{what}: leaves prompts out of its pooling, which training and search do not; set include_prompt to true "
-            "in its 1_Pooling/config.json, or its prefixes to {}"
-        )
+
+
+def _check_tokens(params: StartModel, folder: Path, info: ModelInfo) -> None:
+    """Check a model with a vector for each token likewise.
+
+    Raises:
+        InputError: it is damaged, or its vectors are not of unit length.
+    """
+    from batchwright.retrievers.xtr.model import encode_tokens, load_token_model  # these need torch
+
+    what = f"model '{params.name}'"
+    model = load_token_model(folder, info.max_length, "cpu", info.prefixes, params.name)
+    check_whole(what, folder, model)
+    check_reading(what, model, info.prefixes)
+    for task in SIDES:
+        lengths = np.linalg.norm(encode_tokens(model, ["one and another"], task).vectors, axis=1)
+        if not np.allclose(lengths, 1, atol=0.01):
+            raise InputError(
+                f"{what}: its token vectors are not of unit length, as training makes them; save it with a last module "
+                "Normalize(module_input_name='token_embeddings')"
+            )

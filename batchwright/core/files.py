@@ -34,7 +34,7 @@ def read_json(file: Path, made_by: str) -> dict[str, Any]:
     check(file)
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{file}: no such file; run the stage '{made_by}' first") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: not valid JSON ({error}); run the stage '{made_by}' again") from None

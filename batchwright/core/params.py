@@ -1,11 +1,12 @@
 """Reads ``params.yaml`` into typed groups; an unknown key is an error that suggests the closest known one."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from batchwright.core.errors import InputError
@@ -24,11 +25,40 @@ class Params(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_truth_values(cls, values: Any) -> Any:
+        """Make words of yes and no where numbers are meant, so that they are refused, and not 1 and 0."""
+        if not isinstance(values, dict):
+            return values
+        return {name: _spelt(value) if _is_number(cls, name) else value for name, value in values.items()}
+
+
+@cache
+def _is_number(model: type[BaseModel], name: Any) -> bool:
+    """Whether a field may hold numbers, but no truth value."""
+    types = _types(model.model_fields[name].annotation) if name in model.model_fields else []
+    return bool not in types and (int in types or float in types)
+
+
+def _spelt(value: Any) -> Any:
+    """Truth values as words, also in a list and in values of a group."""
+    if isinstance(value, dict):
+        return {key: _spelt(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_spelt(each) for each in value]
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _types(annotation: Any) -> list[Any]:
+    """All types that an annotation names."""
+    return [annotation, *(each for inner in get_args(annotation) for each in _types(inner))]
+
 
 class Base(Params):
     """Group ``base``: settings that all stages share."""
 
-    seed: int = 17
+    seed: int = Field(default=17, ge=0, lt=2**32)
     """Seed of all random numbers; it determines clusters, batches and initial weights."""
 
 

@@ -12,6 +12,9 @@ from batchwright.core.errors import InputError
 from batchwright.core.terminal import shown
 from batchwright.core.untrusted_text import Lines, Records, RepeatedKeyError, parse_json
 
+MOST = 10_000
+"""The highest relevance: pytrec_eval takes memory for each one below it, and overflows far above."""
+
 
 @dataclass(frozen=True)
 class BeirFolder:
@@ -68,6 +71,11 @@ class BeirFolder:
                     raise InputError(
                         f"{file}, line {number}: expected query id, document id and a number, tab-separated"
                     )
+                if relevance > MOST:
+                    raise InputError(
+                        f"{file}, line {number}: {row[-1]} is above {MOST:,}, the highest relevance that is counted; "
+                        "lower it, or put the relevance into the last column"
+                    )
                 if seen.setdefault((row[0], row[-2]), relevance) != relevance:
                     raise InputError(
                         f"{file}, line {number}: {shown(row[-2])} is judged twice for {shown(row[0])}, and not alike; "
@@ -101,7 +109,7 @@ class BeirFolder:
         try:
             with file.open("rb") as content, Lines(str(file), content, encoding="utf-8-sig") as handle:
                 yield handle
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise InputError(f"{file}: no such file; a BEIR folder holds corpus.jsonl, queries.jsonl, qrels/") from None
         except UnicodeDecodeError as error:
             raise InputError(f"{file}: not UTF-8 ({error.reason} at byte {error.start}); convert it") from None

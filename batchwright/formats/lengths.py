@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from pydantic import Field
 
 from batchwright.core.errors import InputError
 from batchwright.core.params import Params
 from batchwright.core.terminal import shown
-from batchwright.formats.models import SIDES, Prefixes, Side
+from batchwright.formats.models import SIDES, Prefixes, Side, loading
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer
     from sentence_transformers.base.model import BaseModel
     from torch.nn import Module
 
@@ -47,6 +48,11 @@ def limit_length(what: str, model: "BaseModel", max_length: MaxLength) -> None:
     check_length(what, model, longest)
     if isinstance(first, StaticEmbedding):
         first.tokenizer.enable_truncation(longest)  # these read whole texts, unless their tokenizer cuts them
+    elif any(isinstance(module, StaticEmbedding) for module in model.modules()):
+        raise InputError(
+            f"{what}: begins with {type(first).__name__}, where a StaticEmbedding and others are not cut alike; take a "
+            "model with transformers only"
+        )
     else:
         model.max_seq_length = longest
     differ = isinstance(max_length, Lengths)
@@ -70,16 +76,33 @@ def check_length(what: str, model: "BaseModel", max_length: int) -> None:
         raise InputError(f"{what}: reads {most} tokens; lower max_length from {max_length} to at most {most}")
 
 
-def check_room(what: str, model: "SentenceTransformer", prefixes: Prefixes) -> None:
-    """Raise InputError if the model reads nothing of texts behind one of their prefixes, so that all are the same."""
+def check_reading(what: str, model: "SentenceTransformer | MultiVectorEncoder", prefixes: Prefixes) -> None:
+    """Check that the model makes vectors of texts, and reads them with their prefixes as it does in training.
+
+    Raises:
+        InputError: it cannot, or leaves prefixes out of its pooling, or reads nothing of texts behind one of them, so
+            that all are the same.
+    """
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
     for side in SIDES:
+        with loading(what):
+            try:
+                model.encode(["one", "one and another"], task=side, show_progress_bar=False)
+            except KeyError:
+                raise InputError(f"{what}: makes no vectors of texts; save it with a module Pooling") from None
         for prefix in {each.of(side) for each in (prefixes.default, *prefixes.domains.values())} - {""}:
             alone, more = model.encode([prefix, f"{prefix} and more of it"], task=side, show_progress_bar=False)
-            if (alone == more).all():
+            if np.array_equal(alone, more):
                 raise InputError(
                     f"{what}: reads nothing behind the prefix {shown(prefix)}, which is as long as max_length; raise "
                     "max_length, or shorten the prefix"
                 )
+    if prefixes.texts() and any(isinstance(each, Pooling) and not each.include_prompt for each in model):
+        raise InputError(
+            f"{what}: leaves prompts out of its pooling, which training and search do not; set include_prompt to true "
+            "in its 1_Pooling/config.json, or its prefixes to {}"
+        )
 
 
 def first_position(model: "Module") -> int:

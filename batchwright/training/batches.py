@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
+from batchwright.core.arguments import check_count
 from batchwright.core.errors import InputError
 from batchwright.formats.models import Prefixes, Side
 from batchwright.formats.shards import ShardSet, read_scores, unpack_mask
@@ -111,7 +112,7 @@ class ShardBatches(Dataset[TrainBatch]):
     ``whole_domain``, ``in_batch`` and ``taught`` as in ``BatchReader``.
 
     Raises:
-        InputError: there is no such epoch.
+        InputError: there is no such epoch, ``hard_negatives`` is no number of them, or there are no scores that taught.
     """
 
     def __init__(
@@ -124,6 +125,9 @@ class ShardBatches(Dataset[TrainBatch]):
         in_batch: bool = True,
         taught: bool = False,
     ) -> None:
+        check_count("hard_negatives", hard_negatives, 0)
+        if taught and not shards.scored:
+            raise InputError(f"{shards.folder}: has no teacher's scores; run the stage 'teach', or leave out taught")
         chosen = range(len(shards.manifest.epochs)) if epochs is None else epochs
         self._numbers = [number for epoch in chosen for number in shards.manifest.batches_of(epoch)]
         self._reader = BatchReader(shards, prefixes or Prefixes(), hard_negatives, whole_domain, in_batch, taught)

@@ -16,14 +16,15 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.ml.inference.base import RunInference
 from numpy.typing import NDArray
+from sentence_transformers.sentence_transformer.modules import Router
 
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import fingerprint
 from batchwright.core.runtime import scratch
 from batchwright.core.spill import spilled_rows
-from batchwright.formats.lengths import check_length, check_room
-from batchwright.formats.models import SIDES, Prefixes, check_whole, locate_model, model_hash, warn_of_pooling
+from batchwright.formats.lengths import check_length, check_reading
+from batchwright.formats.models import SIDES, Prefixes, check_whole, loading, locate_model, model_hash, warn_of_pooling
 from batchwright.formats.pairs import domains, file_stem, scan_texts
 from batchwright.formats.prompts import own_prefixes
 from batchwright.formats.vectors import write_domain_vectors, write_encoder
@@ -122,12 +123,17 @@ def _encode_missing(pairs: Path, encoder: EncoderParams, parts: Path, missing: d
 
 def _check_model(encoder: EncoderParams) -> None:
     """Say what is wrong with the model: from Beam's workers, a traceback would come."""
-    model, name = load_encoder(encoder), f"model '{encoder.name}'"
-    folder = locate_model(encoder.name, encoder)
+    name, folder = f"model '{encoder.name}'", locate_model(encoder.name, encoder)
+    with loading(name):
+        model = load_encoder(encoder)
+    if isinstance(model[0], Router):
+        raise InputError(
+            f"{name}: reads queries otherwise than documents, but a text has one vector; take another model"
+        )
     check_whole(name, folder, model)
     warn_of_pooling(name, folder, model)
     check_length(name, model, encoder.max_length)
-    check_room(name, model, encoder.prefixes or Prefixes())
+    check_reading(name, model, encoder.prefixes or Prefixes())
 
 
 def _write_chunk(parts: Path, batch: pa.RecordBatch) -> None:

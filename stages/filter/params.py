@@ -1,7 +1,7 @@
 """Parameters of the false-negative filter."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -10,7 +10,9 @@ from batchwright.core.params import Params
 from batchwright.core.terminal import hint
 from stages.negatives.choice import MOST_RANKS, Choice
 
-Likeness = float | Literal["auto"] | None
+Cosine = Annotated[float, Field(ge=-2, le=2)]
+"""A cosine, or the difference of two: beyond 2, a percentage was meant."""
+Likeness = Cosine | Literal["auto"] | None
 DEFAULT = "default"
 """Stands for all domains that ``likeness`` does not name."""
 
@@ -26,12 +28,12 @@ class FilterParams(Params):
     exchanging the documents of two pairs changes nothing. Most domains have no such pairs. Where two in five pairs are
     doubtful, or one in ten random pairs reach the limit, vectors know too little, and there is no limit.
     ``{shop: 0.8, default: auto}`` says it by domain; without ``default``, other domains are ``auto``."""
-    margin: float | None = None
+    margin: Cosine | None = None
     """A false negative must score nearly as high as the query's own document: ``f(q, d') >= f(q, d) - margin``. A
     negative margin asks for more than its score. Without ``likeness`` this alone decides, with it both must hold."""
     factor: float | None = Field(default=None, ge=0)
     """Instead of ``margin``: ``f(q, d') >= f(q, d) - factor * |f(q, d)|``."""
-    threshold: float | None = None
+    threshold: Cosine | None = None
     """Instead of ``margin``: ``f(q, d') >= threshold``."""
     judgements: list[str] = []
     """Files of judgements, which overrule the surrogate: CSV, TSV, JSON Lines or Parquet with the columns ``query``,

@@ -36,6 +36,8 @@ MOSTLY = 0.4
 .28 at most in nine real sets."""
 FEW = 20
 """Fewer pairs than that may be doubtful by chance."""
+MOST_ROUNDED = 0.99
+"""Limits are rounded up to hundredths, but not above this: no pair would reach them."""
 AS_ALIKE = 0.1
 """A limit of likeness that at least this share of random pairs reaches tells nothing apart. In those sets .02 do."""
 
@@ -125,7 +127,7 @@ def likeness_limit(
         because = f"{because}; by words, {because_of_words}"
     if found is None:
         return Limit(NO_PAIR, because)
-    limit = np.float32(np.ceil(found * 100) / 100)
+    limit = found if found > MOST_ROUNDED else np.float32(np.ceil(found * 100) / 100)
     if (share := np.mean(alike >= limit)) >= AS_ALIKE:
         why = f"{share:.0%} of random pairs are as alike ({limit:.2f}) as those that share an answer"
         return Limit(NO_PAIR, why, blind=True)

@@ -118,15 +118,22 @@ def _no_limits(domains: Mapping[str, Metrics]) -> str:
 def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
     """Warn of domains of which the vectors know too little; ``domains`` are their summaries."""
     for domain, metrics in domains.items():
+        why = metrics[NO_LIMIT] if metrics.get(BLIND) else _vague(metrics["doubtful"], metrics["pairs"])
+        if not why:
+            continue
         if metrics.get(BLIND):
-            what = (
-                f"likeness: auto sets no limit in '{domain}', and nothing is masked by score: by '{vectors}', "
-                f"{metrics[NO_LIMIT]}"
-            )
-            print(
-                f"filter: warning: {safe(what)}; if other vectors know more, name them in filter.vectors",
-                file=sys.stderr,
-            )
+            masked = f"likeness: auto sets no limit in '{domain}', and nothing is masked by score"
+        else:
+            masked = f"what is masked by score in '{domain}' is chance"
+        what = f"{masked}: by '{vectors}', {why}; if other vectors know more, name them in filter.vectors"
+        print(f"filter: warning: {safe(what)}", file=sys.stderr)
+
+
+def _vague(doubtful: int, pairs: int) -> str:
+    """Say so if so many doubtful pairs are too many for scores to mean anything."""
+    if doubtful < MOSTLY * pairs or pairs < FEW:
+        return ""
+    return f"the own documents of {doubtful:,} of {pairs:,} pairs score no higher than others"
 
 
 def _judge_domain(
@@ -185,11 +192,9 @@ def _likeness(
 ) -> Limit:
     if asked != "auto":
         return Limit(EVERY_PAIR if asked is None else np.float32(asked))
-    limit = likeness_limit(vectors, query_class, document_class, rng, blank, texts)
-    if (count := np.count_nonzero(weak)) < MOSTLY * len(weak) or len(weak) < FEW:
-        return limit
-    why = f"the own documents of {count:,} of {len(weak):,} pairs score no higher than others"
-    return Limit(NO_PAIR, why, blind=True)
+    if why := _vague(int(np.count_nonzero(weak)), len(weak)):
+        return Limit(NO_PAIR, why, blind=True)
+    return likeness_limit(vectors, query_class, document_class, rng, blank, texts)
 
 
 def _describe(negatives: Negatives) -> Metrics:

@@ -10,6 +10,7 @@ from batchwright.core.terminal import hint
 from batchwright.core.words import letters_apart
 
 KINDS = {"ndcg": nDCG, "mrr": RR, "recall": R, "hit_rate": Success, "map": AP, "precision": P}
+DEEPEST = 1_000_000
 ANSWERS = "answers"
 """The share of queries for which one of the first documents contains an answer."""
 
@@ -24,8 +25,8 @@ def checked(name: str) -> str:
     known = [*KINDS, ANSWERS]
     if kind not in known:
         raise ValueError(f"unknown measure '{name}'{hint(kind, known)}")
-    if not (depth.isascii() and depth.isdecimal() and int(depth) > 0):
-        raise ValueError(f"'{name}': say how many documents count, such as {kind}@10")
+    if not (depth.isascii() and depth.isdecimal() and 0 < int(depth) <= DEEPEST):
+        raise ValueError(f"'{name}': say how many documents count, such as {kind}@10, and at most {DEEPEST:,}")
     return f"{kind}@{int(depth)}"
 
 

@@ -65,7 +65,7 @@ def beir(folder: Path, name: str | None = None) -> Collection:
     Grades with decimals are multiplied by the power of ten that makes them whole numbers; nDCG stays as it is.
 
     Raises:
-        InputError: no query has a relevant document, or the corpus is empty.
+        InputError: no query has a relevant document, the corpus is empty, or an id or a text is not UTF-8.
     """
     source = BeirFolder(folder)
     grades: dict[str, dict[str, float]] = defaultdict(dict)
@@ -76,6 +76,8 @@ def beir(folder: Path, name: str | None = None) -> Collection:
     documents = [Text(id=key, text=text, domain=folder.name) for key, text in source.documents()]
     if not queries or not documents:
         raise InputError(f"{folder}: no judged queries, or no documents; check the query ids in qrels/test.tsv")
+    _check_letters(folder / "queries.jsonl", queries)
+    _check_letters(folder / "corpus.jsonl", documents)
     relevant = _whole({query.id: grades[query.id] for query in queries})
     there = {document.id for document in documents}
     missing = {
@@ -90,6 +92,17 @@ def beir(folder: Path, name: str | None = None) -> Collection:
         own=own_documents(["" if query.id in relevant[query.id] else query.id for query in queries], documents),
         missing={kind: count for kind, count in missing.items() if count},
     )
+
+
+def _check_letters(file: Path, texts: Sequence[Text]) -> None:
+    """JSON can hold halves of surrogate pairs, with which tokenizers fail, and pytrec_eval crashes."""
+    for each in texts:
+        try:
+            f"{each.id}{each.text}".encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{file}: {shown(each.id)} holds half a surrogate pair, which is not UTF-8; correct it"
+            ) from None
 
 
 def _answers(folder: Path, collection: Collection) -> dict[str, list[str]]:

@@ -1,7 +1,7 @@
 """Errors in params.yaml name the faulty key and suggest the closest known one."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import RootModel
@@ -20,6 +20,9 @@ class Group(Params):
     rate: float = 0.5
     inner: Inner = Inner()
     named: dict[str, Inner] = {}
+    shares: list[float] | Literal["auto"] = "auto"
+    limits: dict[str, float | None] | None = None
+    near: bool | int = 0
 
 
 def load(folder: Path, text: str, group: str = "group") -> Group:
@@ -29,7 +32,14 @@ def load(folder: Path, text: str, group: str = "group") -> Group:
 
 
 def test_values_are_read_and_defaults_fill_in_the_rest(tmp_path: Path) -> None:
-    assert load(tmp_path, "group: {batch_size: 3}") == Group(batch_size=3)
+    assert load(tmp_path, "group: {batch_size: 3, near: yes}") == Group(batch_size=3, near=True)
+
+
+def test_a_seed_is_one_that_every_library_takes(tmp_path: Path) -> None:
+    for seed in (-1, 2**32):
+        (tmp_path / "params.yaml").write_text(f"base: {{seed: {seed}}}")
+        with pytest.raises(InputError, match=r"parameter 'base\.seed': Input should be"):
+            load_params("base", Base, tmp_path / "params.yaml")
 
 
 def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
@@ -42,11 +52,18 @@ def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
         ("group: {batch_sise: 3, batch_size: 3}", r"unknown parameter 'group.batch_sise'; did you mean 'batch_size'\?"),
         ("group: {batch_size: 3, inner: {dept: 1}}", r"unknown parameter 'group.inner.dept'; did you mean 'depth'\?"),
         ("group: {batch_size: 3, named: {a: {dept: 1}}}", r"'group.named.a.dept'; did you mean 'depth'\?"),
-        ("group: {batch_size: 3, xyzzy: 1}", "unknown parameter 'group.xyzzy'; known: batch_size, inner, named, rate"),
+        (
+            "group: {batch_size: 3, xyzzy: 1}",
+            "'group.xyzzy'; known: batch_size, inner, limits, named, near, rate, shares",
+        ),
         ("group: {}", "parameter 'group.batch_size' is missing"),
         ("group:", "parameter 'group.batch_size' is missing"),
         ("group: {batch_size: many}", r"parameter 'group.batch_size': .*integer.*\(found 'many'\)"),
         ("group: {batch_size: 3, rate: .nan}", "parameter 'group.rate': .*finite"),
+        ("group: {batch_size: yes}", r"'group.batch_size': .*integer.* \(found 'true'\)"),
+        ("group: {batch_size: 3, rate: off}", "'group.rate': .*number.*"),
+        ("group: {batch_size: 3, shares: [0, on]}", "'group.shares.1': .*number.*"),
+        ("group: {batch_size: 3, limits: {a: no}}", "'group.limits': .*number.*"),
         ("group: 3", "parameter 'group': .*"),
         ("grupo: {batch_size: 3}", r"no parameter group 'group'; did you mean 'grupo'\?"),
         ("- 1\n- 2", "expected groups of parameters, found list"),

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense
+from sentence_transformers.sentence_transformer.modules import Router
 
 from batchwright.core.atomic import CHECKSUMS
 from batchwright.core.errors import InputError
@@ -117,6 +119,24 @@ def test_a_prefix_that_leaves_no_room_for_texts_is_refused(
     write_rows("birds", [("w1 w2", "w3", "train")])
     with pytest.raises(InputError, match="reads nothing behind the prefix 'w1 w2 w3 '"):
         run_embed()
+
+
+def test_models_that_read_no_texts_or_sides_differently_are_refused(
+    workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]
+) -> None:
+    write_rows("birds", [("w1 w2", "w3", "train")])
+    model = SentenceTransformer(str(encoder["name"]), device="cpu")
+    router = Router.for_query_document(query_modules=[*model], document_modules=[*model])
+    refused: list[tuple[list[Any], str]] = [
+        ([model[0]], "makes no vectors of texts; save it with a module Pooling"),
+        ([*model, Dense(3, 3)], r"cannot be loaded \(mat1 and mat2 shapes cannot be multiplied"),
+        ([router], "reads queries otherwise than documents, but a text has one vector"),
+    ]
+    for modules, message in refused:
+        shutil.rmtree(encoder["name"])
+        SentenceTransformer(modules=modules, device="cpu").save(str(encoder["name"]), create_model_card=False)
+        with pytest.raises(InputError, match=f"^model 'raw/models/tiny': {message}"):
+            run_embed()
 
 
 def test_tokens_beyond_max_length_are_not_read(workspace: Path, run_embed: RunEmbed, encoder: dict[str, Any]) -> None:

@@ -4,20 +4,25 @@ import json
 import math
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Normalize
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+from sentence_transformers.base.modules import Dense, Normalize
+from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+from sentence_transformers.sentence_transformer.modules import Router, StaticEmbedding
 
 from batchwright.core.errors import InputError
 from batchwright.formats.models import Prefix, Prefixes, model_hash
 from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from stages.fetch import main
 from tests.helpers import tree, write_params
-from tests.tiny_models import save_nomic
+from tests.tiny_models import WIDTH, save_nomic
 
 START = Path("models/start/made")
 
@@ -277,11 +282,38 @@ def test_a_model_for_another_similarity_is_refused_unless_cosine_is_wanted(
     assert model.similarity_fn_name == "cosine"
 
 
-def test_inner_products_of_vectors_of_unit_length_are_cosines(workspace: Path, tiny_bert: Path) -> None:
+@pytest.mark.parametrize(
+    ("similarity", "more", "same"),
+    [
+        ("dot", [Normalize()], True),
+        ("euclidean", [Normalize()], True),
+        ("manhattan", [Normalize()], False),
+        ("dot", [Normalize(), Dense(WIDTH, 4)], False),
+    ],
+)
+def test_inner_products_and_distances_of_vectors_of_unit_length_rank_as_cosines(
+    workspace: Path, tiny_bert: Path, similarity: Any, more: list[torch.nn.Module], *, same: bool
+) -> None:
     model = SentenceTransformer(str(tiny_bert), device="cpu")
-    normalised = SentenceTransformer(modules=[*model, Normalize()], device="cpu", similarity_fn_name="dot")
-    normalised.save(str(workspace / "elsewhere"), create_model_card=False)
-    assert fetch(workspace, workspace / "elsewhere").exists()
+    made = SentenceTransformer(modules=[*model, *more], device="cpu", similarity_fn_name=similarity)
+    made.save(str(workspace / "elsewhere"), create_model_card=False)
+    with nullcontext() if same else pytest.raises(InputError, match=f"was made for the similarity '{similarity}'"):
+        fetch(workspace, workspace / "elsewhere")
+    assert START.exists() == same
+
+
+def test_what_a_model_cuts_from_its_vectors_is_read_as_in_training(workspace: Path, tiny_bert: Path) -> None:
+    made = fetch(workspace, configured(tiny_bert, workspace, truncate_dim=4))
+    assert load_model(made, 8, "cpu").encode(["w1"]).shape == (1, WIDTH)
+
+
+def test_a_model_that_cuts_its_sides_by_modules_of_different_kinds_is_refused(workspace: Path, tiny_bert: Path) -> None:
+    model = SentenceTransformer(str(tiny_bert), device="cpu")
+    table = StaticEmbedding(model.tokenizer, embedding_dim=WIDTH)
+    router = Router.for_query_document(query_modules=[table], document_modules=[*model])
+    SentenceTransformer(modules=[router], device="cpu").save(str(workspace / "elsewhere"), create_model_card=False)
+    with pytest.raises(InputError, match="begins with Router, where a StaticEmbedding and others are not cut alike"):
+        fetch(workspace, workspace / "elsewhere")
 
 
 def test_a_pooling_that_leaves_prompts_out_is_refused_with_prefixes(workspace: Path, tiny_bert: Path) -> None:
@@ -314,3 +346,29 @@ def test_models_that_cannot_cut_sides_differently_are_refused(workspace: Path, t
     static = Path(shutil.copytree(fetch(workspace, tiny_bert, static_width=6), workspace / "elsewhere"))
     with pytest.raises(InputError, match="begins with StaticEmbedding, which cuts queries and documents alike"):
         fetch(workspace, static, max_length=lengths)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "unit", "message"),
+    [
+        (None, True, ""),
+        (None, False, "its token vectors are not of unit length, as training makes them; save it with a last module"),
+        (_without_tokenizer, True, "its tokenizer knows no words; is tokenizer.json missing?"),
+        (_no_number, True, "its weights '.*word_embeddings.*' hold NaN"),
+    ],
+)
+def test_a_model_with_a_vector_for_each_token_is_checked_when_it_comes_in(
+    workspace: Path, tiny_bert: Path, spoil: Callable[[Path], None] | None, message: str, *, unit: bool
+) -> None:
+    modules = [SentenceTransformer(str(tiny_bert), device="cpu")[0], MultiVectorMask([])]
+    more = [Normalize(module_input_name="token_embeddings")] if unit else []
+    source = workspace / "elsewhere/tokens"
+    MultiVectorEncoder(modules=[*modules, *more], device="cpu").save(str(source), create_model_card=False)
+    if spoil:
+        spoil(source)
+    if not message:
+        assert ModelInfo.read(fetch(workspace, source)).variant == "xtr"
+        return
+    with pytest.raises(InputError, match=f"^model 'raw/models/tokens': {message}"):
+        fetch(workspace, source)
+    assert not START.exists()

@@ -62,6 +62,17 @@ def test_pairs_that_share_an_answer_are_told_from_others() -> None:
     assert found[together].mean() > 0.3
 
 
+def test_pairs_that_are_nearly_equal_reach_the_limit() -> None:
+    generator = np.random.default_rng(5)
+    twice = np.repeat(generator.normal(size=(150, WIDTH)), 2, axis=0)
+    queries, documents = (twice + 0.05 * generator.normal(size=twice.shape) for _ in range(2))
+    vectors = pair_vectors(queries, documents)
+    sums = vectors.sums(slice(None))
+    found = sums @ sums.T >= limit(vectors)
+    assert found[np.arange(300), np.arange(300) ^ 1].mean() > 0.5
+    assert np.count_nonzero(found) <= 600
+
+
 def test_equal_vectors_are_no_evidence() -> None:
     vectors, _ = domain(same_answer=False)
     rows = vectors.rows.copy()

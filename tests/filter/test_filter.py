@@ -126,6 +126,10 @@ def test_vectors_that_know_nothing_mask_nothing(
     assert negatives.kept.all() == (vectors_of is zeros)
     said = "likeness: auto sets no limit in 'birds', and nothing is masked by score: by 'planted', the own documents of"
     assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
+    write_params(workspace, {"filter.margin": 0.1})
+    main()
+    said = "what is masked by score in 'birds' is chance: by 'planted', the own documents of"
+    assert capsys.readouterr().err.startswith(f"filter: warning: {said} ")
 
 
 def test_a_domain_has_its_own_likeness_and_others_say_why_auto_found_none(corpus: Path) -> None:
@@ -162,6 +166,10 @@ def test_pairs_newer_than_the_vectors_are_refused(corpus: Path) -> None:
             {"filter.mine": {"count": 5, "depth": 4}},
             r"parameter 'filter\.mine': 5 negatives cannot come from ranks 1 to 4",
         ),
+        ({"filter.margin": 5}, r"parameter 'filter\.margin': .*less than or equal to 2 \(found 5\)"),
+        ({"filter.likeness": 80}, r"parameter 'filter\.likeness': .*less than or equal to 2 \(found 80\)"),
+        ({"filter.likeness": {"fish": 80}}, r"parameter 'filter\.likeness': .*less than or equal to 2 \(found 80\)"),
+        ({"filter.margin": None, "filter.threshold": 70}, r"parameter 'filter\.threshold': .*less than or equal to 2"),
         ({"filter.consistency": 0}, r"parameter 'filter\.consistency': .*greater than 0"),
         ({"filter.marign": 1}, r"unknown parameter 'filter\.marign'; did you mean 'margin'\?"),
     ],

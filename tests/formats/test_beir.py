@@ -101,6 +101,7 @@ def judgments(source: BeirFolder) -> object:
         ("queries.jsonl", b'{"_id": "q1", "title": "a"}\n', queries, r"queries\.jsonl, line 1: .*'_id' and 'text'"),
         ("qrels/test.tsv", b"q\td\tscore\nq1\td1\tnan\n", judgments, r"test\.tsv, line 2: expected query id"),
         ("qrels/test.tsv", b"q\td\tscore\nq1\td1\tyes\n", judgments, r"test\.tsv, line 2: expected query id"),
+        ("qrels/test.tsv", b"q1\td1\t1\nq1\td2\t99999\n", judgments, r"test\.tsv, line 2: 99999 is above 10,000"),
         ("qrels/test.tsv", b"q\td\tscore\nq1 d1 1\n", judgments, r"test\.tsv, line 2: expected .* tab-separated"),
     ],
 )
@@ -117,3 +118,5 @@ def test_missing_files_are_reported(folder: Path) -> None:
         (folder / name).unlink()
         with pytest.raises(InputError, match=f"{name}: no such file; a BEIR folder holds"):
             read(BeirFolder(folder))
+    with pytest.raises(InputError, match=r"queries\.jsonl/corpus\.jsonl: no such file"):
+        documents(BeirFolder(folder / "queries.jsonl"))

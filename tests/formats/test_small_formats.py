@@ -26,6 +26,8 @@ def test_invalid_json_is_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.json: .*run the stage 'pack' again"):
         read_json(tmp_path / "a.json", made_by="pack")
+    with pytest.raises(InputError, match=r"a\.json/b\.json: no such file; run the stage 'pack' first"):
+        read_json(tmp_path / "a.json" / "b.json", made_by="pack")
 
 
 def test_a_table_is_read_back_with_floats_to_six_digits(tmp_path: Path) -> None:

@@ -53,9 +53,16 @@ def test_a_text_where_a_list_is_meant_is_refused(retriever: Retriever) -> None:
         index.search(["w1", None], 1)  # type: ignore[list-item]
     with pytest.raises(InputError, match="3 documents, but 2 domains; pass one for each"):
         retriever.index(TEXTS, ["a", "b"])
-    for texts in ({"w1"}, {"w1": "w2"}, iter(TEXTS), None):
+    with pytest.raises(InputError, match=r"queries\[1\] holds '.ud800' at place 3, half a surrogate pair"):
+        index.search(["w1", "w2 \ud800"], 1)
+    for texts in ({"w1"}, {"w1": "w2"}, iter(TEXTS), None, np.array("w1"), np.array([TEXTS])):
         with pytest.raises(InputError, match=r"documents is .*, where a list of texts is meant; pass a list"):
             retriever.index(texts)  # type: ignore[arg-type]
+
+
+def test_no_documents_are_an_index_in_which_nothing_is_found(retriever: Retriever) -> None:
+    assert [part.shape for part in retriever.index([]).search(["w1"], 3)] == [(1, 0), (1, 0)]
+    assert retriever.score(["w1"], [[]]).shape == (0,)
 
 
 def test_documents_to_score_are_a_list_for_each_query(retriever: Retriever) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,9 +231,31 @@ def test_an_opened_index_that_was_replaced_on_disk_must_be_opened_again(tmp_path
 def test_saving_an_index_replaces_nothing_but_an_index(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     documents = texts(20, 6)
-    with pytest.raises(InputError, match="contains files other than an index"):
+    with pytest.raises(InputError, match="holds something other than an index"):
         TokenIndex.build(documents.vectors, documents.lengths, "m").save(tmp_path)
+    with pytest.raises(InputError, match="safetensors: holds something other than an index"):
+        TokenIndex.build(documents.vectors, documents.lengths, "m").save(str(tmp_path / "model.safetensors"))
     assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_choices_that_do_not_exist_are_refused() -> None:
+    queries, documents = texts(3, 1), texts(20, 6)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    with pytest.raises(InputError, match="imputation is 'LAST'; pass one of last, none, mean, constant"):
+        search_tokens(index, queries, 5, imputation="LAST")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="kind is 'ivf'; pass one of exact, compressed"):
+        TokenIndex.build(documents.vectors, documents.lengths, "m", "ivf")  # type: ignore[arg-type]
+    assert search_tokens(index, queries, 5, np.int64(9))[0].shape == (3, 5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("numbers", [[0.5], ["0"], [True], None, {0}])
+def test_numbers_that_are_not_whole_delete_nothing(numbers: Any) -> None:
+    documents = texts(20, 6)
+    index = TokenIndex.build(documents.vectors, documents.lengths, "m")
+    with pytest.raises(InputError, match=r"documents is .*; pass a list of whole numbers"):
+        index.delete(numbers)
+    index.delete([])
+    assert len(index.present) == 20
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:

@@ -67,6 +67,14 @@ def judge(folder: Path, *rows: str) -> None:
     (folder / "qrels" / "test.tsv").write_text("".join("\t".join(row.split()) + "\n" for row in rows))
 
 
+@pytest.mark.parametrize("record", [r'{"_id": "d3", "text": "\ud800"}', r'{"_id": "d\ud800", "text": "c"}'])
+def test_half_a_surrogate_pair_is_named_with_its_file(folder: Path, record: str) -> None:
+    with (folder / "corpus.jsonl").open("a") as handle:
+        handle.write(f"{record}\n")
+    with pytest.raises(InputError, match=r"corpus\.jsonl: 'd.* holds half a surrogate pair, which is not UTF-8"):
+        beir(folder)
+
+
 def test_grades_with_decimals_give_the_ndcg_of_the_same_grades_as_whole_numbers(folder: Path) -> None:
     ranking = np.array([[1, 0]])
     judge(folder, "q1 d1 1.5", "q1 d2 0.25")

@@ -39,6 +39,16 @@ def test_equal_scores_are_ordered_by_number() -> None:
     assert indices.tolist() == [[0, 201, *range(1, 117, 2)]]
 
 
+def test_what_is_no_list_of_texts_or_no_number_is_refused() -> None:
+    for call, message in (
+        (lambda: WordIndex("red fox"), "documents is one text, 'red fox'"),
+        (lambda: rank_by_words("red", ["red fox"], 1), "queries is one text, 'red'"),  # type: ignore[arg-type]
+        (lambda: rank_by_words(["red"], ["red fox"], 0), "k is 0; pass a whole number of at least 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 10, 500])
 def test_rankings_equal_those_of_sorting_all_scores_of_the_formula(k: int) -> None:

@@ -71,6 +71,7 @@ def test_measures_are_named_in_any_case_and_have_a_depth() -> None:
     for wrong, message in (
         ("hitrate@5", "unknown measure 'hitrate@5'; did you mean 'hit_rate'"),
         ("map", "'map': say how many documents count, such as map@10"),
+        ("ndcg@99999999999999999999", "say how many documents count, such as ndcg@10, and at most 1,000,000"),
         ("map@0", "say how many"),
         ("map@x", "say how many"),
     ):

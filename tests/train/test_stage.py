@@ -172,6 +172,10 @@ def test_a_model_is_trained_and_evaluated_at_the_dimensions_of_its_run(
         ({"directions": ALL, "in_batch": False}, "directions does not go together with in_batch: false"),
         ({"hardness_strength": 5, "hardness_mode": "hard_negatives"}, "hardness_strength does not .* raise hard_nega"),
         ({"directions": ALL, "variant": "seed_encoder", "loss": "hinge"}, "directions .* with loss: hinge; remove it"),
+        (
+            {"negatives_stand_for": "domain", "variant": "seed_encoder", "loss": "hinge"},
+            "negatives_stand_for .* with loss: hinge; remove it",
+        ),
         ({"distill": {}}, "distill does not go together with hard_negatives: 0, .* raise hard_negatives"),
         (TAUGHT | {"directions": ALL}, "directions does not go together with distill.weight: null, .*; give a weight"),
         (TAUGHT | {"variant": "seed_encoder", "loss": "hinge"}, "distill does not .* loss: hinge; remove it"),

@@ -1,6 +1,7 @@
 """Shards as a PyTorch dataset."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch.utils.data import DataLoader
@@ -9,6 +10,7 @@ from batchwright.core.errors import InputError
 from batchwright.formats.models import Prefix, Prefixes
 from batchwright.formats.shards import unpack_mask
 from batchwright.training.batches import ShardBatches
+from batchwright.training.sentence_transformers import shard_dataset
 from tests.training.toys import BATCHES, SIZE, write_shards
 
 
@@ -48,3 +50,16 @@ def test_an_epoch_that_was_not_packed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="epoch 2 of the shards was asked for, but they hold epochs 0 to 1"):
         ShardBatches(write_shards(tmp_path / "shards"), [1, 2])
     assert len(ShardBatches(write_shards(tmp_path / "others"), [0])) == BATCHES
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, True, None])
+def test_numbers_of_hard_negatives_that_cannot_be_are_refused(tmp_path: Path, count: Any) -> None:
+    shards = write_shards(tmp_path / "shards")
+    for read in (ShardBatches, shard_dataset):
+        with pytest.raises(InputError, match=f"hard_negatives is {count}; pass a whole number of at least 0"):
+            read(shards, hard_negatives=count)
+
+
+def test_scores_that_no_teacher_gave_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no teacher's scores; run the stage 'teach', or leave out taught"):
+        ShardBatches(write_shards(tmp_path / "shards"), taught=True)

@@ -28,7 +28,7 @@ class Params(VariantParams):
             refuse(
                 name,
                 common,
-                ["directions", "hardness_strength", "distill"],
+                ["directions", "hardness_strength", "distill", "negatives_stand_for"],
                 "loss: hinge; remove it, or set loss to infonce",
             )
 

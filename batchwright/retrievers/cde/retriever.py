@@ -87,7 +87,9 @@ class ContextualRetriever:
         texts = self.info.prefixes.put_before(documents, "document", domains)
         groups = {None: np.arange(len(texts)), **_rows(domains, len(texts))}
         contexts = {
-            name: self.encoder.draw_context([texts[row] for row in rows], prompt="") for name, rows in groups.items()
+            name: self.encoder.draw_context([texts[row] for row in rows], prompt="")
+            for name, rows in groups.items()
+            if len(rows)
         }
         return ContextualIndex(self, contexts, self.encode(texts, domains, contexts, "document"))
 
@@ -107,7 +109,7 @@ class ContextualRetriever:
     ) -> NDArray[np.float32]:
         """Encode texts, which must include their prefix, as unit vectors ``(N, d)``.
 
-        A text whose domain has no context takes that of all documents.
+        A text whose domain has no context takes that of all documents, and none if there are none.
 
         Raises:
             InputError: ``texts`` is no list of texts.
@@ -115,7 +117,7 @@ class ContextualRetriever:
         check_texts("texts", texts)
         vectors = np.empty((len(texts), self.encoder.get_embedding_dimension()), np.float32)
         for name, rows in _rows(domains, len(texts)).items():
-            self.encoder.context = contexts.get(name, contexts[None])
+            self.encoder.context = contexts.get(name, contexts.get(None))
             vectors[rows] = encode(self.model, [texts[row] for row in rows], side)
         return vectors
 

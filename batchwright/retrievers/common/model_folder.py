@@ -119,6 +119,7 @@ def load_model(
     limit_length(what, model, max_length)
     set_prompts(model, Prefix())
     model.similarity_fn_name = "cosine"  # as here
+    model.truncate_dim = None  # whole vectors are trained; whoever wants others cuts them
     return model
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import bar
 from batchwright.core.words import MARKS, words
@@ -28,10 +29,11 @@ class WordIndex:
     Documents without a word of the query are not ranked: the places left have number -1, score 0.
 
     Raises:
-        InputError: no document contains a word that BM25 indexes.
+        InputError: ``documents`` is no list of texts, or none contains a word that BM25 indexes.
     """
 
     def __init__(self, documents: Sequence[str]) -> None:
+        check_texts("documents", documents)
         self._count = len(documents)
         self._progress = {"show_progress": len(documents) >= PROGRESS_FROM}
         tokens = _stems(documents, self._progress)
@@ -42,6 +44,8 @@ class WordIndex:
 
     def search(self, queries: Sequence[str], k: int, domains: Sequence[str] | None = None) -> Ranking:  # noqa: ARG002
         """See ``batchwright.retrievers.Index``."""
+        check_texts("queries", queries)
+        check_count("k", k)
         k = min(k, self._count)
         indices = np.full((len(queries), k), -1, np.int64)
         scores = np.zeros((len(queries), k), np.float32)

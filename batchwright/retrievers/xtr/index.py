@@ -8,6 +8,7 @@ import faiss
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from batchwright.core.arguments import check_choice, whole_numbers
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import counter
@@ -94,9 +95,10 @@ class TokenIndex:
         A compressed index learns its codes from these vectors; more can be added later.
 
         Raises:
-            InputError: there are too few vectors to learn a compression, some are not finite, or ``lengths`` do not sum
-                to T.
+            InputError: there is no such ``kind``, there are too few vectors to learn a compression, some are not
+                finite, or ``lengths`` do not sum to T.
         """
+        check_choice("kind", kind, Kind)
         vectors = _finite(vectors)
         built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(compressed(vectors), model)
         built.add(vectors, lengths)
@@ -159,7 +161,7 @@ class TokenIndex:
         Raises:
             InputError: a number is not that of a document of this index, or the mapped index has since been replaced.
         """
-        numbers = np.unique(np.asarray(documents, np.int64))
+        numbers = np.unique(whole_numbers("documents", documents))
         unknown = np.setdiff1d(numbers, self.present)
         if len(unknown):
             raise InputError(
@@ -173,12 +175,13 @@ class TokenIndex:
         """The document of each token number; -1 stays -1."""
         return np.where(tokens < 0, -1, self.owners[tokens]).astype(np.int64)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write the index to ``folder``, atomically, replacing any index there.
 
         Raises:
             InputError: the folder contains something else, or the index opened from it has since been replaced.
         """
+        folder = Path(folder)
         check_place(folder, self._saved)
         with atomic_dir(folder) as temporary:
             write_vectors(self._vectors, temporary / VECTORS)
@@ -205,7 +208,7 @@ class TokenIndex:
         that fewer were found.
         """
         queries = self._checked(queries)
-        k = min(k, len(self))
+        k = min(int(k), len(self))
         ends = np.cumsum(np.asarray(lengths, np.int64))
         first = 0
         with counter(len(ends), desc="retrieve tokens", unit="query") as progress:

@@ -118,10 +118,8 @@ def check_place(folder: Path, opened: Saved | None) -> None:
     """Raise InputError if saving to ``folder`` would overwrite other files, or an index newer than ``opened``."""
     if not folder.exists():
         return
-    if not (folder / _FACTS).exists() and any(folder.iterdir()):
-        raise InputError(
-            f"{folder}: contains files other than an index, which saving would delete; choose another folder"
-        )
+    if not (folder / _FACTS).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: holds something other than an index, which saving would delete; choose another")
     if opened and opened.folder.resolve() == folder.resolve():
         opened.check_unchanged()
 

@@ -21,18 +21,23 @@ Task = Literal["query", "document"]
 
 
 def load_token_model(
-    folder: Path, max_length: MaxLength, device: str | None = None, prefixes: Prefixes | None = None
+    folder: Path,
+    max_length: MaxLength,
+    device: str | None = None,
+    prefixes: Prefixes | None = None,
+    name: str | None = None,
 ) -> MultiVectorEncoder:
     """Load a MultiVectorEncoder in float32, without network access, that cuts texts to ``max_length`` tokens.
 
-    Texts come with their ``prefixes``, whose tokens are left out; see ``leave_out``.
+    Texts come with their ``prefixes``, whose tokens are left out; see ``leave_out``. ``name`` is for messages.
 
     Raises:
         InputError: the folder is damaged, or the model reads fewer tokens.
     """
-    with loading(f"model '{folder}'"):
+    what = f"model '{name or folder}'"
+    with loading(what):
         model = MultiVectorEncoder(str(folder), device=device, local_files_only=True).float()
-    limit_length(f"model '{folder}'", model, max_length)
+    limit_length(what, model, max_length)
     set_prompts(model, Prefix())
     leave_out(model, prefixes or Prefixes())
     return model

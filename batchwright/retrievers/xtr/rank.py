@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.core.arguments import check_count
+from batchwright.core.arguments import check_choice, check_count
 from batchwright.retrievers.xtr.model import TokenVectors
 
 if TYPE_CHECKING:
@@ -111,10 +111,11 @@ def search_tokens(
     number; documents of which no token was retrieved come last.
 
     Raises:
-        InputError: ``k`` or ``tokens`` is below 1.
+        InputError: ``k`` or ``tokens`` is below 1, or there is no such ``imputation``.
     """
     check_count("k", k)
     check_count("tokens", tokens)
+    check_choice("imputation", imputation, Imputation)
     present = index.present
     k = min(k, len(present))
     found = [

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.util.distributed import get_world_size
 
+from batchwright.core.arguments import check_count
 from batchwright.core.errors import InputError
 from batchwright.formats.metadata import metadata_columns
 from batchwright.formats.shards import ShardSet, read_scores
@@ -41,8 +42,9 @@ def shard_dataset(
     the sources, too, to look at: trainers would take them for texts.
 
     Raises:
-        InputError: with ``scores``, there are no hard negatives, or a row lacks a score.
+        InputError: ``hard_negatives`` is no number of them, or with ``scores``, there are none, or a row lacks a score.
     """
+    check_count("hard_negatives", hard_negatives, 0)
     if scores:
         check_scores(shards, hard_negatives, whole_domain)
     rows = Dataset(pa.table({ROW: np.arange(shards.manifest.rows)}))
