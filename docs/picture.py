@@ -42,7 +42,7 @@ def _draw(axes: Axes) -> None:
         steps, ndcg = _points(rows, arm)
         axes.plot(steps, ndcg, dashes, color=colour(kind), linewidth=2, label=label)
     axes.axhline(_points(rows, RANDOM)[1][-1], color=colour("random"), linewidth=1, linestyle=":")
-    axes.set(xlabel="training step", ylabel="nDCG@10, held-out queries", ylim=(0.35, None), xlim=(0, None))
+    axes.set(xlabel="training step", ylabel="nDCG@10, held-out queries", ylim=(0.5, None), xlim=(0, None))
     axes.legend(loc="lower right")
 
 
