@@ -125,9 +125,10 @@ def masks_table(files: Sequence[Path]) -> Lines:
     """
     first, *further = ({(row["set"], row["rule"]): row for row in read_files([file])} for file in files)
     rules = [(first, rule, label) for rule, label in MASK_RULES.items()]
-    *_, (_, rule, label) = rules
+    last, label_of_last = list(MASK_RULES.items())[-1]
+    rules += [(other, last, f"{label_of_last}, TF-IDF") for other in further]
     lines = [["", *(f"{name}, precision, recall" for name in KNOWN_SETS), "read: right, partly, wrong"]]
-    for by_set, rule, label in [*rules, *((other, rule, f"{label}, TF-IDF") for other in further)]:
+    for by_set, rule, label in rules:
         known = [_precision_and_recall(by_set[name, rule]) for name in KNOWN_SETS]
         verdicts = [sum(int(by_set[name, rule][verdict]) for name in READ_SETS) for verdict in ("yes", "partly", "no")]
         lines.append([label, *known, ", ".join(map(str, verdicts))])

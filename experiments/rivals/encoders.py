@@ -27,7 +27,7 @@ RATES: dict[Kind, float] = {
     "minilm": 2e-4,
 }
 LENGTHS: dict[Kind, int] = {"static": 128, "transformer": LENGTH, "minilm": 128}
-"""Tokens of a text that are read: a static model reads many at little cost, and MiniLM is trained on a GPU."""
+"""Tokens of a text that are read: a static model reads many at little cost, MiniLM on a GPU."""
 PADDING = 0
 
 

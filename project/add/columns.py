@@ -10,7 +10,7 @@ from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.chats import is_chat
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.kinds import Entry, listed
+from project.add.kinds import Entry, listed, with_jq
 from project.add.words import (
     DOCUMENTS,
     OPPOSITES,
@@ -190,7 +190,7 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
     why = "; a column of objects or lists holds no text"
     if kind_of(name) != "jsonl":  # which jq does not read
         return f"{why}, write its texts into columns of their own"
-    return f"{why}, take it out: jq -c '{program}' {shlex.quote(name)} > pairs.jsonl"
+    return f"{why}, take it out: {with_jq(program, name)}"
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:

@@ -4,6 +4,7 @@ import fnmatch
 import glob
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -131,6 +132,11 @@ def _saved_splits(path: Path) -> list[str]:
     except (OSError, ValueError, LookupError, TypeError):
         return []  # a single table; or damaged, which its reader says
     return [str(split) for split in splits]
+
+
+def with_jq(program: str, file: str) -> str:
+    """The command that writes with jq what a ``program`` makes of a file."""
+    return f"jq -c {shlex.quote(program)} {shlex.quote(file)} > pairs.jsonl"
 
 
 def _folders(path: Path) -> list[str]:

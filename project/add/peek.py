@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import shlex
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +17,7 @@ from pipelines.ingest.sources.huggingface import HuggingFaceSource
 from pipelines.ingest.sources.jsonl import read_objects
 from pipelines.ingest.sources.labels import number_of
 from project.add.columns import Table, are_texts
-from project.add.kinds import Entry
+from project.add.kinds import Entry, with_jq
 from project.add.words import is_known
 
 PEEKED = 1000
@@ -140,8 +139,7 @@ def _objects(file: str) -> Table:
             elif str(values.query).startswith("["):
                 _refuse_array(file, str(values.query))
             elif str(values.query).strip() == "{":
-                command = f"jq -c . {shlex.quote(file)} > pairs.jsonl"
-                raise InputError(f"{file}: has objects of several lines; write one object a line: {command}")
+                raise InputError(f"{file}: has objects of several lines; write one object a line: {with_jq('.', file)}")
             else:
                 wrong = wrong or f"line {number}: {values.fault}"
     if not table:
@@ -157,7 +155,7 @@ def _refuse_array(file: str, line: str) -> None:
     whole = line.strip() == "[" or line.lstrip("[ ").startswith("{")
     objects = ".[]" if whole else f"{{query: .[0], document: .[1]{_further(line)}}}"
     what = "is a JSON array" if whole else "has an array on each line"
-    raise InputError(f"{file}: {what}; write one object a line: jq -c '{objects}' {shlex.quote(file)} > pairs.jsonl")
+    raise InputError(f"{file}: {what}; write one object a line: {with_jq(objects, file)}")
 
 
 def _of_ids(line: str) -> bool:

@@ -9,7 +9,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.terminal import shown
 from pipelines.ingest.sources import kind_of
 from project.add.columns import Table, distinct, filled, label_pair
-from project.add.kinds import Entry, listed
+from project.add.kinds import Entry, listed, with_jq
 from project.add.words import is_about_one_side, names_a_label
 
 _SHOWN = 4
@@ -52,9 +52,9 @@ def _check_labels(values: Sequence[object], column: str, keep: str, name: str) -
         found = distinct([item.get(field) for item in items])
         if not found or (len(found) == 1 and label_pair(found)):
             continue
-        program = f": jq -c 'del(.{json.dumps(column)}) + .{json.dumps(column)}[]' {shlex.quote(name)} > pairs.jsonl"
+        command = f": {with_jq(f'del(.{json.dumps(column)}) + .{json.dumps(column)}[]', name)}"
         raise InputError(
             f"{name}: the documents in '{column}' have '{field}' ({listed(map(str, found), _SHOWN)}), which may say "
             f"which of them answer the query; keep all with {keep}, or write a row for each document"
-            f"{program if kind_of(name) == 'jsonl' else ''}"
+            f"{command if kind_of(name) == 'jsonl' else ''}"
         )
