@@ -22,7 +22,7 @@ from experiments.rivals.negatives import (
 )
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Training
-from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
+from experiments.rivals.training import Batch, Loss, Settings, Tempering, pairs_only
 from stages.negatives.choice import Choice
 
 OURS = [0.0, HARD]
@@ -35,11 +35,26 @@ StandFor = Literal["batch", "domain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """``batches`` takes the pairs, the number of epochs and a seed."""
+    """``batches`` takes the pairs, the number of epochs and a seed; ``taught_by`` makes the same arm with a teacher."""
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
     tempering: Tempering = "fixed"
+    teacher: Teacher | None = None
+    taught_by: Callable[[Teacher], "Arm"] | None = None
+
+    def at(self, settings: Settings) -> "Arm":
+        """The same arm, with its teacher's settings among ``settings``."""
+        if self.teacher is None or self.taught_by is None:
+            return self
+        temperature, weight = self.teacher.temperature, self.teacher.weight
+        return self.taught_by(
+            replace(
+                self.teacher,
+                temperature=settings.teacher_temperature or temperature,
+                weight=settings.teacher_weight or weight,
+            )
+        )
 
 
 def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain") -> Arm:
@@ -64,6 +79,8 @@ def mining(arm: Arm, choice: Choice = FOUR, teacher: Teacher | None = None, stan
             choice, training, seed, arm.batches(training, epochs, seed)
         ),
         loss=partial(masked_loss, known, stand_for, choice=choice, teacher=teacher),
+        teacher=teacher,
+        taught_by=lambda other: mining(arm, choice, other, stand_for),
     )
 
 
@@ -90,8 +107,8 @@ def masked_loss(
     Of batches with the hard negatives of a ``choice``, it compares each query with its own ones.
     """
     mask, sizes, hard = rule(training), document_counts(training), choice.count if choice else 0
-    taught = torch.from_numpy(taught_scores(training, choice, teacher)) if choice and teacher else None
-    distill = Distill(temperature=teacher.temperature) if teacher else None
+    taught = torch.from_numpy(taught_scores(training, choice, teacher.score)) if choice and teacher else None
+    distill = Distill(temperature=teacher.temperature, weight=teacher.weight) if teacher else None
     objective = partial(info_nce, terms=terms, distill=distill)
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
@@ -173,6 +190,7 @@ ARMS: dict[str, Arm] = {
     "ours, mined, hardest": mining(ours_arm(OURS), Choice(count=1), stand_for="domain"),
     "ours, mined, hardest, InfoNCE": mining(ours_arm(OURS), Choice(count=1)),
     "ours, taught by MiniLM": mining(ours_arm(OURS), teacher=MINILM, stand_for="domain"),
+    "ours, taught by a cross-encoder": mining(ours_arm(OURS), teacher=CROSS_ENCODER, stand_for="domain"),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our
 loss, negatives stand for all documents of their domain; the others are InfoNCE."""

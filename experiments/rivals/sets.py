@@ -48,13 +48,14 @@ FEWEST_GROUPS = 1000
 class Training:
     """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
 
-    ``vectors`` are the surrogate's.
+    ``vectors`` are the surrogate's; ``folder`` is where they lie, and what else is made of these pairs.
     """
 
     queries: list[str]
     documents: list[str]
     domains: NDArray[np.str_]
     vectors: PairVectors
+    folder: Path | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -116,6 +117,7 @@ def read_set(
         documents=pairs["document"].take(rows).to_pylist(),
         domains=np.array(pairs["domain"].take(rows).to_pylist()),
         vectors=PairVectors(vectors=both, rows=np.stack([rows, rows + len(pairs)])),
+        folder=vectors,
     )
     seconds = sum(of_file.seconds for of_file in embedded)
     return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
