@@ -17,7 +17,7 @@ from experiments.rivals.negatives import (
     Teacher,
     score_with_cross_encoder,
     score_with_minilm,
-    taught_scores,
+    taught,
     with_negatives,
 )
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
@@ -71,12 +71,19 @@ def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
     return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
 
 
-def mining(arm: Arm, choice: Choice = FOUR, teacher: Teacher | None = None, stand_for: StandFor = "batch") -> Arm:
-    """The same arm with hard negatives for each pair, and perhaps a teacher's scores of them."""
+def mining(
+    arm: Arm,
+    choice: Choice = FOUR,
+    teacher: Teacher | None = None,
+    stand_for: StandFor = "batch",
+    *,
+    unasked: bool = False,
+) -> Arm:
+    """The same arm with hard negatives for each pair (``with_negatives``), and perhaps a teacher's scores of them."""
     return replace(
         arm,
         batches=lambda training, epochs, seed: with_negatives(
-            choice, training, seed, arm.batches(training, epochs, seed)
+            choice, training, seed, arm.batches(training, epochs, seed), unasked=unasked
         ),
         loss=partial(masked_loss, known, stand_for, choice=choice, teacher=teacher),
         teacher=teacher,
@@ -107,7 +114,7 @@ def masked_loss(
     Of batches with the hard negatives of a ``choice``, it compares each query with its own ones.
     """
     mask, sizes, hard = rule(training), document_counts(training), choice.count if choice else 0
-    taught = torch.from_numpy(taught_scores(training, choice, teacher.score)) if choice and teacher else None
+    scores = torch.from_numpy(taught(training, choice, teacher.score).scores) if choice and teacher else None
     distill = Distill(temperature=teacher.temperature, weight=teacher.weight) if teacher else None
     objective = partial(info_nce, terms=terms, distill=distill)
 
@@ -125,7 +132,7 @@ def masked_loss(
             1.0,
             objective=objective,
             stands_for=counts if stand_for == "domain" else None,
-            taught=None if taught is None else taught[torch.from_numpy(batch.rows)].to(queries.device),
+            taught=None if scores is None else scores[torch.from_numpy(batch.rows)].to(queries.device),
         ).loss
 
     return loss
@@ -182,6 +189,7 @@ ARMS: dict[str, Arm] = {
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
     "library, mined": Arm(batches=mined, loss=ranking_loss),
     "mined, hardest": mining(RANDOM, Choice(count=1)),
+    "mined, hardest, from a corpus": mining(RANDOM, Choice(count=1), unasked=True),
     "mined, 95 %": mining(RANDOM, Choice(count=1, max_share=0.95)),
     "mined, 95 %, drawn": mining(RANDOM, Choice(count=1, max_share=0.95, sample=True)),
     "mined, four": mining(RANDOM),

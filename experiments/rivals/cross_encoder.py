@@ -1,6 +1,5 @@
 """A cross-encoder as a teacher: MiniLM, trained for an epoch to find a query's document among its candidates."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
 from batchwright.core.atomic import atomic_dir
-from batchwright.core.files import write_json
 from batchwright.core.fingerprint import fingerprint
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import BASE
@@ -88,7 +86,7 @@ class Offers:
 
 
 def trained_on(queries: Sequence[str], documents: Sequence[str], candidates: Rows, folder: Path) -> Path:
-    """Train a cross-encoder unless ``folder`` has it, and return the folder that holds it, with its ``seconds.json``.
+    """Train a cross-encoder unless ``folder`` has it, and return the folder that holds it.
 
     Of the ``candidates`` ``(N, 1 + k)`` of each query, rows of ``documents`` or -1, the first is the right one. The
     loss is the cross-entropy of the softmax over a query's candidates.
@@ -98,7 +96,6 @@ def trained_on(queries: Sequence[str], documents: Sequence[str], candidates: Row
     )
     if kept.exists():
         return kept
-    started = time.perf_counter()
     encoder = CrossEncoder.load(str(locate_model(MODEL)))
     offers = Offers.of(encoder.tokenizer, queries, documents, candidates)
     asked = np.flatnonzero(candidates[:, 0] >= 0)
@@ -119,11 +116,9 @@ def trained_on(queries: Sequence[str], documents: Sequence[str], candidates: Row
         schedule.step()
         if number % 100 == 0:
             print(f"cross-encoder: step {number} of {len(batches)}, loss {loss.item():.3f}", flush=True)
-    seconds = time.perf_counter() - started
     with atomic_dir(kept) as unfinished:
         encoder.model.save_pretrained(unfinished)
         encoder.tokenizer.save_pretrained(unfinished)
-        write_json(unfinished / "seconds.json", {"seconds": round(seconds)})
     return kept
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,51 +38,64 @@ class Teacher:
     weight: float = 1.0
 
 
-def with_negatives(choice: Choice, training: Training, seed: int, batches: Iterator[Batch]) -> Iterator[Batch]:
+def with_negatives(
+    choice: Choice, training: Training, seed: int, batches: Iterator[Batch], *, unasked: bool = False
+) -> Iterator[Batch]:
     """The same batches with the hard negatives that our stages choose from what words rank high.
 
-    Known positives and duplicates are none. A pair has its own document in place of those that it lacks.
+    Known positives and duplicates are none. A pair has its own document in place of those that it lacks. With
+    ``unasked``, documents of pairs that are not asked may be hard negatives, too.
     """
-    chosen = choose_documents(training, choice, seed)
+    chosen = choose_documents(training, choice, seed, unasked=unasked)
     for batch in batches:
         own = chosen[batch.rows]
         yield replace(batch, negatives=np.where(own >= 0, own, batch.rows[:, None]).ravel())
 
 
 @lru_cache(maxsize=4)
-def choose_documents(training: Training, choice: Choice, seed: int) -> Rows:
+def choose_documents(training: Training, choice: Choice, seed: int, *, unasked: bool = False) -> Rows:
     """Return the rows whose documents are the hard negatives of each pair ``(N, k)``, -1 if there are fewer."""
-    _, first = np.unique(training.classes[1], return_index=True)
+    rows = np.arange(len(training)) if unasked else np.sort(np.concatenate(list(training.by_domain().values())))
+    _, places = np.unique(training.classes[1, rows], return_index=True)
+    first = rows[places]
     chosen = []
     for block in blocks(len(training)):
-        rows = np.arange(len(training))[block]
+        asked = np.arange(len(training))[block]
         scores, ranked = nearest(
             training.vectors.queries(block), training.vectors, first, choice.depth + MOST_POSITIVES
         )
-        positive = np.stack([known_cells(training, rows[[place]], own)[0] for place, own in enumerate(ranked)])
+        positive = np.stack([known_cells(training, asked[[place]], own)[0] for place, own in enumerate(ranked)])
         ranking = Ranking.of(scores, ranked, positive, training.vectors.scores()[block])
-        keys = draw_keys(seed, map(str, rows))
+        keys = draw_keys(seed, map(str, asked))
         chosen.append(choose([ranking], [np.zeros_like(positive)], choice, keys))
     negatives = np.concatenate(chosen).astype(np.int64)
     print(f"{np.mean(negatives[:, 0] >= 0):.2f} of {len(negatives)} pairs have a hard negative", flush=True)
     return negatives
 
 
-@lru_cache(maxsize=4)
-def taught_scores(training: Training, choice: Choice, score: Score) -> Scores:
-    """A teacher's scores of each pair's document and hard negatives ``(N, 1 + k)``, NaN where there are fewer.
-
-    Pairs without hard negatives have none. They are kept in the folder of the set.
-    """
+def candidates_of(training: Training, choice: Choice) -> Rows:
+    """Each pair and the rows of its hard negatives ``(N, 1 + k)``, -1 where there are fewer; all -1 if it has none."""
     chosen = choose_documents(training, choice, seed=0)  # other seeds differ only if the choice is a sample
     own = np.where(chosen[:, 0] >= 0, np.arange(len(training)), -1)
-    candidates = np.column_stack([own, chosen])
+    return np.column_stack([own, chosen])
+
+
+class Taught(NamedTuple):
+    """A teacher's ``scores`` ``(N, 1 + k)`` of candidates, NaN where there is none, and the ``seconds`` they took."""
+
+    scores: Scores
+    seconds: float
+
+
+@lru_cache(maxsize=4)
+def taught(training: Training, choice: Choice, score: Score) -> Taught:
+    """What a teacher says of ``candidates_of``, kept in the folder of the set."""
+    candidates = candidates_of(training, choice)
     about = fingerprint(training.queries, training.documents, candidates.tolist())
     file = training.folder / f"{score.__name__}-{about}.npz" if training.folder else None
     if file and file.exists():
         with np.load(file) as arrays:
-            kept: Scores = arrays["scores"]
-        return kept
+            return Taught(arrays["scores"], float(arrays["seconds"]))
     started = time.perf_counter()
     scores = np.where(candidates >= 0, score(training, candidates), np.float32(np.nan)).astype(np.float32)
     seconds = time.perf_counter() - started
@@ -89,7 +103,7 @@ def taught_scores(training: Training, choice: Choice, score: Score) -> Scores:
     if file:
         with atomic_file(file) as temporary, temporary.open("wb") as handle:
             np.savez(handle, scores=scores, seconds=np.float64(seconds))
-    return scores
+    return Taught(scores, seconds)
 
 
 def ranks_first(scores: Scores) -> float:

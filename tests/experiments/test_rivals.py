@@ -27,7 +27,7 @@ from experiments.rivals.negatives import (
     choose_documents,
     score_with_cross_encoder,
     score_with_minilm,
-    taught_scores,
+    taught,
 )
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
@@ -257,17 +257,20 @@ def test_teachers_score_every_candidate_once(
         training,
         queries=training.queries[:40],
         documents=training.documents[:40],
+        domains=training.domains[:40],
         vectors=training.vectors.take(np.arange(40)),
         folder=tmp_path,
     )
-    scores = taught_scores(few, FOUR, score)
+    scores, seconds = taught(few, FOUR, score)
     chosen = choose_documents(few, FOUR, 0)
     there = np.column_stack([chosen[:, 0], chosen]) >= 0
     assert scores.shape == (40, 5) and there.sum() > 50
     np.testing.assert_array_equal(np.isfinite(scores), there)
     assert len(np.unique(scores[there])) > 10
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
-    np.testing.assert_array_equal(taught_scores.__wrapped__(few, FOUR, score), scores)
+    again = taught.__wrapped__(few, FOUR, score)
+    np.testing.assert_array_equal(again.scores, scores)
+    assert again.seconds == seconds > 0
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == kept
 
 
