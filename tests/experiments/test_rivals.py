@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.table_kinds import rivals_table, ways_table
-from experiments.rivals import confused, cross_encoder, lessons, noise, sets
+from experiments.rivals import confused, cross_encoder, knowledge, lessons, noise, sets
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.cross_encoder import score_with, trained_on
+from experiments.rivals.knowledge import doubt
 from experiments.rivals.masks import RULES
 from experiments.rivals.negatives import (
     Score,
     Teacher,
     choose_documents,
+    ranks_first,
     score_with_cross_encoder,
     score_with_minilm,
     taught,
@@ -218,6 +220,22 @@ def test_hard_negatives_of_our_choice_are_within_the_share_where_there_are_some(
         assert loss > ARMS["random"].loss(training)(vectors[:BATCH], vectors[:BATCH], batch, TEMPERATURE)
 
 
+def test_documents_of_pairs_that_are_not_asked_are_negatives_of_one_arm_only(pairs: Path) -> None:
+    training = read_set("linked", [pairs / "linked.parquet"], pairs, unasked=1 / 3).training
+    assert training.asked is not None
+    asked = np.flatnonzero(training.asked)
+    assert 0.6 < len(asked) / len(training) < 0.7
+    hidden = {text for row, text in enumerate(training.documents) if not training.asked[row]}
+    assert hidden.isdisjoint(training.documents[row] for row in asked)
+    found = {}
+    for name in ("mined, hardest", "mined, hardest, from a corpus"):
+        batches = list(islice(ARMS[name].batches(training, 1, 0), 3))
+        assert np.isin(np.concatenate([batch.rows for batch in batches]), asked).all()
+        found[name] = {training.documents[row] for batch in batches for row in batch.negatives}
+    assert hidden.isdisjoint(found["mined, hardest"])
+    assert hidden & found["mined, hardest, from a corpus"]
+
+
 def test_a_teacher_adds_how_far_the_scores_of_its_candidates_are_from_its_own(training: Training) -> None:
     batch = next(ARMS["mined, four"].batches(training, 1, 0))
     queries, own, others = torch.nn.functional.normalize(torch.randn(6 * BATCH, 8), dim=1).split(
@@ -272,6 +290,29 @@ def test_teachers_score_every_candidate_once(
     np.testing.assert_array_equal(again.scores, scores)
     assert again.seconds == seconds > 0
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == kept
+
+
+def test_a_doubt_is_what_negatives_get_of_the_softmax() -> None:
+    scores = np.array([[2, 2, np.nan], [4, 0, 0], [np.nan] * 3], np.float32)
+    assert doubt(scores, 2).tolist() == pytest.approx([0.5, 2 / (2 + np.exp(2))])
+    assert ranks_first(scores) == 0.5
+
+
+def test_teachers_are_asked_about_what_a_student_finds(
+    pairs: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cross_encoder, sets):
+        monkeypatch.setattr(module, "MODEL", str(tiny_bert))
+    scores = np.ones((1, 80), np.float32)
+    for seed in (1, 2):
+        run = Run("linked", "random", "static", knowledge.EPOCHS, Settings(0.07, 0.02), seed)
+        Runs(pairs / "mined").add(run, Curve(steps=[8], scores=scores, seconds=3.0), dict.fromkeys(COSTS, 0.5))
+    options = ["--vectors", str(pairs), "--runs", str(pairs / "mined"), "--output", str(pairs / "knowledge.tsv")]
+    monkeypatch.setattr(sys, "argv", ["knowledge", str(pairs / "linked.parquet"), *options])
+    knowledge.main()
+    rows = read_tsv(pairs / "knowledge.tsv", made_by="experiments.rivals.knowledge")
+    assert [row["teacher"] for row in rows] == ["MiniLM", "a cross-encoder"]
+    assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("student", "first", "doubt", "sure"))
 
 
 def test_a_cross_encoder_learns_which_candidate_is_right(
