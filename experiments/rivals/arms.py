@@ -198,7 +198,6 @@ ARMS: dict[str, Arm] = {
     "ours, mined, hardest": mining(ours_arm(OURS), Choice(count=1), stand_for="domain"),
     "ours, mined, hardest, InfoNCE": mining(ours_arm(OURS), Choice(count=1)),
     "ours, taught by MiniLM": mining(ours_arm(OURS), teacher=MINILM, stand_for="domain"),
-    "ours, taught by a cross-encoder": mining(ours_arm(OURS), teacher=CROSS_ENCODER, stand_for="domain"),
 }
 """All mask known positives and duplicates, unless their name says otherwise; the library's mask what it masks. In our
 loss, negatives stand for all documents of their domain; the others are InfoNCE."""
