@@ -1,4 +1,4 @@
-"""A cross-encoder as a teacher: MiniLM, trained for an epoch to find a query's document among its candidates."""
+"""A cross-encoder as a teacher: MiniLM, trained to find a query's document among its candidates, once for each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ from trainers.common.step_loop import build_optimiser
 
 TOKENS, RATE, QUERIES = 128, 5e-5, 8
 """Tokens of a query and a document, learning rate, and queries of a step, each with all of its candidates."""
+MOST = 2500
+"""Queries that it is trained on."""
 READ_AT_ONCE, POOL = 64, 64
 """Texts that are scored at once; steps whose queries are sorted by length, so that little is padded."""
 Rows = NDArray[np.int64]
@@ -92,7 +94,8 @@ def trained_on(queries: Sequence[str], documents: Sequence[str], candidates: Row
     loss is the cross-entropy of the softmax over a query's candidates.
     """
     kept = (
-        folder / f"cross-encoder-{fingerprint(MODEL, TOKENS, RATE, QUERIES, queries, documents, candidates.tolist())}"
+        folder
+        / f"cross-encoder-{fingerprint(MODEL, TOKENS, RATE, QUERIES, MOST, queries, documents, candidates.tolist())}"
     )
     if kept.exists():
         return kept
@@ -137,9 +140,9 @@ def score_with(model: Path, queries: Sequence[str], documents: Sequence[str], ca
 
 
 def _batches(lengths: NDArray[np.int64], seed: int) -> Iterator[Rows]:
-    """Batches of queries of like length, in random order; each query is in one."""
+    """Batches of queries of like length, in random order; each query is in one at most."""
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(lengths))
+    order = rng.permutation(len(lengths))[:MOST]
     for start in range(0, len(order), POOL * QUERIES):
         pool = order[start : start + POOL * QUERIES]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
