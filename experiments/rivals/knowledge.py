@@ -4,11 +4,11 @@
 student, trains on random batches at the settings that are best by RUNS, and ranks documents for test queries. A teacher
 ranks the first of them anew (``over student``, in nDCG@10). Of training pairs, a teacher ranks the share ``first``
 above their hard negatives, and the student ``student first``. ``doubt`` is the mean of what the softmax of a teacher's
-scores, divided by its first temperature, gives to hard negatives, ``sure`` the share of pairs to whose negatives it
-gives less than a hundredth. ``seconds`` is what the teacher's training and its scores took.
+scores gives to hard negatives, ``sure`` the share of pairs to whose negatives it gives less than a hundredth, both at
+the temperature that is best by RUNS. ``seconds`` is what the teacher's training and its scores took.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +20,11 @@ from scipy.special import softmax
 from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from experiments.rivals import BASELINE
-from experiments.rivals.arms import ARMS, CROSS_ENCODER, FOUR, MINILM
+from experiments.rivals.arms import ARMS, FOUR
 from experiments.rivals.compare import texts_of
 from experiments.rivals.cross_encoder import score_with, trained_on
 from experiments.rivals.encoders import Kind, build
-from experiments.rivals.negatives import Scores, Teacher, candidates_of, ranks_first, taught
+from experiments.rivals.negatives import Scores, candidates_of, ranks_first, taught
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Row, Runs
 from experiments.rivals.sets import SURROGATES, PairSet, pairs_parser, read_set
@@ -33,10 +33,10 @@ from experiments.rivals.training import DEPTH, Settings, embed, ndcg, train
 
 KIND: Kind = "static"
 EPOCHS, SEED = 4, 1
-QUERIES, RANKED = 300, 20
+QUERIES, RANKED = 200, 20
 """Test queries that teachers look at, and how many documents of each."""
 SURE = 0.01
-EXAMPLE = "python -m experiments.rivals.knowledge pairs/nl2bash.parquet --runs mined --output knowledge.tsv"
+EXAMPLE = "python -m experiments.rivals.knowledge pairs/nl2bash.parquet --runs teachers --output knowledge.tsv"
 Rows = NDArray[np.int64]
 
 
@@ -49,36 +49,34 @@ def main() -> str:
     rows: list[Row] = []
     for file in arguments.data:
         pairs = read_set(file.stem, [file], arguments.vectors)
-        rows += compare(pairs, best[Group(pairs.name, KIND, EPOCHS)][BASELINE].settings)
+        arms = best[Group(pairs.name, KIND, EPOCHS)]
+        rows += compare(pairs, {name: arms[name].settings for name in (BASELINE, *TEACHERS)})
         for row in rows[-len(TEACHERS) :]:
             print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
         write_tsv(arguments.output, rows)
     return f"{len(rows)} rows in {arguments.output}"
 
 
-def compare(pairs: PairSet, settings: Settings) -> list[Row]:
-    """One row per teacher."""
+def compare(pairs: PairSet, best: Mapping[str, Settings]) -> list[Row]:
+    """One row per teacher; ``best`` are the settings of the student and of the arms with teachers."""
     asked = pairs.held_out.places(dev=False)[:QUERIES]
     relevant = [pairs.held_out.relevant[place] for place in asked]
-    ranked, of_training = student(pairs, settings, asked)
+    ranked, of_training = student(pairs, best[BASELINE], asked)
     alone = ndcg(ranked[:, :DEPTH], relevant)
     rows: list[Row] = []
-    for name, (teacher, rank) in TEACHERS.items():
+    for arm, rank in TEACHERS.items():
+        if (teacher := ARMS[arm].at(best[arm]).teacher) is None:
+            raise ValueError(f"{arm!r} has no teacher")
         told = taught(pairs.training, FOUR, teacher.score)
         order = np.argsort(-rank(pairs, asked, ranked), axis=1, kind="stable")
         again = ndcg(np.take_along_axis(ranked, order, axis=1)[:, :DEPTH], relevant)
+        over = gain(*(each[None].astype(np.float16) for each in (again, alone)))
         doubts = doubt(told.scores, teacher.temperature)
-        rows.append(
-            {
-                **{"set": pairs.name, "teacher": name, "seconds": round(told.seconds)},
-                **{
-                    "student": round(float(alone.mean()), 4),
-                    "over student": gain(*(each[None].astype(np.float16) for each in (again, alone))),
-                },
-                **{"student first": round(ranks_first(of_training), 3), "first": round(ranks_first(told.scores), 3)},
-                **{"doubt": round(float(doubts.mean()), 3), "sure": round(float(np.mean(doubts < SURE)), 3)},
-            }
-        )
+        row: Row = {"set": pairs.name, "arm": arm, "seconds": round(told.seconds)}
+        row |= {"student": round(float(alone.mean()), 4), "over student": over}
+        row |= {"student first": round(ranks_first(of_training), 3), "first": round(ranks_first(told.scores), 3)}
+        row |= {"temperature": teacher.temperature, "doubt": round(float(doubts.mean()), 3)}
+        rows.append({**row, "sure": round(float(np.mean(doubts < SURE)), 3)})
     return rows
 
 
@@ -106,8 +104,11 @@ def doubt(scores: Scores, temperature: float) -> Scores:
 def rank_with_minilm(pairs: PairSet, asked: Rows, ranked: Rows) -> Scores:
     """MiniLM's scores of the ``ranked`` documents."""
     queries = [pairs.held_out.queries[place] for place in asked]
-    vectors = SURROGATES["minilm"](queries, pairs.held_out.documents).astype(np.float32)
-    scores: Scores = np.einsum("nd,nkd->nk", vectors[: len(queries)], vectors[len(queries) :][ranked])
+    different, place = np.unique(ranked, return_inverse=True)
+    documents = [pairs.held_out.documents[row] for row in different]
+    vectors = SURROGATES["minilm"](queries, documents).astype(np.float32)
+    of_documents = vectors[len(queries) :][place.reshape(ranked.shape)]
+    scores: Scores = np.einsum("nd,nkd->nk", vectors[: len(queries)], of_documents)
     return scores
 
 
@@ -120,9 +121,9 @@ def rank_with_cross_encoder(pairs: PairSet, asked: Rows, ranked: Rows) -> Scores
         return score_with(model, queries, pairs.held_out.documents, ranked)
 
 
-TEACHERS: dict[str, tuple[Teacher, Callable[[PairSet, Rows, Rows], Scores]]] = {
-    "MiniLM": (MINILM, rank_with_minilm),
-    "a cross-encoder": (CROSS_ENCODER, rank_with_cross_encoder),
+TEACHERS: dict[str, Callable[[PairSet, Rows, Rows], Scores]] = {
+    "taught by MiniLM": rank_with_minilm,
+    "taught by a cross-encoder": rank_with_cross_encoder,
 }
 
 if __name__ == "__main__":

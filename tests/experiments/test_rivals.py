@@ -303,15 +303,16 @@ def test_teachers_are_asked_about_what_a_student_finds(
 ) -> None:
     for module in (cross_encoder, sets):
         monkeypatch.setattr(module, "MODEL", str(tiny_bert))
-    scores = np.ones((1, 80), np.float32)
-    for seed in (1, 2):
-        run = Run("linked", "random", "static", knowledge.EPOCHS, Settings(0.07, 0.02), seed)
-        Runs(pairs / "mined").add(run, Curve(steps=[8], scores=scores, seconds=3.0), dict.fromkeys(COSTS, 0.5))
-    options = ["--vectors", str(pairs), "--runs", str(pairs / "mined"), "--output", str(pairs / "knowledge.tsv")]
+    curve = Curve(steps=[8], scores=np.ones((1, 80), np.float32), seconds=3.0)
+    for arm in ("random", "taught by MiniLM", "taught by a cross-encoder"):
+        best = Settings(0.07, 0.02, *((0.5, 4.0) if "taught" in arm else ()))
+        run = Run("linked", arm, "static", knowledge.EPOCHS, best, seed=1)
+        Runs(pairs / "teachers").add(run, curve, dict.fromkeys(COSTS, 0.5))
+    options = ["--vectors", str(pairs), "--runs", str(pairs / "teachers"), "--output", str(pairs / "knowledge.tsv")]
     monkeypatch.setattr(sys, "argv", ["knowledge", str(pairs / "linked.parquet"), *options])
     knowledge.main()
     rows = read_tsv(pairs / "knowledge.tsv", made_by="experiments.rivals.knowledge")
-    assert [row["teacher"] for row in rows] == ["MiniLM", "a cross-encoder"]
+    assert [row["arm"] for row in rows] == ["taught by MiniLM", "taught by a cross-encoder"]
     assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("student", "first", "doubt", "sure"))
 
 
