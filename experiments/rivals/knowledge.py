@@ -41,7 +41,7 @@ Rows = NDArray[np.int64]
 
 
 def main() -> str:
-    """Ask both teachers about all sets; the table is written anew after each."""
+    """Ask the teachers whose arms were run about all sets; the table is written anew after each."""
     parser = pairs_parser("experiments.rivals.knowledge", str(__doc__), EXAMPLE)
     parser.add_argument("--runs", type=Path, required=True)
     arguments = parser.parse_args()
@@ -50,9 +50,7 @@ def main() -> str:
     for file in arguments.data:
         pairs = read_set(file.stem, [file], arguments.vectors)
         arms = best[Group(pairs.name, KIND, EPOCHS)]
-        rows += compare(pairs, {name: arms[name].settings for name in (BASELINE, *TEACHERS)})
-        for row in rows[-len(TEACHERS) :]:
-            print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+        rows += compare(pairs, {name: arm.settings for name, arm in arms.items()})
         write_tsv(arguments.output, rows)
     return f"{len(rows)} rows in {arguments.output}"
 
@@ -65,6 +63,8 @@ def compare(pairs: PairSet, best: Mapping[str, Settings]) -> list[Row]:
     alone = ndcg(ranked[:, :DEPTH], relevant)
     rows: list[Row] = []
     for arm, rank in TEACHERS.items():
+        if arm not in best:
+            continue
         if (teacher := ARMS[arm].at(best[arm]).teacher) is None:
             raise ValueError(f"{arm!r} has no teacher")
         told = taught(pairs.training, FOUR, teacher.score)
@@ -77,6 +77,7 @@ def compare(pairs: PairSet, best: Mapping[str, Settings]) -> list[Row]:
         row |= {"student first": round(ranks_first(of_training), 3), "first": round(ranks_first(told.scores), 3)}
         row |= {"temperature": teacher.temperature, "doubt": round(float(doubts.mean()), 3)}
         rows.append({**row, "sure": round(float(np.mean(doubts < SURE)), 3)})
+        print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     return rows
 
 
