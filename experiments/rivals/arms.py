@@ -15,6 +15,7 @@ from experiments.rivals.library import guided_loss, mined, no_duplicates, rankin
 from experiments.rivals.masks import RULES, Rule, known, known_cells
 from experiments.rivals.negatives import (
     Teacher,
+    score_alike,
     score_with_cross_encoder,
     score_with_minilm,
     taught,
@@ -167,6 +168,7 @@ def all_documents_loss(training: Training) -> Loss:
 
 RANDOM = ordered(ORDERS["random"])
 MINILM = Teacher(score=score_with_minilm, temperature=0.05)
+NOTHING = Teacher(score=score_alike, temperature=1.0)
 CROSS_ENCODER = Teacher(score=score_with_cross_encoder, temperature=1.0)
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
@@ -195,6 +197,7 @@ ARMS: dict[str, Arm] = {
     "mined, four": mining(RANDOM),
     "taught by MiniLM": mining(RANDOM, teacher=MINILM),
     "taught by a cross-encoder": mining(RANDOM, teacher=CROSS_ENCODER),
+    "taught nothing": mining(RANDOM, teacher=NOTHING),
     "ours, mined, hardest": mining(ours_arm(OURS), Choice(count=1), stand_for="domain"),
     "ours, mined, hardest, InfoNCE": mining(ours_arm(OURS), Choice(count=1)),
     "ours, taught by MiniLM": mining(ours_arm(OURS), teacher=MINILM, stand_for="domain"),

@@ -27,6 +27,7 @@ from experiments.rivals.negatives import (
     Teacher,
     choose_documents,
     ranks_first,
+    score_alike,
     score_with_cross_encoder,
     score_with_minilm,
     taught,
@@ -401,13 +402,9 @@ def test_an_arm_listens_to_its_teacher_as_its_settings_say(training: Training) -
     vectors = torch.nn.functional.normalize(torch.randn(6 * BATCH, 4), dim=1)
     plain, *taught = (
         float(mining(RANDOM, teacher=teacher).loss(training)(vectors[:BATCH], vectors[BATCH:], batch, TEMPERATURE))
-        for teacher in (None, *(Teacher(score=_alike, temperature=1, weight=weight) for weight in (1, 4)))
+        for teacher in (None, *(Teacher(score=score_alike, temperature=1, weight=weight) for weight in (1, 4)))
     )
     assert taught[1] - plain == pytest.approx(4 * (taught[0] - plain), rel=1e-3) and taught[0] > plain
-
-
-def _alike(_: Training, candidates: NDArray[np.int64]) -> NDArray[np.float32]:
-    return np.zeros(candidates.shape, np.float32)
 
 
 def test_temperatures_are_fixed_or_learned_or_fall_around_their_middle() -> None:
