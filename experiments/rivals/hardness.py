@@ -2,7 +2,8 @@
 
 ``python -m experiments.rivals.hardness TABLE SET`` reads the table that ``experiments.rivals.summary`` wrote, prints
 and writes ``TABLE-hardness.tsv``: for each loss, the ways that only put the same pairs into other batches, easiest
-batches first. ``gain`` is over random batches with InfoNCE.
+batches first. ``hardness`` is that of the second half of a training; the first half of ours is random. ``gain`` is over
+random batches with InfoNCE.
 """
 
 from collections.abc import Iterable, Mapping

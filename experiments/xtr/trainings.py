@@ -68,6 +68,7 @@ class Trainings:
         sizes: HeldOutParams,
     ) -> None:
         self._workspace = Workspace(folder, data, domains, 1.0, sizes)
+        self.held_out = self._workspace.held_out
         self._kept, self._start, self._steps = kept, start, steps
         self._packed: tuple[int, int] | None = None
 
@@ -75,10 +76,13 @@ class Trainings:
         """Train, and search all tokens and by each number of retrieved tokens in ``WAYS``."""
         file = self._kept / f"{setting.name}.json"
         if not file.exists():
-            self._prepare(setting)
-            model = self._workspace.train("xtr", "random")
-            write_json(file, _search(model, self._workspace.held_out)._asdict())
+            write_json(file, _search(self.train(setting), self.held_out)._asdict())
         return Measured(**read_json(file, made_by="the experiment"))
+
+    def train(self, setting: Setting) -> Path:
+        """Train, and return the model's folder, which the next training replaces."""
+        self._prepare(setting)
+        return self._workspace.train("xtr", "random")
 
     def _prepare(self, setting: Setting) -> None:
         """Set the parameters of a setting, and pack its batches."""
