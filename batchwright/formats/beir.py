@@ -58,18 +58,24 @@ class BeirFolder:
         Rows have three columns, or four as TREC has them, with one between query and document that says nothing.
         """
         file, seen = self.folder / "qrels" / f"{split}.tsv", dict[tuple[str, str], float]()
-        started = False
+        header: list[str] | None = None
         with self._open(file) as handle:
             for number, row in enumerate(Records(str(file), handle, delimiter="\t"), start=1):
                 if not "".join(row).strip():
                     continue
                 relevance = _number(row[-1])
-                first, started = not started, True
-                if first and relevance is None:
-                    continue
+                if header is None:
+                    header = row if relevance is None and row[-1].strip()[:1].isalpha() else []
+                    if header:
+                        continue
                 if len(row) not in (3, 4) or relevance is None:
                     raise InputError(
                         f"{file}, line {number}: expected query id, document id and a number, tab-separated"
+                    )
+                if header and (row[0] == header[0] or row[-2] == header[-2]):
+                    raise InputError(
+                        f"{file}: the first line names what line {number} names, so it is no header; its last column "
+                        "must be a number"
                     )
                 if relevance > MOST:
                     raise InputError(
