@@ -129,6 +129,7 @@ def _first(folder: Path, stage: str) -> str:
     backbone.config.num_hidden_layers = int(stage)
     name = f"models/start/layers-{stage}"
     model.save(str(folder / name), create_model_card=False)
+    ModelInfo.read(folder / START).write(folder / name)
     return name
 
 
