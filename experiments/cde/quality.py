@@ -1,32 +1,35 @@
 """CDE against the biencoder, from the same start model and on the same batches, and how much the context is used.
 
 ``python -m experiments.cde.quality DATA --domains ... [--start MODEL] [--documents J] [--batch B] [--steps N]
-[--rates R ...] [--forms ...] [--first-stages ...] [--seeds N] [--output FILE]``
+[--rates R ...] [--forms ...] [--first-stages ...] [--read J ...] [--tokens N ...] [--seeds N] [--output FILE]``
 
 ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes. Trains the biencoder, and a CDE for each of
 ``--forms`` (``context``), ``--rates`` (``new_learning_rate``) and ``--first-stages``, and asks the held-out queries of
-``--domains``. A CDE reads three contexts: its own (documents of the query's domain), another domain's, and none. ``over
-biencoder`` is the mean difference in nDCG@10 from the biencoder with the same seed, and ``over none`` that from the
-same model without context, ± their standard errors: over queries and seeds.
+``--domains``. A CDE reads three contexts: its own (documents of the query's domain), another domain's, and none; if
+asked to, its own also with other numbers of documents (``--read``), or cut to other numbers of tokens (``--tokens``),
+than it was trained with (where the first stage is separate). A first stage that is a number has so many layers of the
+start model, from the first. ``over biencoder`` is the mean difference in nDCG@10 from the biencoder with the same seed,
+and ``over none`` that from the same model without context, ± their standard errors: over queries and seeds.
 """
 
 import argparse
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from transformers import BertModel
 
 from batchwright.core.files import write_tsv
 from batchwright.retrievers import load_retriever
 from batchwright.retrievers.cde.context import Context
 from batchwright.retrievers.cde.contextual_encoder import Form
 from batchwright.retrievers.cde.retriever import Contexts, ContextualIndex, ContextualRetriever, save_contextual
-from batchwright.retrievers.common.model_folder import ModelInfo
+from batchwright.retrievers.common.model_folder import ModelInfo, load_model
 from batchwright.retrievers.common.retriever import Index
 from experiments.common.small_models import BASE, LENGTH
 from experiments.common.workspace import START, Row, Workspace, training_parser
@@ -35,7 +38,6 @@ from stages.scoring.collection import DEPTH, Collection, HeldOutParams, score_qu
 from stages.scoring.paired import difference
 from trainers.cde.start import Params, start_from
 
-SIZES = HeldOutParams(queries=1000, documents=2000)
 SHARE = 0.1
 """Share of the pairs that are packed: a short training sees no more of them."""
 TEMPERATURE = 0.05
@@ -62,11 +64,12 @@ def main() -> None:
     scores: Scores = {}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, SIZES)
+        sizes = HeldOutParams(queries=arguments.queries, documents=2 * arguments.queries)
+        workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, sizes)
         home = workspace.held_out
         for seed in range(arguments.seeds):
             for model, form, step, trained in _models(workspace, seed, arguments):
-                for context, values in ask(trained, home).items():
+                for context, values in ask(trained, home, arguments.read, arguments.tokens).items():
                     scores.setdefault(Key(model, form, step, context), []).append(values)
                 rows = [_row(key, scores, home) for key in scores]
                 if arguments.output:
@@ -86,7 +89,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--rates", nargs="+", type=float, default=[2e-2], metavar="RATE")
     parser.add_argument("--forms", nargs="+", choices=get_args(Form), default=["gated"])
-    parser.add_argument("--first-stages", nargs="+", choices=("separate", "shared"), default=["separate"])
+    parser.add_argument("--first-stages", nargs="+", default=["separate"], metavar="separate|shared|LAYERS")
+    parser.add_argument("--read", nargs="+", type=int, default=[], metavar="J")
+    parser.add_argument("--tokens", nargs="+", type=int, default=[], metavar="N")
+    parser.add_argument("--queries", type=int, default=1000)
     return parser.parse_args()
 
 
@@ -106,11 +112,25 @@ def _models(workspace: Workspace, seed: int, arguments: argparse.Namespace) -> I
     for form, first_stage, rate in product(arguments.forms, arguments.first_stages, arguments.rates):
         changes = {
             "train.common.new_learning_rate": rate,
-            "train.cde.first_stage": first_stage,
+            "train.cde.first_stage": _first(workspace.folder, first_stage),
             "train.cde.context": form,
         }
         workspace.set_params(BASE, base | changes)
         yield f"cde, {first_stage}, {rate:g}", form, arguments.steps, workspace.train("cde", "contextual")
+
+
+def _first(folder: Path, stage: str) -> str:
+    """The parameter ``first_stage``: ``stage``, or the model that begins like the start model, if it is a number."""
+    if not stage.isdigit():
+        return stage
+    model = load_model(folder / START, LENGTH, "cpu")
+    backbone = cast(BertModel, model[0].model)
+    backbone.encoder.layer = backbone.encoder.layer[: int(stage)]
+    backbone.config.num_hidden_layers = int(stage)
+    name = f"models/start/layers-{stage}"
+    model.save(str(folder / name), create_model_card=False)
+    ModelInfo.read(folder / START).write(folder / name)
+    return name
 
 
 def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -145,19 +165,33 @@ def _untrained(folder: Path, documents: int, form: Form) -> Path:
     return model
 
 
-def ask(model: Path, collection: Collection) -> dict[str, NDArray[np.float64]]:
-    """nDCG@10 of each query ``(Q,)``, by context; a model that reads no context has only ``NONE``."""
+def ask(
+    model: Path, collection: Collection, sizes: Sequence[int] = (), tokens: Sequence[int] = ()
+) -> dict[str, NDArray[np.float64]]:
+    """nDCG@10 of each query ``(Q,)``, by context; a model that reads no context has only ``NONE``.
+
+    ``sizes`` are numbers of documents of its own context, ``tokens`` numbers of tokens that they are cut to.
+    """
     retriever = load_retriever(model)
     texts, domains = [each.text for each in collection.documents], [each.domain for each in collection.documents]
     index = retriever.index(texts, domains)
-    indexes: dict[str, Index] = {NONE: index}
-    if isinstance(retriever, ContextualRetriever) and isinstance(index, ContextualIndex):
-        read = retriever.info.prefixes.put_before(texts, "document", domains)
-        replaced: dict[str, Contexts] = {"another domain's": _others(index.contexts), NONE: {None: Context([])}}
-        indexes = {OWN: index}
-        for name, contexts in replaced.items():
-            indexes[name] = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts, "document"))
-    return {name: _score(each, collection) for name, each in indexes.items()}
+    if not isinstance(retriever, ContextualRetriever) or not isinstance(index, ContextualIndex):
+        return {NONE: _score(index, collection)}
+    scores = {OWN: _score(index, collection)}
+    read = retriever.info.prefixes.put_before(texts, "document", domains)
+    replaced: dict[str, Contexts] = {"another domain's": _others(index.contexts), NONE: {None: Context([])}}
+    for name, contexts in replaced.items():
+        other = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts, "document"))
+        scores[name] = _score(other, collection)
+    encoder = retriever.encoder
+    for place, name, values in ((encoder, "documents", sizes), (encoder.first, "max_seq_length", tokens)):
+        trained = getattr(place, name)
+        for value in values:
+            setattr(place, name, value)
+            own = f"{OWN}, {value} {'documents' if place is encoder else 'tokens'}"
+            scores[own] = _score(retriever.index(texts, domains), collection)
+        setattr(place, name, trained)
+    return scores
 
 
 def _others(contexts: Contexts) -> Contexts:

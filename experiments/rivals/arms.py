@@ -21,7 +21,7 @@ from experiments.rivals.negatives import (
     taught,
     with_negatives,
 )
-from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
+from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, neighbouring, ours
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, Settings, Tempering, pairs_only
 from stages.negatives.choice import Choice
@@ -181,6 +181,7 @@ ARMS: dict[str, Arm] = {
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
+    "ours, neighbours": replace(ours_arm(OURS), batches=partial(neighbouring, HARD)),
     "ours, two clusters": ours_arm([0.0, 0.5]),
     "ours, four clusters": ours_arm([0.0, 0.25]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),

@@ -1,5 +1,6 @@
 """Orders of pairs, cut into batches: ours, and those that others have published."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
@@ -19,9 +20,10 @@ from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch
 from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
-from stages.cluster.points import side_centroids
+from stages.cluster.points import side_centroids, sum_points
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
+from stages.pack.tour import short_tour
 
 BATCH: int = BASE["pack"]["batch_size"]
 HARD = 0.125
@@ -76,6 +78,31 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
         cluster = clusters[batch.domain][batch.draw].assignment[batch.rows]
         groups = cluster if schedule[batch.epoch] > 0 else np.arange(BATCH)
         yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
+
+
+def neighbouring(share: float, training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+    """``grouped`` batches, random ones first; but hard ones hold clusters that follow each other on a tour."""
+    schedule = stretch([0.0, share], epochs)
+    batches, count = list(grouped([0.0, share], training, epochs, seed)), steps(training, 1)
+    for epoch, of_epoch in enumerate(schedule):
+        own = batches[epoch * count : (epoch + 1) * count]
+        yield from along_tours(own, round(share * BATCH), training, seed + epoch) if of_epoch else own
+
+
+def along_tours(batches: list[Batch], size: int, training: Training, seed: int) -> list[Batch]:
+    """The same groups of ``size`` rows, in other batches: each domain's groups in the order of a tour, cut anew."""
+    of_domain: dict[str, list[Batch]] = defaultdict(list)
+    for batch in batches:
+        of_domain[str(training.domains[batch.rows[0]])].append(batch)
+    made: list[Batch] = []
+    for own in of_domain.values():
+        rows = np.concatenate([batch.rows for batch in own]).reshape(-1, size)
+        clusters = np.concatenate([batch.groups for batch in own if batch.groups is not None]).reshape(-1, size)
+        centroids = sum_points(training.vectors, rows.ravel()).reshape(*rows.shape, -1).sum(axis=1)
+        tour = short_tour(centroids, 0)
+        cut = (each[tour].reshape(len(own), BATCH) for each in (rows, clusters))
+        made += [Batch(rows=batch, groups=groups) for batch, groups in zip(*cut, strict=True)]
+    return [made[place] for place in np.random.default_rng([seed, 3]).permutation(len(made))]
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ The encoder is always the same, small enough to pre-train on a CPU; what was mea
 
 import shutil
 import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,23 +90,25 @@ class Measured(NamedTuple):
 class Trials:
     """Trials on some ``domains`` of ``data``, in the empty ``folder``; results are kept in ``kept``.
 
-    All settings take the processor time of ``steps`` steps of the kind ``reference``. A seed draws weights, masks and
-    batches.
+    All settings take the processor time of ``steps`` steps of the kind ``reference``, on the texts of all pairs. A seed
+    draws weights, masks and batches.
     """
 
     def __init__(
         self, folder: Path, data: Path, domains: list[str], kept: Path, *, reference: str, steps: int, tuning: int
     ) -> None:
         self._workspace = Workspace(folder / "space", data, domains, sizes=SIZES)
+        self._labelled = partial(Workspace, data=data, names=domains, sizes=SIZES)
         self._folder, self._kept, self._reference, self._steps, self._tuning = folder, kept, reference, steps, tuning
-        self._held_out, self._packed = DevScores(self._workspace.held_out), -1
+        self._held_out = DevScores(self._workspace.held_out)
+        self._pretrained: tuple[Setting, int] | None = None
 
-    def measure(self, setting: Setting, seed: int) -> Measured:
-        """Pre-train, fine-tune and score; read the result if it was kept."""
+    def measure(self, setting: Setting, seed: int, labels: float) -> Measured:
+        """Pre-train, fine-tune on a share ``labels`` of the pairs and score; read the result if it was kept."""
         steps = round(self._steps * self._cost(self._reference) / self._cost(setting.kind))
-        file = self._kept / f"{fingerprint(setting.params(self._steps), self._tuning, seed)}.json"
+        file = self._kept / f"{fingerprint(setting.params(self._steps), self._tuning, seed, labels)}.json"
         if not file.exists():
-            write_json(file, self._run(setting, steps, seed)._asdict())
+            write_json(file, self._run(setting, steps, seed, labels)._asdict())
         return Measured(**read_json(file, made_by="this experiment"))
 
     @cache  # noqa: B019 (there is one object)
@@ -123,20 +125,25 @@ class Trials:
             write_json(file, {"seconds": (time.process_time() - start) / TIMED})
         return float(read_json(file, made_by="this experiment")["seconds"])
 
-    def _run(self, setting: Setting, steps: int, seed: int) -> Measured:
+    def _run(self, setting: Setting, steps: int, seed: int, labels: float) -> Measured:
         job = self._plan(setting, steps, seed)
-        pretrain(job)
+        if self._pretrained != (setting, seed):  # or with other labels before
+            pretrain(job)
+            self._pretrained = setting, seed
+        shards, epochs = self._pack(seed, labels)
         losses = read_tsv(job.results / f"{job.name}-validation.tsv", made_by="pretrain")[-1]
         tuned = plan_job(
             name="tuned",
             variant="seed_encoder",
             seed=seed,
             common=Common.model_validate(
-                BASE["train"]["common"] | FINE_TUNING | self._epochs() | {"evaluate_every": max(1, self._tuning // 6)}
+                BASE["train"]["common"]
+                | FINE_TUNING
+                | {"epochs": epochs, "steps": self._tuning, "evaluate_every": max(1, self._tuning // 6)}
             ),
             params=Params(temperature=0.05),
             start=job.model,
-            shards=self._pack(seed),
+            shards=shards,
             model=self._folder / "tuned",
             curve=self._folder / "tuned.tsv",
             dev=self._held_out,
@@ -159,17 +166,15 @@ class Trials:
             results=self._folder / "results",
         )
 
-    def _epochs(self) -> dict[str, int]:
-        # Half as many again, since pairs that do not fill a batch are left out.
-        return {"epochs": 2 + 3 * self._tuning * BATCH // (2 * self._workspace.training_pairs), "steps": self._tuning}
-
-    def _pack(self, seed: int) -> Path:
-        """Random batches, drawn by ``seed``."""
-        if self._packed != seed:
-            changes = {"base.seed": seed, "pack.batch_size": BATCH, "pack.epochs": self._epochs()["epochs"]}
-            self._workspace.set_params(BASE, changes | {"cluster.vectors": "tfidf", "filter": MASKS})
-            self._workspace.filter()
-            for stage in ("cluster", "pack random"):
-                self._workspace.run(stage)
-            self._packed = seed
-        return self._workspace.folder / "data/shards/random"
+    @cache  # noqa: B019 (there is one object)
+    def _pack(self, seed: int, labels: float) -> tuple[Path, int]:
+        """Random batches of a share of the pairs, drawn by ``seed``, and their epochs."""
+        workspace = self._labelled(self._folder / f"{labels}-{seed}", share=labels)
+        # Half as many epochs again, since pairs that do not fill a batch are left out.
+        epochs = 2 + 3 * self._tuning * BATCH // (2 * workspace.training_pairs)
+        changes = {"base.seed": seed, "pack.batch_size": BATCH, "pack.epochs": epochs}
+        workspace.set_params(BASE, changes | {"cluster.vectors": "tfidf", "filter": MASKS})
+        workspace.filter()
+        for stage in ("cluster", "pack random"):
+            workspace.run(stage)
+        return workspace.folder / "data/shards/random", epochs

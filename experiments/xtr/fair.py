@@ -34,7 +34,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
-            start=arguments.start, steps=arguments.steps, batch=arguments.batch, sizes=sizes,
+            start=arguments.start, steps=arguments.steps, sizes=sizes,
         )  # fmt: skip
         tuned = {each: _mean(trainings.measure(each), arguments.tuning) for each in _candidates(arguments)}
         chosen = {
@@ -56,7 +56,7 @@ def main() -> None:
 def _candidates(arguments: argparse.Namespace) -> list[Setting]:
     """Every setting of each training, on seed 0."""
     return [
-        Setting(kind, k, rate, temperature, 0)
+        Setting(kind, k, rate, temperature, arguments.batch, 0)
         for rate, temperature in product(arguments.rates, arguments.temperatures)
         for kind, k in (("colbert", 0), *(("xtr", k) for k in arguments.k))
     ]

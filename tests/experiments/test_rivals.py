@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.table_kinds import rivals_table, ways_table
-from experiments.rivals import confused, cross_encoder, knowledge, lessons, noise, sets
+from experiments.rivals import confused, cross_encoder, hardness, knowledge, lessons, noise, sets
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.cross_encoder import score_with, trained_on
 from experiments.rivals.knowledge import doubt
@@ -93,7 +93,7 @@ def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
     assert len(found.training) == 1200 - len(relevant)
 
 
-@pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, a cluster a batch, InfoNCE"])
+@pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, neighbours", "ours, a cluster a batch, InfoNCE"])
 def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, training: Training) -> None:
     epochs = 2
     count = steps(training, epochs)
@@ -115,6 +115,18 @@ def test_our_schedule_is_random_first_and_hard_then(training: Training) -> None:
     assert _hardness(training, ours[:22]) == pytest.approx(_hardness(training, random), abs=0.01)
     assert _hardness(training, ours[22:]) > 1.5 * _hardness(training, random)  # most of a batch is like random ones
     assert _hardness(training, whole[22:]) > 2 * _hardness(training, random)
+
+
+def test_a_tour_puts_the_same_clusters_into_harder_batches(training: Training) -> None:
+    ours, neighbours = (list(ARMS[name].batches(training, 2, 0)) for name in ("ours", "ours, neighbours"))
+    assert all(np.array_equal(one.rows, other.rows) for one, other in zip(ours[:22], neighbours[:22], strict=True))
+    assert _groups(ours[22:]) == _groups(neighbours[22:])
+    at_random, on_a_tour = (_hardness(training, [batch.rows for batch in of[22:]]) for of in (ours, neighbours))
+    assert on_a_tour > 1.2 * at_random
+
+
+def _groups(batches: list[Batch]) -> set[tuple[int, ...]]:
+    return {tuple(rows) for batch in batches for rows in batch.rows.reshape(8, -1).tolist()}
 
 
 def test_our_loss_counts_the_own_cluster_once_and_the_rest_for_the_domain(training: Training) -> None:
@@ -436,6 +448,21 @@ def test_the_summary_pairs_by_query_and_seed(tmp_path: Path) -> None:
         ("random", "0.07", "1"),
         ("random", "0.07", "1"),
     ]
+
+
+def test_hardness_stands_beside_quality_for_ways_that_order_the_same_pairs() -> None:
+    measures = {"masked": "0.1", "ndcg": "0.5", "gain": ""}
+    tried = [("ours", "0.3"), ("gcbs", "0.2"), ("random", "0.1"), ("mined, four", "0.4"), ("random, our loss", "0.1")]
+    rows = [{"set": "birds", "arm": arm, "hardness": hardness, **measures} for arm, hardness in tried]
+    found = hardness.by_hardness([*rows, {"set": "fish", "arm": "ours", "hardness": "1", **measures}], "birds")
+    assert [(row["way"], row["loss"]) for row in found] == [
+        ("random", "InfoNCE"), ("gcbs", "InfoNCE"), ("random, our loss", "our loss"), ("ours", "our loss")
+    ]  # fmt: skip
+    assert list(found[0]) == ["way", "loss", "hardness", "masked", "ndcg", "gain"]
+
+
+def test_every_way_to_order_pairs_exists() -> None:
+    assert {arm for arms in hardness.LOSSES.values() for arm in arms} <= set(ARMS)
 
 
 def test_the_table_has_the_largest_gain_of_ours_first_and_the_means_last(tmp_path: Path) -> None:
