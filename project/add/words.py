@@ -63,9 +63,9 @@ _LABELS |= {"verdict", "feedback", "thumbs", "vote", "votes", "upvotes", "clicks
 OPPOSITES: tuple[tuple[str, str], ...] = (
     ("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("pos", "neg"),
     ("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"),
-    ("pass", "fail"), ("right", "wrong"), ("ja", "nein"), ("ja", "nee"), ("ja", "nej"), ("oui", "non"), ("sí", "no"),
-    ("si", "no"), ("sim", "não"), ("tak", "nie"), ("да", "нет"), ("是", "否"), ("はい", "いいえ"),
-    ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("👍", "👎"),
+    ("accept", "reject"), ("pass", "fail"), ("right", "wrong"), ("ja", "nein"), ("ja", "nee"), ("ja", "nej"),
+    ("oui", "non"), ("sí", "no"), ("si", "no"), ("sim", "não"), ("tak", "nie"), ("да", "нет"),
+    ("是", "否"), ("はい", "いいえ"), ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("👍", "👎"),
 )
 # fmt: on
 """Labels of pairs and those of other rows."""

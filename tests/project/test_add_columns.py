@@ -112,6 +112,23 @@ def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any,
 
 
 @pytest.mark.parametrize(
+    "columns",
+    [
+        {"query": [["Represent it:", "a b"]], "pos": ["c"], "task": ["nq"]},  # as MEDI has them
+        {"question": ["a b"], "answers": [[{"body": "c"}]], "author": ["d e"]},
+        {"text": ["a b", "c d", "e f"], "status": ["Validated"] * 3},
+        {"question": ["a b", "c d", "e f", "g h"], "author": ["anna", "bob"] * 2},
+        {"text": ["a b", "c d"], "options": [[{"text": "e"}]] * 2, "answer": ["accept"] * 2},
+        {"product": ["a b"], "price": ["3,50 €"]},
+        {"question": ["a b"], "created": ["2026-01-31 12:00:00"]},
+    ],
+)
+def test_labels_numbers_and_times_are_not_taken_for_a_side(columns: Any) -> None:
+    with pytest.raises(InputError, match="it is not clear which columns hold query and document"):
+        guess_columns(columns, {}, "t")
+
+
+@pytest.mark.parametrize(
     ("row", "program"),
     [
         ({"set": {"query": "a", "pos": ["b"]}}, """.\"set\""""),
@@ -417,6 +434,12 @@ def test_labels_that_no_row_has_are_told(
 def test_other_columns_are_no_labels(values: Any) -> None:
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+def test_objects_whose_texts_would_replace_those_of_the_row_come_with_no_command() -> None:
+    table = {"text": ["a text"], "options": [[{"id": 0, "text": "b c"}]], "label": ["x"]}
+    with pytest.raises(InputError, match=r"out of: text, options, label\Z"):
+        guess_columns(table, {}, "t.jsonl")
 
 
 def test_objects_without_texts_beside_a_query_come_with_no_command() -> None:
