@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import kind_of
@@ -68,7 +68,7 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
         others.reverse()
     known = {name for side in missing for name in (QUERIES if side == "query" else DOCUMENTS)}
     meant = [c for c, values in table.items() if joined(c) in known and filled(values) and c not in columns.values()]
-    doubtful = [c for c in others if joined(c) not in _SIDES and (names_a_label(c) or _repeat(table[c]))]
+    doubtful = [c for c in others if joined(c) not in _SIDES and _repeat(table[c])]
     if missing and (len(others) != len(missing) or meant or doubtful):
         if len(chats := [column for column, values in table.items() if are_chats(values)]) == 1 and not named:
             return {"query": chats[0], "document": chats[0]}
@@ -147,8 +147,10 @@ def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
 
 
 def _such_as(columns: Mapping[str, str | None], lengths: Mapping[str, float]) -> str:
-    """Suggest options: of the columns that may be sides, the longest is the document, and the first other the query."""
-    document = columns["document"] or max(reversed([*lengths]), key=lengths.__getitem__, default=None)
+    """Suggest options: the first column is the query, the next of about the most length the document."""
+    long = [column for column, length in lengths.items() if _LONGER * length >= max(lengths.values())]
+    first = columns["query"] or next(iter(lengths), None)
+    document = columns["document"] or next((column for column in long if column != first), next(iter(long), None))
     query = columns["query"] or next((column for column in lengths if column != document), None)
     if query is None or document is None:
         return ""
@@ -212,7 +214,8 @@ def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
 
 
 def _are_negatives(values: Sequence[object]) -> bool:
-    return (are_texts(values) or are_lists_of_texts(values)) and not are_ids(values)
+    flags = label_pair(distinct(values))
+    return (are_texts(values) or are_lists_of_texts(values)) and not are_ids(values) and not flags
 
 
 def are_ids(values: Sequence[object]) -> bool:
@@ -226,8 +229,13 @@ def are_ids(values: Sequence[object]) -> bool:
 def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
     """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
     found = {label_of(value) for value in values} if len(values) <= 2 else set()
-    opposites = ((one, other) for one in found for other in found if re.fullmatch(_NO + re.escape(one), other))
-    return next((pair for pair in (*OPPOSITES, *opposites) if pair[0] in found and found <= {*pair}), None)
+    return next((pair for pair in opposites(found) if pair[0] in found and found <= {*pair}), None)
+
+
+def opposites(labels: Collection[str]) -> list[tuple[str, str]]:
+    """Known labels of pairs and of other rows, and those among ``labels`` that differ by a "not"."""
+    made = [(one, other) for one in labels for other in labels if re.fullmatch(_NO + re.escape(one), other)]
+    return [*OPPOSITES, *made]
 
 
 def filled(values: Sequence[object]) -> list[object]:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.columns import are_few, distinct, label_pair
+from project.add.columns import are_few, distinct, label_pair, opposites
 from project.add.kinds import Entry, split_of
-from project.add.words import is_about_one_side, names_a_label, names_one_side, words
+from project.add.words import is_about_one_side, names_a_label, names_negatives, names_one_side, words
 
 _SHOWN = 4
 _NUMERIC = re.compile(r"\W*\d[\d.,/e+-]*\W*")
@@ -64,10 +64,17 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
         return True
     if len(values) < 2:
         return bool(values) and words(column)[:1] == ["is"]
-    if label_pair(values):
+    if label_pair(values) or (are_few(all_values) and _hold_opposites(values)):
         return True
     between = len(numbers) == len(values) and all(-1 <= number <= 1 for number in numbers)
     return between and any(number % 1 for number in numbers)
+
+
+def _hold_opposites(values: Sequence[object]) -> bool:
+    """Whether one of several values is a word for negatives, or there are two opposites that are no numbers."""
+    found = {label_of(value) for value in values}
+    two = any(found >= {*pair} for pair in opposites(found) if not pair[0].isdecimal())
+    return two or any(map(names_negatives, found))
 
 
 def _are_splits(values: Sequence[object]) -> bool:

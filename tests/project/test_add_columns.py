@@ -166,6 +166,7 @@ TEXTS = ["a text", "another one"]
         *("negative", "negatives", "neg", "Negative 1", "negative_text", "negative_passages", "hard_negative_1"),
         *("hard_negatives", "hardNegative2", "hard-neg", "hard_negative_ctxs", "neg_docs", "mined_negatives"),
         *("rejected", "distractors", "incorrect_answers", "wrong answer", "irrelevant_passages"),
+        *("bm25_negatives", "random_neg_2", "denseNegatives"),
     ],
 )
 def test_hard_negatives_are_known_by_their_names(name: str) -> None:
@@ -188,6 +189,10 @@ def test_hard_negatives_are_known_by_their_names(name: str) -> None:
         ("negative_urls", ["http://a.b/1", "http://a.b/2"]),
         ("negative_feedback", ["a bad answer", "never again"]),
         ("hard", TEXTS),
+        ("false_negatives", TEXTS),
+        ("negative_query", TEXTS),
+        ("query_negative", TEXTS),
+        ("negative", ["yes", "no"]),
     ],
 )
 def test_ids_scores_and_sources_are_no_hard_negatives(name: str, values: list[Any]) -> None:
@@ -354,6 +359,13 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"match": lambda n: f"{n} %"}, "column 'match' (0 %, 1 %, 2 %, 3 %, ...) may"),
         ({"ok": lambda n: "✓✗"[n % 2]}, "column 'ok' (✓, ✗) may"),
         ({"passt": lambda n: ("ja", "nein")[n % 2]}, "column 'passt' (ja, nein) may"),
+        ({"passt": lambda n: ("wahr", "falsch")[n % 2]}, "column 'passt' (wahr, falsch) may"),
+        ({"\u6b63\u89e3": lambda n: "\u25cb\u00d7"[n % 2]}, "column '\u6b63\u89e3' (\u25cb, \u00d7) may"),
+        ({"type": lambda n: ("positive", "hard_negative", "other")[n % 3]}, "column 'type' (positive, hard_negative, "
+         "other) may"),
+        ({"judged": lambda n: ("fitting", "partly", "not fitting")[n % 3]}, "column 'judged' (fitting, partly, not "),
+        ({"rank": lambda n: n % 3 + 1}, "column 'rank' (1, 2, 3) may"),
+        ({"confidence": lambda n: 90 - n}, "column 'confidence' (90, 89, 88, 87, ...) may"),
     ],
 )  # fmt: skip
 def test_what_may_be_a_label_is_asked_for(
@@ -436,8 +448,18 @@ def test_other_columns_are_no_labels(values: Any) -> None:
     assert guess_labels({"extra": made}, (), {}, "t") is None
 
 
+def test_the_first_of_the_texts_after_the_query_is_suggested() -> None:
+    """As in triples without a header, where negatives may be longer than documents."""
+    table = {"1": ["who is it"], "2": ["It is somebody from afar."], "3": ["Something else, a bit longer."]}
+    with pytest.raises(InputError, match=r"such as --query 1 --document 2\Z"):
+        guess_columns(table, {}, "t.tsv")
+    table = {"text_of_it": ["It is somebody from afar."], "asked": ["who is it"], "by": ["Ann"]}
+    with pytest.raises(InputError, match=r"such as --query asked --document text_of_it\Z"):
+        guess_columns(table, {}, "t.tsv")
+
+
 def test_objects_whose_texts_would_replace_those_of_the_row_come_with_no_command() -> None:
-    table = {"text": ["a text"], "options": [[{"id": 0, "text": "b c"}]], "label": ["x"]}
+    table = {"text": ["a text"], "options": [[{"id": 0, "text": "b c"}]], "label": ["x", "x"]}
     with pytest.raises(InputError, match=r"out of: text, options, label\Z"):
         guess_columns(table, {}, "t.jsonl")
 
