@@ -131,7 +131,7 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
         if labels := guess_labels(kept, taken, given, str(path)):
             entry["labels"] = labels
-    elif columns := [name for name in (*_OF_ROWS, "negatives", "ignore") if name in given and name != "domain_column"]:
+    elif columns := [name for name in (*_OF_ROWS, "negatives", "ignore") if name in given]:
         raise InputError(f"{path}: is a BEIR folder, which has no columns; leave out {_flag(columns[0])}")
     elif "metadata" in given:
         entry["columns"] = {"metadata": given["metadata"]}

@@ -294,9 +294,10 @@ def test_a_beir_folder_keeps_fields(project: Path, capsys: pytest.CaptureFixture
     Path("set/qrels/train.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
     add("set", "--metadata", "url")
     assert sources()[0]["columns"] == {"metadata": ["url"]}
-    with pytest.raises(SystemExit):
-        add("set", "--weight", "w")
-    assert "is a BEIR folder, which has no columns; leave out --weight" in capsys.readouterr().err
+    for option in ("--weight", "--domain-column"):
+        with pytest.raises(SystemExit):
+            add("set", option, "w")
+        assert f"is a BEIR folder, which has no columns; leave out {option}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
