@@ -29,6 +29,8 @@ _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
 _FEW = 20
 """The most values that a column of labels has."""
+_SHORT = 12
+"""The most characters of a label."""
 _MOST_COLUMNS = 200
 """If objects have more keys, these are texts."""
 _NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
@@ -209,7 +211,7 @@ def _fits(item: Mapping[str, object], table: Mapping[str, Sequence[object]]) -> 
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
-    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values))
+    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values)) or _are_choices(values)
     return are_texts(values) and not names_another(column) and not labels
 
 
@@ -257,6 +259,12 @@ def are_few(values: Sequence[object]) -> bool:
 def _repeat(values: Sequence[object]) -> bool:
     """Whether each value comes twice or more in the mean, and they are few."""
     return len(distinct(values)) <= _FEW and 2 * len(distinct(values)) <= len(filled(values))
+
+
+def _are_choices(values: Sequence[object]) -> bool:
+    """Whether the values are few short words that repeat, such as the letters of answers to choose from."""
+    short = (isinstance(value, str) and len(value) <= _SHORT and not re.search(r"\s", value) for value in values)
+    return _repeat(values) and all(short)
 
 
 def are_texts(values: Sequence[object]) -> bool:
