@@ -71,9 +71,12 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
 
 
 def _hold_opposites(values: Sequence[object]) -> bool:
-    """Whether one of several values is a word for negatives, or there are two opposites that are no numbers."""
+    """Whether one of several values is a word for negatives, or two are opposites.
+
+    Short ones are left out, such as si and no, which may be anything.
+    """
     found = {label_of(value) for value in values}
-    two = any(found >= {*pair} for pair in opposites(found) if not pair[0].isdecimal())
+    two = any(found >= {*pair} for pair in opposites(found) if len(pair[0]) > 2 or not pair[0].isascii())
     return two or any(map(names_negatives, found))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.formats.pairs import SCORED_PAIRS, scan_pairs
+from pipelines.ingest.sources.chats import first_exchange
 from project.__main__ import main
 from project.add.columns import guess_columns
 from project.add.labels import guess_labels
@@ -446,6 +447,7 @@ def test_labels_that_no_row_has_are_told(
     "values", [lambda n: 100 + n, "a note", None, lambda n: [0.5, n], lambda n: f"text number {n}", lambda n: {"a": n}]
 )
 def test_other_columns_are_no_labels(values: Any) -> None:
+    assert guess_labels({"country": ["NO", "SI", "SE"] * 3}, (), {}, "t") is None
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
 
@@ -516,7 +518,22 @@ def test_a_chat_without_an_answer_is_a_reject(project: Path) -> None:
     lines = [json.dumps({"messages": row}) for row in [*rows, rows[0][:1]]]
     Path("chats.jsonl").write_text("\n".join(lines))
     add("chats.jsonl")
-    assert [reject["reason"] for reject in ingest(*sources(), max_reject_rate=0.5).rejects] == ["no query"]
+    assert [reject["reason"] for reject in ingest(*sources(), max_reject_rate=0.5).rejects] == ["no document"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        ([("user", "a b"), ("assistant", None), ("tool", "x"), ("assistant", "c")], ("a b", "c")),
+        ([("user", "a b"), ("tool", "x"), ("assistant", "c"), ("user", "And he?"), ("assistant", "d")], ("a b", "c")),
+        ([("user", "a b"), ("user", "And he?"), ("assistant", "d")], ("a b", None)),
+        ([("user", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), ("assistant", "c")], ("a b", "c")),
+        ([("assistant", "Hello"), ("user", "a b"), ("assistant", "c")], ("a b", "c")),
+        ([("system", "Be kind."), ("assistant", "Hello")], (None, None)),
+    ],
+)
+def test_the_answer_to_the_first_question_stands_before_the_next(turns: Any, expected: Any) -> None:
+    assert first_exchange([{"role": role, "content": content} for role, content in turns]) == expected
 
 
 def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
