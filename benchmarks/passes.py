@@ -24,6 +24,7 @@ from batchwright.formats.runs import Precision
 from batchwright.retrievers.common.model_folder import load_model
 from pipelines.ingest.sources.base import Part
 from pipelines.ingest.sources.docstrings import DocstringsSource
+from trainers.common.backbones import attend_in_float32
 from trainers.common.passes import set_dropout, training_pass
 from trainers.common.sentence_learner import embed
 from trainers.common.texts import Cut, group_texts
@@ -77,6 +78,8 @@ def _grouped(model: SentenceTransformer, precision: Precision, compiled: bool, t
     set_dropout(model, 0)
     backbone: Any = model[0].model
     backbone.forward = _forward(backbone, compiled)
+    if precision == "bfloat16":
+        attend_in_float32([backbone])
     for group in group_texts(model.preprocess, texts, np.arange(len(texts)), Cut(tokens=2**30)):
         with training_pass(precision, None, model.device):
             vectors = embed(model, group.features)

@@ -16,7 +16,9 @@ from torch.nn import functional
 
 from batchwright.formats.models import locate_model
 from experiments.common.small_models import LEARNING_RATES, LENGTH, VOCABULARY_OF, save_start_model
+from trainers.common.backbones import attend_in_float32
 from trainers.common.job import training_device
+from trainers.common.packing import backbones
 from trainers.common.passes import computes_bfloat16
 from trainers.common.texts import Cut, split_by_length
 
@@ -74,6 +76,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.device = training_device()
         self.model, self.tokens = model.to(self.device), tokens
+        if self.device == "cpu":
+            attend_in_float32(backbones(model))
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
         """Unit vectors of some texts."""

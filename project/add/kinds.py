@@ -150,7 +150,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _known(file: Path) -> bool:
-    return file.is_file() and not file.name.startswith(".") and (file.suffix in PACKED or file.suffix.lower() in KINDS)
+    ours = not file.name.startswith((".", "~$"))  # hidden, or kept by a spreadsheet while it has the file open
+    return ours and file.is_file() and (file.suffix in PACKED or file.suffix.lower() in KINDS)
 
 
 def _ending(file: Path) -> str:

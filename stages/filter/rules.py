@@ -25,8 +25,9 @@ KEPT_WORDS = 0.8
 EXCHANGED_BY_WORDS = 0.8
 """Share of the pairs above the limit for which they must, where the vectors find no limit. Where questions are
 about different things, fewer do."""
-ENOUGH, ENOUGH_BY_WORDS = 50, 100
-"""Pairs above the limit that must be found before they count as evidence, by vectors and by words."""
+ENOUGH, ENOUGH_BY_WORDS = 50, 200
+"""Pairs above the limit that must be found before they count as evidence, by vectors and by words. A hundred, of
+two million, were also found in sets where most of them are wrong."""
 SAMPLED_DOCUMENTS = 512
 """Documents drawn from the domain."""
 DOUBTFUL_SHARE = 0.2

@@ -152,7 +152,7 @@ def test_where_documents_are_worded_as_their_queries_words_say_which_pairs_share
     masked = np.triu(sums @ sums.T >= by_topic.likeness, 1)
     assert (topic[:, None] == topic)[masked].mean() > 0.7
     assert (by_topic.because, by_pair.likeness) == ("", NO_PAIR)
-    assert by_pair.because.endswith("by words, 0% of the 100 pairs most alike can be exchanged, not 80%")
+    assert by_pair.because.endswith("by words, 0% of the 200 pairs most alike can be exchanged, not 80%")
 
 
 def test_rare_words_that_a_query_shares_with_its_document_count_more() -> None:

@@ -16,7 +16,7 @@ from tests.train.toys import COMMON, toy_batch, toy_rows, write_toy_shards
 
 
 def write_params(folder: Path, pretrain: dict[str, Any]) -> None:
-    train = {"common": COMMON, "seed_encoder": {"temperature": 0.5, "loss": "hinge"}}
+    train = {"common": COMMON, "seed_encoder": {"loss": "hinge"}}
     run = {"variant": "seed_encoder", "batches": "random"}
     runs = {
         "first": {**run, "start": "models/start/seed_encoder", "hard_negatives": 2},

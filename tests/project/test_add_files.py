@@ -168,7 +168,7 @@ def test_a_file_whose_name_is_not_utf_8_is_refused(
 
 
 def test_folders_in_a_folder_are_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("a.csv", "more/b.csv", "test/c.csv", ".hidden/d.csv", "notes/e.md"):
+    for name in ("a.csv", "more/b.csv", "test/c.csv", ".hidden/d.csv", "~$a.csv", "notes/e.md"):
         write_csv(Path("set") / name, "query,document")
     add("set")
     assert "not read: what is in more/, test/; add folders by themselves\n" in capsys.readouterr().out

@@ -72,11 +72,36 @@ def test_packed_texts_give_the_gradient_of_padded_ones(
 ) -> None:
     start = write_toy_model(tmp_path / "start", dropout=0)
     job = job_in(tmp_path, start, variant, precision=precision, **OPTIONS[variant])
+    monkeypatch.setattr("trainers.common.backbones.attend_in_float32", lambda _: None)  # so that only texts differ
     expected = gradient(job)
     monkeypatch.setattr(gradient_cache, "gains_by_packing", lambda _: True)
     assert_close(gradient(job), expected, 1e-2 if precision == "float32" and variant == "seed_encoder" else 3e-2)
     if (precision, variant) in {("float32", each) for each in ("biencoder", "cde", "xtr")}:
         assert_close(gradient(job), expected, 1e-5)
+
+
+@pytest.mark.parametrize("variant", ["biencoder", "seed_encoder", "xtr"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_on_a_processor_attention_stays_float32_where_all_else_is_bfloat16(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, checkpointing: bool
+) -> None:
+    start = write_toy_model(tmp_path / "start", dropout=0)
+    job = job_in(tmp_path, start, variant, precision="bfloat16", checkpointing=checkpointing, **OPTIONS[variant])
+    monkeypatch.setattr("trainers.common.backbones.attend_in_float32", lambda _: None)
+    expected = gradient(job)
+    monkeypatch.undo()
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
+    kinds, attention = set(), torch.nn.functional.scaled_dot_product_attention
+
+    def attend(query: Tensor, *factors: Tensor, **options: object) -> Tensor:
+        kinds.add(query.dtype)
+        return attention(query, *factors, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attend)
+    assert_close(gradient(job), expected, 5e-2)
+    assert kinds == {torch.float32}
+    train(job)
+    assert not [file for file in job.model.rglob("config.json") if "attn" in file.read_text()]
 
 
 def test_texts_are_packed_where_it_pays(tmp_path: Path) -> None:

@@ -176,6 +176,14 @@ def test_a_model_is_trained_and_evaluated_at_the_dimensions_of_its_run(
             {"negatives_stand_for": "domain", "variant": "seed_encoder", "loss": "hinge"},
             "negatives_stand_for .* with loss: hinge; remove it",
         ),
+        (
+            {"temperature": 0.1, "variant": "seed_encoder", "loss": "hinge"},
+            "temperature .* with loss: hinge; remove it",
+        ),
+        (
+            {"margin": 0.5, "variant": "seed_encoder"},
+            "margin does not .* loss: infonce; remove it, or set loss to hinge",
+        ),
         ({"distill": {}}, "distill does not go together with hard_negatives: 0, .* raise hard_negatives"),
         (TAUGHT | {"directions": ALL}, "directions does not go together with distill.weight: null, .*; give a weight"),
         (TAUGHT | {"variant": "seed_encoder", "loss": "hinge"}, "distill does not .* loss: hinge; remove it"),

@@ -152,14 +152,14 @@ class VariantParams(Params):
         return []
 
 
-def refuse(name: str, common: Common, options: Iterable[str], why: str) -> None:
+def refuse(name: str, params: Params, options: Iterable[str], why: str) -> None:
     """Refuse ``options`` of the training ``name`` that are not at their defaults.
 
     Raises:
         InputError: one is not.
     """
     for option in options:
-        if getattr(common, option) != Common.model_fields[option].default:
+        if getattr(params, option) != type(params).model_fields[option].default:
             raise InputError(f"train {name}: {option} does not go together with {why}")
 
 

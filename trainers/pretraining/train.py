@@ -12,9 +12,11 @@ from torch import Tensor
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.files import write_tsv
 from batchwright.retrievers.common.model_folder import settle_tokenizer
+from trainers.common.backbones import attend_in_float32
 from trainers.common.curves import columns, measured, recording
 from trainers.common.distributed import own_rows, rank, sum_ranks
 from trainers.common.memory import Memory
+from trainers.common.packing import backbones
 from trainers.common.passes import seed_start, set_dropout, training_pass, weights_cast_once
 from trainers.common.step_loop import Measures, Row, remove_checkpoints, run_steps
 from trainers.common.texts import Cut, ahead, split_by_length
@@ -100,6 +102,8 @@ class Pretraining:
         start = build_model(job.params, job.start_model, self.tokenizer, self.reader.counts())
         self.model, self.steps_before, self.fresh = start.model.to(job.device), start.steps, start.fresh
         set_dropout(self.model, job.params.dropout)
+        if job.params.precision == "bfloat16" and job.device == "cpu":
+            attend_in_float32(backbones(self.model))
 
     def read(self, step: int) -> Masked:
         """Read this rank's sequences of a step, on the CPU."""

@@ -25,12 +25,11 @@ class Params(VariantParams):
     def check(self, name: str, common: Common) -> None:
         """See ``VariantParams``."""
         if self.loss == "hinge":
-            refuse(
-                name,
-                common,
-                ["directions", "hardness_strength", "distill", "negatives_stand_for"],
-                "loss: hinge; remove it, or set loss to infonce",
-            )
+            why = "loss: hinge; remove it, or set loss to infonce"
+            refuse(name, common, ["directions", "hardness_strength", "distill", "negatives_stand_for"], why)
+            refuse(name, self, ["temperature"], why)
+        else:
+            refuse(name, self, ["margin"], "loss: infonce; remove it, or set loss to hinge")
 
 
 def build_learner(job: TrainJob) -> SentenceLearner:
