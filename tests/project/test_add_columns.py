@@ -11,7 +11,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.formats.pairs import SCORED_PAIRS, scan_pairs
-from pipelines.ingest.sources.chats import first_exchange
+from pipelines.ingest.sources.chats import first_exchange, is_chat
 from project.__main__ import main
 from project.add.columns import guess_columns
 from project.add.labels import guess_labels
@@ -533,7 +533,18 @@ def test_a_chat_without_an_answer_is_a_reject(project: Path) -> None:
     ],
 )
 def test_the_answer_to_the_first_question_stands_before_the_next(turns: Any, expected: Any) -> None:
-    assert first_exchange([{"role": role, "content": content} for role, content in turns]) == expected
+    chat = [{"role": role, "content": content} for role, content in turns]
+    assert is_chat(chat)
+    assert first_exchange(chat) == expected
+
+
+def test_a_turn_may_have_a_call_of_a_tool_and_no_content() -> None:
+    chat: list[dict[str, Any]] = [{"role": "user", "content": "a b"}, {"role": "assistant", "tool_calls": [{}]}]
+    chat += [{"role": "tool", "content": "x"}, {"role": "assistant", "content": "c"}]
+    assert is_chat(chat)
+    assert first_exchange(chat) == ("a b", "c")
+    assert not is_chat([{"role": "author"}, {"role": "editor"}])
+    assert not is_chat([])
 
 
 def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,9 @@ _ANSWERS = ("assistant", "gpt", "model", "bot")
 
 def is_chat(value: object) -> TypeGuard[list[dict[str, Any]]]:
     """Whether a value is a list of turns."""
-    return isinstance(value, list) and bool(value) and all(_speaker(turn) is not None for turn in value)
+    if not isinstance(value, list) or any(_speaker(turn) is None for turn in value):
+        return False
+    return any(_words(turn) is not None for turn in value)  # turns that call tools may say nothing
 
 
 def first_exchange(chat: Sequence[dict[str, Any]]) -> tuple[object, object]:
@@ -36,13 +38,13 @@ def has_more(chat: Sequence[dict[str, Any]]) -> bool:
 def _speaker(turn: object) -> str | None:
     if not isinstance(turn, dict):
         return None
-    found = next((turn[who] for who, what in _KEYS if who in turn and what in turn), None)
+    found = next((turn[who] for who, _ in _KEYS if who in turn), None)
     return found.strip().casefold() if isinstance(found, str) else None
 
 
 def _words(turn: dict[str, Any]) -> object:
     """What is said, joined if it is a list of parts that are all texts."""
-    said = next(turn[what] for who, what in _KEYS if who in turn and what in turn)
+    said = next((turn[what] for who, what in _KEYS if who in turn and what in turn), None)
     if isinstance(said, list) and said and all(isinstance(part, dict) and part.get("type") == "text" for part in said):
         texts = [part.get("text") for part in said]
         return " ".join(texts) if all(isinstance(text, str) for text in texts) else said
