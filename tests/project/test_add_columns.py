@@ -367,6 +367,8 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"type": lambda n: ("positive", "hard_negative", "other")[n % 3]}, "column 'type' (positive, hard_negative, "
          "other) may"),
         ({"judged": lambda n: ("fitting", "partly", "not fitting")[n % 3]}, "column 'judged' (fitting, partly, not "),
+        ({"fits": lambda n: ("x", "")[n % 2]}, "column 'fits' (x) may"),
+        ({"fits": lambda n: ("yes", None)[n % 2]}, "column 'fits' (yes) may"),
         ({"rank": lambda n: n % 3 + 1}, "column 'rank' (1, 2, 3) may"),
         ({"confidence": lambda n: 90 - n}, "column 'confidence' (90, 89, 88, 87, ...) may"),
     ],
@@ -447,7 +449,8 @@ def test_labels_that_no_row_has_are_told(
     "values", [lambda n: 100 + n, "a note", None, lambda n: [0.5, n], lambda n: f"text number {n}", lambda n: {"a": n}]
 )
 def test_other_columns_are_no_labels(values: Any) -> None:
-    assert guess_labels({"country": ["NO", "SI", "SE"] * 3}, (), {}, "t") is None
+    for other in (["NO", "SI", "SE"] * 3, ["en", ""] * 3, ["x"] * 3):
+        assert guess_labels({"extra": other}, (), {}, "t") is None
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
 
