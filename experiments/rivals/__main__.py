@@ -49,6 +49,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=1, metavar="N")
     parser.add_argument("--limit", type=int, metavar="PAIRS")
+    parser.add_argument("--unasked", type=float, default=0, metavar="SHARE", help="pairs of which only documents stay")
     return parser.parse_args()
 
 

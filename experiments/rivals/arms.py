@@ -15,14 +15,15 @@ from experiments.rivals.library import guided_loss, mined, no_duplicates, rankin
 from experiments.rivals.masks import RULES, Rule, known, known_cells
 from experiments.rivals.negatives import (
     Teacher,
+    score_alike,
     score_with_cross_encoder,
     score_with_minilm,
-    taught_scores,
+    taught,
     with_negatives,
 )
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, ours
 from experiments.rivals.sets import Training
-from experiments.rivals.training import Batch, Loss, Tempering, pairs_only
+from experiments.rivals.training import Batch, Loss, Settings, Tempering, pairs_only
 from stages.negatives.choice import Choice
 
 OURS = [0.0, HARD]
@@ -35,11 +36,26 @@ StandFor = Literal["batch", "domain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """``batches`` takes the pairs, the number of epochs and a seed."""
+    """``batches`` takes the pairs, the number of epochs and a seed; ``taught_by`` makes the same arm with a teacher."""
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
     tempering: Tempering = "fixed"
+    teacher: Teacher | None = None
+    taught_by: Callable[[Teacher], "Arm"] | None = None
+
+    def at(self, settings: Settings) -> "Arm":
+        """The same arm, with its teacher's settings among ``settings``."""
+        if self.teacher is None or self.taught_by is None:
+            return self
+        temperature, weight = self.teacher.temperature, self.teacher.weight
+        return self.taught_by(
+            replace(
+                self.teacher,
+                temperature=settings.teacher_temperature or temperature,
+                weight=settings.teacher_weight or weight,
+            )
+        )
 
 
 def ours_arm(shares: list[float], rule: str = "known", stand_for: StandFor = "domain") -> Arm:
@@ -56,14 +72,23 @@ def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
     return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
 
 
-def mining(arm: Arm, choice: Choice = FOUR, teacher: Teacher | None = None, stand_for: StandFor = "batch") -> Arm:
-    """The same arm with hard negatives for each pair, and perhaps a teacher's scores of them."""
+def mining(
+    arm: Arm,
+    choice: Choice = FOUR,
+    teacher: Teacher | None = None,
+    stand_for: StandFor = "batch",
+    *,
+    unasked: bool = False,
+) -> Arm:
+    """The same arm with hard negatives for each pair (``with_negatives``), and perhaps a teacher's scores of them."""
     return replace(
         arm,
         batches=lambda training, epochs, seed: with_negatives(
-            choice, training, seed, arm.batches(training, epochs, seed)
+            choice, training, seed, arm.batches(training, epochs, seed), unasked=unasked
         ),
         loss=partial(masked_loss, known, stand_for, choice=choice, teacher=teacher),
+        teacher=teacher,
+        taught_by=lambda other: mining(arm, choice, other, stand_for),
     )
 
 
@@ -90,8 +115,8 @@ def masked_loss(
     Of batches with the hard negatives of a ``choice``, it compares each query with its own ones.
     """
     mask, sizes, hard = rule(training), document_counts(training), choice.count if choice else 0
-    taught = torch.from_numpy(taught_scores(training, choice, teacher)) if choice and teacher else None
-    distill = Distill(temperature=teacher.temperature) if teacher else None
+    scores = torch.from_numpy(taught(training, choice, teacher.score).scores) if choice and teacher else None
+    distill = Distill(temperature=teacher.temperature, weight=teacher.weight) if teacher else None
     objective = partial(info_nce, terms=terms, distill=distill)
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
@@ -108,7 +133,7 @@ def masked_loss(
             1.0,
             objective=objective,
             stands_for=counts if stand_for == "domain" else None,
-            taught=None if taught is None else taught[torch.from_numpy(batch.rows)].to(queries.device),
+            taught=None if scores is None else scores[torch.from_numpy(batch.rows)].to(queries.device),
         ).loss
 
     return loss
@@ -143,6 +168,7 @@ def all_documents_loss(training: Training) -> Loss:
 
 RANDOM = ordered(ORDERS["random"])
 MINILM = Teacher(score=score_with_minilm, temperature=0.05)
+NOTHING = Teacher(score=score_alike, temperature=1.0)
 CROSS_ENCODER = Teacher(score=score_with_cross_encoder, temperature=1.0)
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
@@ -165,11 +191,13 @@ ARMS: dict[str, Arm] = {
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),
     "library, mined": Arm(batches=mined, loss=ranking_loss),
     "mined, hardest": mining(RANDOM, Choice(count=1)),
+    "mined, hardest, from a corpus": mining(RANDOM, Choice(count=1), unasked=True),
     "mined, 95 %": mining(RANDOM, Choice(count=1, max_share=0.95)),
     "mined, 95 %, drawn": mining(RANDOM, Choice(count=1, max_share=0.95, sample=True)),
     "mined, four": mining(RANDOM),
     "taught by MiniLM": mining(RANDOM, teacher=MINILM),
     "taught by a cross-encoder": mining(RANDOM, teacher=CROSS_ENCODER),
+    "taught nothing": mining(RANDOM, teacher=NOTHING),
     "ours, mined, hardest": mining(ours_arm(OURS), Choice(count=1), stand_for="domain"),
     "ours, mined, hardest, InfoNCE": mining(ours_arm(OURS), Choice(count=1)),
     "ours, taught by MiniLM": mining(ours_arm(OURS), teacher=MINILM, stand_for="domain"),

@@ -21,7 +21,7 @@ from experiments.rivals.orders import steps
 from experiments.rivals.runs import Result, Run, Runs
 from experiments.rivals.sets import PairSet, Training, read_set
 from experiments.rivals.training import Batch, Settings, best_documents, embed, ndcg, train
-from experiments.rivals.tuning import choose
+from experiments.rivals.tuning import choose, first_settings
 
 Places = NDArray[np.int64]
 _cached_set = lru_cache(maxsize=1)(read_set)
@@ -51,7 +51,7 @@ def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[
 
 def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> PairSet:
     name, files = group
-    return _cached_set(name, tuple(files), arguments.vectors, arguments.limit)
+    return _cached_set(name, tuple(files), arguments.vectors, arguments.limit, unasked=arguments.unasked)
 
 
 def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:
@@ -60,7 +60,7 @@ def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds
     def score(settings: Settings) -> float:
         return _mean(result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
 
-    best = choose(score, kind)
+    best = choose(score, first_settings(kind, ARMS[arm].teacher))
     for seed in range(1, seeds + 1):
         result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
 
@@ -69,7 +69,7 @@ def result_of(pairs: PairSet, runs: Runs, run: Run) -> Result:
     """The result of a run, which is trained unless it is there."""
     if runs.has(run):
         return runs.read(run)
-    texts, arm, chooses = texts_of(pairs, run.kind), ARMS[run.arm], run.seed == 0
+    texts, arm, chooses = texts_of(pairs, run.kind), ARMS[run.arm].at(run.settings), run.seed == 0
     batches = Recorded(arm.batches(pairs.training, run.epochs, run.seed))
     count = steps(pairs.training, run.epochs)
     torch.manual_seed(run.seed)  # draws what is dropped
@@ -90,9 +90,9 @@ def result_of(pairs: PairSet, runs: Runs, run: Run) -> Result:
     costs = {"surrogate_s": pairs.seconds, "batches_s": batches.seconds}
     runs.add(run, curve, {**costs, **describe(pairs.training, batches.batches)})
     result = runs.read(run)
-    settings = f"temperature {run.settings.temperature:g} rate {run.settings.learning_rate:g}"
+    settings = "  ".join(f"{name} {value:g}" for name, value in run.settings._asdict().items() if value is not None)
     print(
-        f"{run.set:12} {run.arm:24} {run.seed} {settings} nDCG@10 {_mean(result):.4f}  {curve.seconds:.0f} s",
+        f"{run.set:12} {run.arm:24} {run.seed}  {settings}  nDCG@10 {_mean(result):.4f}  {curve.seconds:.0f} s",
         flush=True,
     )
     return result

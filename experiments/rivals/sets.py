@@ -48,20 +48,24 @@ FEWEST_GROUPS = 1000
 class Training:
     """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
 
-    ``vectors`` are the surrogate's.
+    ``vectors`` are the surrogate's; ``folder`` is where they lie, and what else is made of these pairs. Only the pairs
+    ``asked`` ``(N,)`` are in batches, all if None; of the others, it is as if the queries were not known.
     """
 
     queries: list[str]
     documents: list[str]
     domains: NDArray[np.str_]
     vectors: PairVectors
+    folder: Path | None = None
+    asked: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def by_domain(self) -> dict[str, NDArray[np.int64]]:
         """The rows of each domain, in the order of the domains' names."""
-        return {str(name): np.flatnonzero(self.domains == name) for name in np.unique(self.domains)}
+        asked = True if self.asked is None else self.asked
+        return {str(name): np.flatnonzero((self.domains == name) & asked) for name in np.unique(self.domains)}
 
     @cached_property
     def classes(self) -> NDArray[np.int32]:
@@ -96,11 +100,17 @@ class PairSet:
 
 
 def read_set(
-    name: str, files: Sequence[Path], vectors: Path, limit: int | None = None, surrogate: Surrogate = "tfidf"
+    name: str,
+    files: Sequence[Path],
+    vectors: Path,
+    limit: int | None = None,
+    surrogate: Surrogate = "tfidf",
+    unasked: float = 0,
 ) -> PairSet:
     """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
 
-    ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there.
+    ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there. Of the
+    training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair.
     """
     tables = [_read(file).slice(0, limit) for file in files]
     embedded = [
@@ -116,6 +126,8 @@ def read_set(
         documents=pairs["document"].take(rows).to_pylist(),
         domains=np.array(pairs["domain"].take(rows).to_pylist()),
         vectors=PairVectors(vectors=both, rows=np.stack([rows, rows + len(pairs)])),
+        folder=vectors,
+        asked=~held_out_rows(pairs.take(rows), most=len(rows), share=unasked) if unasked else None,
     )
     seconds = sum(of_file.seconds for of_file in embedded)
     return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)

@@ -42,10 +42,15 @@ Tempering = Literal["fixed", "learned", "falling"]
 
 
 class Settings(NamedTuple):
-    """What every arm has at its own best: the loss divides cosines by ``temperature``."""
+    """What every arm has at its own best: the loss divides cosines by ``temperature``.
+
+    An arm with a teacher has two more; see ``Teacher``.
+    """
 
     temperature: float
     learning_rate: float
+    teacher_temperature: float | None = None
+    teacher_weight: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,40 +1,53 @@
-"""The choice of temperature and learning rate, alike for all arms: the best of all neighbours in either."""
+"""The choice of an arm's settings, alike for all arms: the best of all neighbours in each of them."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial, reduce
 
 from experiments.rivals.encoders import RATES, Kind
+from experiments.rivals.negatives import Teacher
 from experiments.rivals.training import Settings
 
 FIRST_TEMPERATURES: dict[Kind, float] = {"static": 0.07, "transformer": 0.07, "minilm": 0.035}
-TEMPERATURE_STEP, RATE_STEP = 2**0.5, 2.0
-"""Factors between neighbours."""
+FACTORS, DIGITS = (2**0.5, 2.0, 2.0, 4.0), (2, 3, 2, 3)
+"""Factors between neighbours, and digits that are kept."""
+ORDER = (1, 0, 2, 3)
+"""Which of the settings goes first: the rate, and as far as it gains. At a rate that is far too high, the best
+temperature is far too low (fever)."""
 
-Place = tuple[int, int]
-"""Steps from the first temperature and from the first rate."""
-
-
-def settings_at(kind: Kind, place: Place) -> Settings:
-    """The settings at a place of the unbounded grid."""
-    temperature = FIRST_TEMPERATURES[kind] * TEMPERATURE_STEP ** place[0]
-    return Settings(float(f"{temperature:.2g}"), float(f"{RATES[kind] * RATE_STEP ** place[1]:.3g}"))
+Place = tuple[int, ...]
+"""Steps from each of the first settings."""
 
 
-def choose(score: Callable[[Settings], float], kind: Kind) -> Settings:
-    """Climb until no neighbour in temperature or rate scores higher.
+def first_settings(kind: Kind, teacher: Teacher | None = None) -> Settings:
+    """Where the climb begins."""
+    plain = Settings(FIRST_TEMPERATURES[kind], RATES[kind])
+    return plain._replace(teacher_temperature=teacher.temperature, teacher_weight=teacher.weight) if teacher else plain
 
-    ``score`` trains a model, so each place is asked about once. The rate goes first and as far as it gains, then the
-    temperature, then again the rate: at a rate that is far too high, the best temperature is far too low (fever).
+
+def settings_at(first: Settings, place: Place) -> Settings:
+    """The settings at a place of the unbounded grid around the first ones."""
+    given = [value for value in first if value is not None]
+    moved = zip(given, FACTORS, place, DIGITS, strict=False)
+    settings = [float(f"{value * factor**step:.{digits}g}") for value, factor, step, digits in moved]
+    return Settings(*settings)
+
+
+def choose(score: Callable[[Settings], float], first: Settings) -> Settings:
+    """Climb until no neighbour in any of the settings scores higher.
+
+    ``score`` trains a model, so each place is asked about once. One setting goes as far as it gains, then the next, and
+    so on, until none gains.
     """
 
     @cache
     def height(place: Place) -> float:
-        return score(settings_at(kind, place))
+        return score(settings_at(first, place))
 
-    best = (0, 0)
-    while (end := _climb(height, _climb(height, best, 1), 0)) != best:
+    axes = [axis for axis in ORDER if first[axis] is not None]
+    best: Place = (0,) * len(axes)
+    while (end := reduce(partial(_climb, height), axes, best)) != best:
         best = end
-    return settings_at(kind, best)
+    return settings_at(first, best)
 
 
 def _climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:
@@ -46,4 +59,4 @@ def _climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:
 
 
 def _moved(place: Place, axis: int, direction: int) -> Place:
-    return (place[0] + direction, place[1]) if axis == 0 else (place[0], place[1] + direction)
+    return tuple(step + direction * (axis == each) for each, step in enumerate(place))

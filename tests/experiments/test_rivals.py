@@ -17,14 +17,20 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.vectors import PairVectors
 from docs.table_kinds import rivals_table, ways_table
-from experiments.rivals import confused, lessons, negatives, noise, sets
-from experiments.rivals.arms import ARMS, RANDOM, mining
+from experiments.rivals import confused, cross_encoder, knowledge, lessons, noise, sets
+from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
+from experiments.rivals.cross_encoder import score_with, trained_on
+from experiments.rivals.knowledge import doubt
 from experiments.rivals.masks import RULES
 from experiments.rivals.negatives import (
     Score,
     Teacher,
+    choose_documents,
+    ranks_first,
+    score_alike,
     score_with_cross_encoder,
     score_with_minilm,
+    taught,
 )
 from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
@@ -33,7 +39,7 @@ from experiments.rivals.sizes import sample
 from experiments.rivals.summary import COSTS, main, share_to_reach
 from experiments.rivals.training import DEPTH as RANKS
 from experiments.rivals.training import Batch, Curve, Settings, Temperature, ndcg
-from experiments.rivals.tuning import choose, settings_at
+from experiments.rivals.tuning import choose, first_settings, settings_at
 from tests.helpers import REPO, run_python
 
 SIZES = {"birds": 1700, "fish": 1400}
@@ -215,6 +221,22 @@ def test_hard_negatives_of_our_choice_are_within_the_share_where_there_are_some(
         assert loss > ARMS["random"].loss(training)(vectors[:BATCH], vectors[:BATCH], batch, TEMPERATURE)
 
 
+def test_documents_of_pairs_that_are_not_asked_are_negatives_of_one_arm_only(pairs: Path) -> None:
+    training = read_set("linked", [pairs / "linked.parquet"], pairs, unasked=1 / 3).training
+    assert training.asked is not None
+    asked = np.flatnonzero(training.asked)
+    assert 0.6 < len(asked) / len(training) < 0.7
+    hidden = {text for row, text in enumerate(training.documents) if not training.asked[row]}
+    assert hidden.isdisjoint(training.documents[row] for row in asked)
+    found = {}
+    for name in ("mined, hardest", "mined, hardest, from a corpus"):
+        batches = list(islice(ARMS[name].batches(training, 1, 0), 3))
+        assert np.isin(np.concatenate([batch.rows for batch in batches]), asked).all()
+        found[name] = {training.documents[row] for batch in batches for row in batch.negatives}
+    assert hidden.isdisjoint(found["mined, hardest"])
+    assert hidden & found["mined, hardest, from a corpus"]
+
+
 def test_a_teacher_adds_how_far_the_scores_of_its_candidates_are_from_its_own(training: Training) -> None:
     batch = next(ARMS["mined, four"].batches(training, 1, 0))
     queries, own, others = torch.nn.functional.normalize(torch.randn(6 * BATCH, 8), dim=1).split(
@@ -245,16 +267,69 @@ def test_a_teacher_adds_how_far_the_scores_of_its_candidates_are_from_its_own(tr
 
 
 @pytest.mark.parametrize("score", [score_with_minilm, score_with_cross_encoder])
-def test_teachers_score_every_candidate(
-    score: Score, training: Training, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+def test_teachers_score_every_candidate_once(
+    score: Score, training: Training, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (negatives, sets):
+    for module in (cross_encoder, sets):
         monkeypatch.setattr(module, "MODEL", str(tiny_bert))
-    few = replace(training, queries=training.queries[:40], documents=training.documents[:40])
-    candidates = np.column_stack([np.arange(40), np.arange(40)[::-1], np.full(40, -1)])
-    scores = score(few, candidates)
-    assert scores.shape == (40, 3) and np.isfinite(scores[:, :2]).all()
-    assert len(np.unique(scores[:, :2])) > 10
+    few = replace(
+        training,
+        queries=training.queries[:40],
+        documents=training.documents[:40],
+        domains=training.domains[:40],
+        vectors=training.vectors.take(np.arange(40)),
+        folder=tmp_path,
+    )
+    scores, seconds = taught(few, FOUR, score)
+    chosen = choose_documents(few, FOUR, 0)
+    there = np.column_stack([chosen[:, 0], chosen]) >= 0
+    assert scores.shape == (40, 5) and there.sum() > 50
+    np.testing.assert_array_equal(np.isfinite(scores), there)
+    assert len(np.unique(scores[there])) > 10
+    kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    again = taught.__wrapped__(few, FOUR, score)
+    np.testing.assert_array_equal(again.scores, scores)
+    assert again.seconds == seconds > 0
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == kept
+
+
+def test_a_doubt_is_what_negatives_get_of_the_softmax() -> None:
+    scores = np.array([[2, 2, np.nan], [4, 0, 0], [np.nan] * 3], np.float32)
+    assert doubt(scores, 2).tolist() == pytest.approx([0.5, 2 / (2 + np.exp(2))])
+    assert ranks_first(scores) == 0.5
+
+
+def test_teachers_are_asked_about_what_a_student_finds(
+    pairs: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (cross_encoder, sets):
+        monkeypatch.setattr(module, "MODEL", str(tiny_bert))
+    curve = Curve(steps=[8], scores=np.ones((1, 80), np.float32), seconds=3.0)
+    for arm in ("random", "taught by MiniLM", "taught by a cross-encoder"):
+        best = Settings(0.07, 0.02, *((0.5, 4.0) if "taught" in arm else ()))
+        run = Run("linked", arm, "static", knowledge.EPOCHS, best, seed=1)
+        Runs(pairs / "teachers").add(run, curve, dict.fromkeys(COSTS, 0.5))
+    options = ["--vectors", str(pairs), "--runs", str(pairs / "teachers"), "--output", str(pairs / "knowledge.tsv")]
+    monkeypatch.setattr(sys, "argv", ["knowledge", str(pairs / "linked.parquet"), *options])
+    knowledge.main()
+    rows = read_tsv(pairs / "knowledge.tsv", made_by="experiments.rivals.knowledge")
+    assert [row["arm"] for row in rows] == ["taught by MiniLM", "taught by a cross-encoder"]
+    assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("student", "first", "doubt", "sure"))
+
+
+def test_a_cross_encoder_learns_which_candidate_is_right(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right document shares its word with the query; others have another."""
+    monkeypatch.setattr(cross_encoder, "MODEL", str(tiny_bert))
+    monkeypatch.setattr(cross_encoder, "RATE", 1e-3)
+    texts = [f"{side} {word}" for word in ("cat", "dog") for side in ("left", "right")]
+    queries, documents = [texts[row % 4] for row in range(400)], texts
+    candidates = np.array([[row % 4, (row + 1) % 4, -1] for row in range(400)])
+    model = trained_on(queries, documents, candidates, tmp_path)
+    scores = score_with(model, queries[:4], documents, candidates[:4])
+    assert (scores[:, 0] > scores[:, 1]).all() and np.isnan(scores[:, 2]).all()
+    assert trained_on(queries, documents, candidates, tmp_path) == model
 
 
 def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
@@ -297,20 +372,39 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert result.costs == {"hardness": 0.5, "training_s": 3.0}
 
 
-def test_the_choice_is_better_than_all_its_neighbours_and_each_is_tried_once() -> None:
-    best = settings_at("static", (3, -1))
+@pytest.mark.parametrize(("teacher", "place"), [(None, (3, -1)), (ARMS["taught by MiniLM"].teacher, (3, -1, 2, -1))])
+def test_the_choice_is_better_than_all_its_neighbours_and_each_is_tried_once(
+    teacher: Teacher | None, place: tuple[int, ...]
+) -> None:
+    first = first_settings("static", teacher)
+    best = settings_at(first, place)
     tried = []
 
     def score(settings: Settings) -> float:
         """A slanted hill, on which the best of one parameter depends on the other."""
         tried.append(settings)
-        temperature, rate = np.log2(np.divide(settings, best))
-        return float(-(temperature**2) - rate**2 - 0.5 * temperature * rate)
+        given = [at / top for at, top in zip(settings, best, strict=True) if at is not None and top is not None]
+        temperature, rate, *others = np.log2(given)
+        return float(-(temperature**2) - rate**2 - 0.5 * temperature * rate - np.square(others).sum())
 
-    assert choose(score, "static") == best
+    assert choose(score, first) == best
     assert len(tried) == len(set(tried))
-    for place in ((2, -1), (4, -1), (3, 0), (3, -2)):
-        assert settings_at("static", place) in tried
+    for axis in range(len(place)):
+        for step in (-1, 1):
+            assert settings_at(first, tuple(at + step * (axis == each) for each, at in enumerate(place))) in tried
+
+
+def test_an_arm_listens_to_its_teacher_as_its_settings_say(training: Training) -> None:
+    arm = ARMS["taught by MiniLM"].at(Settings(0.07, 0.1, teacher_temperature=0.2, teacher_weight=4.0))
+    assert arm.teacher == replace(MINILM, temperature=0.2, weight=4.0)
+    assert ARMS["mined, four"].at(Settings(0.07, 0.1)).teacher is None
+    batch = next(arm.batches(training, 1, 0))
+    vectors = torch.nn.functional.normalize(torch.randn(6 * BATCH, 4), dim=1)
+    plain, *taught = (
+        float(mining(RANDOM, teacher=teacher).loss(training)(vectors[:BATCH], vectors[BATCH:], batch, TEMPERATURE))
+        for teacher in (None, *(Teacher(score=score_alike, temperature=1, weight=weight) for weight in (1, 4)))
+    )
+    assert taught[1] - plain == pytest.approx(4 * (taught[0] - plain), rel=1e-3) and taught[0] > plain
 
 
 def test_temperatures_are_fixed_or_learned_or_fall_around_their_middle() -> None:
