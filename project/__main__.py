@@ -59,7 +59,7 @@ COMMANDS = {
             "--no-header": {"action": "store_true", "help": "the first line of CSV is data; columns are 1, 2, 3, ..."},
             "--domain": {"metavar": "NAME", "help": "the domain of all pairs; by default, the file's name"},
             "--domain-column": {"metavar": "COLUMN", "help": "or the column that names each pair's domain"},
-            "--split": {"metavar": "NAME", "help": "the split of a dataset on the hub, default: train"},
+            "--split": {"metavar": "NAME", "help": "the split of a dataset or a BEIR folder, default: train"},
             "--config": {"metavar": "NAME", "help": "its configuration, if it has several"},
             "--look": {"action": "store_true", "help": "only look"},
         },

@@ -63,7 +63,7 @@ def main() -> str:
     for each in heavy:
         print(f"ingest: warning: {safe(_told(each))}", file=sys.stderr)
     _warn_of_repeated(pairs)
-    _warn_of_missing(params, groups, pairs)
+    _warn_of_missing(params, splits, groups, pairs)
     for domain in sorted(corpus.keys() - pairs.keys()):
         what = f"the corpus has documents of '{domain}', but no pair is of this domain"
         print(f"ingest: warning: {safe(what)}; nothing is mined from them", file=sys.stderr)
@@ -79,24 +79,35 @@ def _told(heavy: Heavy) -> str:
 
 
 def _warn_of_repeated(pairs: Domains) -> None:
-    """Tell of documents that answer most queries, wherever these are: ranking them first would look like a success."""
+    """Tell of texts of most pairs: documents, since ranking these first would look like a success wherever the pairs
+    are, and queries, whose documents are no negatives for one another.
+    """
     for domain, (_, done) in pairs.items():
-        if done.metrics["repeated"]:
-            document, count = done.metrics["repeated"]
-            of = sum(done.metrics["counts"][split] for split in ("train", "dev", "test"))
-            what = f"{shown(document)} is the document of {count:,} of {of:,} pairs of '{domain}', in all splits alike"
+        of = sum(done.metrics["counts"][split] for split in ("train", "dev", "test"))
+        for side, (text, count) in done.metrics["repeated"].items():
+            why = "in all splits alike" if side == "document" else "of which none is a negative for another"
+            what = f"{shown(text)} is the {side} of {count:,} of {of:,} pairs of '{domain}', {why}"
             print(f"ingest: warning: {safe(what)}; leave most of them out if it says little", file=sys.stderr)
 
 
-def _warn_of_missing(params: IngestParams, groups: Groups, pairs: Domains) -> None:
-    """Tell of a split that has no pairs because there are few groups."""
+def _warn_of_missing(params: IngestParams, splits: Splits, groups: Groups, pairs: Domains) -> None:
+    """Tell of a split that has no pairs because there are few queries or groups, or none to train on."""
+
+    def missing(split: str) -> bool:
+        return not any(done.metrics["counts"][split] for _, done in pairs.values())
+
     for split, name, share in (("test", "held_out", params.held_out), ("dev", "dev", params.dev)):
-        if groups.number and share and not any(done.metrics["counts"][split] for _, done in pairs.values()):
-            few = f"{groups.number:,} groups"
+        if share and missing(split) and (groups.number or not len(splits.stated.hashes)):
+            few, cure = "few queries", ""
+            if groups.number:
+                few, cure = f"{groups.number:,} groups", ", or take out columns.group"
             if groups.apart < groups.number:
                 few = f"{few}, and those that share queries go together, which leaves {groups.apart:,} to draw from"
-            what = f"no pair is in {split}, since there are {few}; raise ingest.{name}, or take out columns.group"
+            what = f"no pair is in {split}, since there are {few}; raise ingest.{name}{cure}"
             print(f"ingest: warning: {what}", file=sys.stderr)
+    if missing("train"):
+        what = "no pair is in train, since columns.split says so of none; nothing can be trained"
+        print(f"ingest: warning: {what}", file=sys.stderr)
 
 
 def _files(sources: Sequence[Source]) -> list[str]:

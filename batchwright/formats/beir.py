@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class BeirFolder:
                 if header is None:
                     header = row if relevance is None and row[-1].strip()[:1].isalpha() else []
                     if header:
+                        _check_order(file, header)
                         continue
                 if len(row) not in (3, 4) or relevance is None:
                     raise InputError(
@@ -121,6 +123,18 @@ class BeirFolder:
             raise InputError(f"{file}: not UTF-8 ({error.reason} at byte {error.start}); convert it") from None
         except csv.Error as error:
             raise InputError(f"{file}: not tab-separated values ({error})") from None
+
+
+def _check_order(file: Path, header: Sequence[str]) -> None:
+    """Raise InputError if names of columns say that these stand in another order, which numbers as ids would hide."""
+    query, document = (
+        re.compile(rf"\W*({names})", re.IGNORECASE) for names in ("q(uery|uestion|id)", "corpus|doc|pid")
+    )
+    if document.match(header[0]) or query.match(header[-2]) or document.match(header[-1]) or query.match(header[-1]):
+        raise InputError(
+            f"{file}: the first line names the columns {', '.join(map(shown, header))}; put them in the order query "
+            "id, document id, relevance"
+        )
 
 
 def _id(value: object) -> str:

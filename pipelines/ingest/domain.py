@@ -53,7 +53,8 @@ def write_domain(domain: str, parts: Sequence[PartRead], folder: Path, splits: S
 
     Returns:
         ``counts`` of pairs by split and of unique texts, queries by normal form; ``pairs_of``: how many pairs each
-        of ``parts`` gave; and ``repeated``, if most pairs have the same document: its text, and how many there are.
+        of ``parts`` gave; and ``repeated``, if most pairs have the same query or document: by side, its text and how
+        many pairs there are.
     """
     batches = [(place, batch) for place, part in enumerate(parts) for batch in part.candidates(domain)]
     has_negatives, has_scores = (
@@ -83,7 +84,8 @@ def write_domain(domain: str, parts: Sequence[PartRead], folder: Path, splits: S
             pairs.write_table(unique.select(schema.names).cast(schema), row_group_size=ROWS)
             kept.append(unique.select(["split", "part", "query_hash", "document_hash"]))
     unique = pa.concat_tables(kept)
-    return _counts(unique, len(parts)) | {"repeated": _repeated(unique["document_hash"].to_numpy(), batches)}
+    repeated = {side: _repeated(side, unique[f"{side}_hash"].to_numpy(), batches) for side in ("query", "document")}
+    return _counts(unique, len(parts)) | {"repeated": {side: each for side, each in repeated.items() if each}}
 
 
 def read_rejects(folder: Path) -> pa.Table:
@@ -226,13 +228,13 @@ def _equals_previous(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
     return equal
 
 
-def _repeated(documents: NDArray[np.uint64], batches: Batches) -> tuple[str, int] | None:
-    middle = np.partition(documents, len(documents) // 2)[len(documents) // 2]  # where one with most places must be
-    count = int(np.count_nonzero(documents == middle))
-    if count <= max(_FEW, len(documents) / 2):
+def _repeated(side: str, texts: NDArray[np.uint64], batches: Batches) -> tuple[str, int] | None:
+    middle = np.partition(texts, len(texts) // 2)[len(texts) // 2]  # where one with most places must be
+    count = int(np.count_nonzero(texts == middle))
+    if count <= max(_FEW, len(texts) / 2):
         return None
-    found = (batch.filter(pc.equal(batch["document_hash"], pa.scalar(middle))) for _, batch in batches)
-    return next(rows["document"][0].as_py() for rows in found if len(rows)), count
+    found = (batch.filter(pc.equal(batch[f"{side}_hash"], pa.scalar(middle))) for _, batch in batches)
+    return next(rows[side][0].as_py() for rows in found if len(rows)), count
 
 
 def _counts(pairs: pa.Table, parts: int) -> dict[str, Any]:

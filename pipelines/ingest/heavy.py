@@ -51,7 +51,8 @@ def find_heavy(domains: Mapping[str, Sequence[PartRead]], by: Splits) -> list[He
 
     Such a query has more pairs than all others of its split together, and more than twice as many as the queries of
     its domain have on average. A query that is alone in its split also has more than twice as many as the split should
-    have: small domains may have one query there, which is better than none. A group counts as one query.
+    have: small domains may have one query there, which is better than none. If no pair of any domain would be left to
+    train on, the one with most pairs stays, too. A group counts as one query.
     """
     shares = (("test", by.test, held_out), ("dev", by.dev, dev))
     splits = [_split(domain, parts, by.groups, *share) for domain, parts in domains.items() for share in shares]
@@ -62,7 +63,25 @@ def find_heavy(domains: Mapping[str, Sequence[PartRead]], by: Splits) -> list[He
         for split in splits:
             gone = np.concatenate([by.stated.hashes, np.array([heavy.key for heavy in found], np.uint64)])
             found += _heavy_in(split, domains[split.domain], by.groups, gone)
+    if splits and not found and not _trains(domains, by):
+        found += _heaviest(splits, domains, by)
     return found
+
+
+def _trains(domains: Mapping[str, Sequence[PartRead]], by: Splits) -> bool:
+    """Whether some pair is in train."""
+    return any((by.of(batch["query_hash"].to_numpy()) == 0).any() for batch in candidates(domains))
+
+
+def _heaviest(splits: Sequence[_Split], domains: Mapping[str, Sequence[PartRead]], by: Splits) -> Iterator[Heavy]:
+    """Yield the query or group with most pairs of a split, unless all splits are stated."""
+    of = [(split, np.where(np.isin(split.keys, by.stated.hashes), 0, split.pairs)) for split in splits]
+    split, pairs = max(of, key=lambda each: int(each[1].max(initial=0)))
+    if pairs.any():
+        place = int(pairs.argmax())
+        key = int(split.keys[place])
+        named = _named(split.domain, domains[split.domain], by.groups, key)
+        yield Heavy(key, *named, split.domain, split.name, int(pairs[place]), int(pairs.sum()))
 
 
 def _split(

@@ -64,7 +64,7 @@ def normalise(row: Row) -> Pair:
     if query and _is_punctuation(query):
         raise RowError("query is punctuation only")
     document = _text(row.document, "document")
-    domain = _text(row.domain, "domain")
+    domain = _text(str(row.domain) if isinstance(row.domain, int) else row.domain, "domain")
     scores = list(map(_score, row.scores)) or [math.nan] * (1 + len(row.negatives))
     negatives: dict[str, float] = {}
     for value, score in zip(row.negatives, scores[1:], strict=True):

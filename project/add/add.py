@@ -50,16 +50,30 @@ def add(path: str, *, look: bool, split: str | None = None, config: str | None =
     params = _read()
     if on_hub := dataset(path, split, config):
         return _add(params, Path(on_hub["name"]), on_hub, given, look)
-    for name, value in (("split", split), ("config", config)):
-        if value is not None:
-            raise InputError(
-                f"{path}: {_flag(name)} is for datasets of the hub, hf://datasets/OWNER/NAME; leave it out"
-            )
+    if config is not None:
+        raise InputError(f"{path}: --config is for datasets of the hub, hf://datasets/OWNER/NAME; leave it out")
     if is_url(path):
         with fetched(path, look=look) as file:
-            return _add(params, file, guess_kind(file), given, look)
+            return _add(params, file, _of_split(file, split), given, look)
     local = _in_project(Path(path))
-    return _add(params, local, guess_kind(local), given, look)
+    return _add(params, local, _of_split(local, split), given, look)
+
+
+def _of_split(path: Path, split: str | None) -> Entry:
+    """Guess what ``path`` is, and take the split that is asked for.
+
+    Raises:
+        InputError: it has no splits.
+    """
+    entry = guess_kind(path)
+    if split is None:
+        return entry
+    if entry["kind"] not in ("beir", "huggingface"):
+        raise InputError(
+            f"{path}: --split is for datasets of the hub or of save_to_disk, and for BEIR folders; leave it out, or "
+            "add the files of the split by themselves"
+        )
+    return entry | {"split": split}
 
 
 def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bool) -> str:
@@ -74,7 +88,8 @@ def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bo
     if look:
         return f"{shown}\n\nNothing was written."
     if "revision" not in entry:  # which is on the hub
-        entry = _quoted(entry | guess_kind(_bring_in(path)), str(path))
+        place = {key: value for key, value in guess_kind(_bring_in(path)).items() if key in ("path", "name")}
+        entry = _quoted(entry | place, str(path))
     if entry in (params["ingest"]["sources"] or []):
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
     _write(params, entry)
@@ -116,7 +131,7 @@ def _entry(path: Path, entry: Entry, given: Entry) -> tuple[Entry, Table]:
         taken = [*(name for each in entry["columns"].values() for name in _listed(each)), given.get("domain_column")]
         if labels := guess_labels(kept, taken, given, str(path)):
             entry["labels"] = labels
-    elif columns := [name for name in (*_OF_ROWS, "negatives", "ignore") if name in given and name != "domain_column"]:
+    elif columns := [name for name in (*_OF_ROWS, "negatives", "ignore") if name in given]:
         raise InputError(f"{path}: is a BEIR folder, which has no columns; leave out {_flag(columns[0])}")
     elif "metadata" in given:
         entry["columns"] = {"metadata": given["metadata"]}

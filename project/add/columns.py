@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import kind_of
@@ -29,11 +29,16 @@ _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
 _FEW = 20
 """The most values that a column of labels has."""
+_SHORT = 12
+"""The most characters of a label."""
 _MOST_COLUMNS = 200
 """If objects have more keys, these are texts."""
 _NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
 """What stands before a label to make its opposite, as in ``not relevant`` and ``irrelevant``."""
+_SIDES = {*QUERIES, *DOCUMENTS}
 _SQUAD = "{query: .question, document: $c}"
+_NUMBERS = re.compile(r"(?=.*\d)[\W\d_TZeE]+", re.DOTALL)
+"""Numbers and times as people and programs write them: ``3,50 €``, ``2026-01-31T12:00:00Z``, ``1e-3``."""
 _ID = re.compile(r"(?=\D*\d)[!-~]+")
 
 
@@ -41,7 +46,8 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
     """Return the columns of query, document, hard negatives, their scores and more, of which some may be ``named``.
 
     They are recognised by their names; if one is not, it is the only other column of texts, and if neither is, the
-    query is the first one, unless its texts are much longer. Failing that, one column of chats is both.
+    query is the first one, unless its texts are much longer. Failing that, one column of chats is both. None is taken
+    whose values repeat as labels do, nor in place of one that has a known name, but holds something else than texts.
 
     Raises:
         InputError: it is not clear which columns they are.
@@ -62,12 +68,15 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
         others = [column for column in others if column in documents]
     if len(others) == 2 and texts[others[0]] > _LONGER * texts[others[1]]:
         others.reverse()
-    if missing and len(others) != len(missing):
+    known = {name for side in missing for name in (QUERIES if side == "query" else DOCUMENTS)}
+    meant = [c for c, values in table.items() if joined(c) in known and filled(values) and c not in columns.values()]
+    doubtful = [c for c in others if joined(c) not in _SIDES and _repeat(table[c])]
+    if missing and (len(others) != len(missing) or meant or doubtful):
         if len(chats := [column for column, values in table.items() if are_chats(values)]) == 1 and not named:
             return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{listed(table, _FEW) or 'none'}{_such_as(columns, {side: texts[side] for side in others})}"
+            f"{listed(table, _FEW) or 'none'}{_such_as(columns, {c: texts[c] for c in others if c not in doubtful})}"
             f"{_of_ids(table) or _unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
@@ -140,8 +149,10 @@ def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
 
 
 def _such_as(columns: Mapping[str, str | None], lengths: Mapping[str, float]) -> str:
-    """Suggest options: of the columns that may be sides, the longest is the document, and the first other the query."""
-    document = columns["document"] or max(reversed([*lengths]), key=lengths.__getitem__, default=None)
+    """Suggest options: the first column is the query, the next of about the most length the document."""
+    long = [column for column, length in lengths.items() if _LONGER * length >= max(lengths.values())]
+    first = columns["query"] or next(iter(lengths), None)
+    document = columns["document"] or next((column for column in long if column != first), next(iter(long), None))
     query = columns["query"] or next((column for column in lengths if column != document), None)
     if query is None or document is None:
         return ""
@@ -150,7 +161,7 @@ def _such_as(columns: Mapping[str, str | None], lengths: Mapping[str, float]) ->
 
 def _of_ids(table: Mapping[str, Sequence[object]]) -> str:
     """Say which columns may hold ids, or queries in lists, where texts are meant."""
-    known = [column for column in table if joined(column) in (*QUERIES, *DOCUMENTS) and are_ids(table[column])]
+    known = [column for column in table if joined(column) in _SIDES and are_ids(table[column])]
     if known:
         return f"; '{known[0]}' holds ids, in whose place their texts must stand"
     named = [column for column in table if joined(column) in QUERIES and are_lists_of_texts(table[column])]
@@ -166,7 +177,7 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
         for column, values in table.items()
     }
     rows = [(column, value[0]) for column, value in items.items() if isinstance(value[0], dict) and not is_chat(value)]
-    beside = any(joined(column) in (*QUERIES, *DOCUMENTS) and are_texts(values) for column, values in table.items())
+    beside = any(joined(column) in _SIDES and are_texts(values) for column, values in table.items())
     if {"queries", "corpus", "relevant_docs"} <= {*objects}:
         pairs = ". as $d | .relevant_docs | to_entries[] | .key as $q | .value[]"
         program = f"{pairs} | {{query: $d.queries[$q], document: $d.corpus[.]}}"
@@ -180,7 +191,7 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
         program = f".{json.dumps(rows[0][0])}[].paragraphs[] | .context as $c | .qas[] | {_SQUAD}"
     elif rows and not beside:
         program = f".{json.dumps(rows[0][0])}[]"
-    elif rows and not all(map(are_ids, ([value] for value in rows[0][1].values()))):
+    elif rows and _fits(rows[0][1], table):
         program = f"del(.{json.dumps(rows[0][0])}) + .{json.dumps(rows[0][0])}[]"
     elif [list(map(type, value[:2])) for value in items.values()] == [[str, str]]:
         list_of = f".{json.dumps(*items)}"
@@ -193,13 +204,20 @@ def _unfolding(table: Mapping[str, Sequence[object]], name: str) -> str:
     return f"{why}, take it out: {with_jq(program, name)}"
 
 
+def _fits(item: Mapping[str, object], table: Mapping[str, Sequence[object]]) -> bool:
+    """Whether an object has texts that may stand beside those of its row, of which it replaces none."""
+    texts = {joined(column) for column, values in table.items() if are_texts(values)} & _SIDES
+    return not texts & set(map(joined, item)) and not all(are_ids([value]) for value in item.values())
+
+
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
-    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values))
+    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values)) or _are_choices(values)
     return are_texts(values) and not names_another(column) and not labels
 
 
 def _are_negatives(values: Sequence[object]) -> bool:
-    return (are_texts(values) or are_lists_of_texts(values)) and not are_ids(values)
+    flags = label_pair(distinct(values))
+    return (are_texts(values) or are_lists_of_texts(values)) and not are_ids(values) and not flags
 
 
 def are_ids(values: Sequence[object]) -> bool:
@@ -213,8 +231,13 @@ def are_ids(values: Sequence[object]) -> bool:
 def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
     """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
     found = {label_of(value) for value in values} if len(values) <= 2 else set()
-    opposites = ((one, other) for one in found for other in found if re.fullmatch(_NO + re.escape(one), other))
-    return next((pair for pair in (*OPPOSITES, *opposites) if pair[0] in found and found <= {*pair}), None)
+    return next((pair for pair in opposites(found) if pair[0] in found and found <= {*pair}), None)
+
+
+def opposites(labels: Collection[str]) -> list[tuple[str, str]]:
+    """Known labels of pairs and of other rows, and those among ``labels`` that differ by a "not"."""
+    made = [(one, other) for one in labels for other in labels if re.fullmatch(_NO + re.escape(one), other)]
+    return [*OPPOSITES, *made]
 
 
 def filled(values: Sequence[object]) -> list[object]:
@@ -233,11 +256,22 @@ def are_few(values: Sequence[object]) -> bool:
     return len(distinct(values)) <= _FEW and len(distinct(values)) < len(filled(values))
 
 
+def _repeat(values: Sequence[object]) -> bool:
+    """Whether each value comes twice or more in the mean, and they are few."""
+    return len(distinct(values)) <= _FEW and 2 * len(distinct(values)) <= len(filled(values))
+
+
+def _are_choices(values: Sequence[object]) -> bool:
+    """Whether the values are few short words that repeat, such as the letters of answers to choose from."""
+    short = (isinstance(value, str) and len(value) <= _SHORT and not re.search(r"\s", value) for value in values)
+    return _repeat(values) and all(short)
+
+
 def are_texts(values: Sequence[object]) -> bool:
-    """Whether most of the values that are there are texts, and not numbers."""
+    """Whether most of the values that are there are texts, and not numbers or times."""
     there = filled(values)
     texts = [value for value in there if isinstance(value, str)]
-    return 2 * len(texts) > len(there) and 2 * sum(text.isdecimal() for text in texts) <= len(texts)
+    return 2 * len(texts) > len(there) and 2 * sum(map(bool, map(_NUMBERS.fullmatch, texts))) <= len(texts)
 
 
 def are_lists_of_texts(values: Sequence[object]) -> bool:

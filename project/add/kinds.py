@@ -93,7 +93,7 @@ def _for_training(path: Path, files: list[Path]) -> list[Path]:
     """Leave out files that are of other splits by their names, and all that are of none if some are for training."""
     if not files:
         below = _folders(path)
-        below = [name for name in below if split_of(name) == "train"] or below
+        below = [name for name in below if split_of(Path(name).name) == "train"] or below
         hint = f"; add one of its folders: {listed(below)}" if below else ""
         raise InputError(f"{path}: holds no file of a known kind ({', '.join(KINDS)}){hint}")
     train = [file for file in files if split_of(file.name) == "train"]
@@ -140,8 +140,9 @@ def with_jq(program: str, file: str) -> str:
 
 
 def _folders(path: Path) -> list[str]:
-    """The folders in a folder that hold files of a known kind."""
-    return sorted({file.parent.name for file in path.glob("[!.]*/*") if _known(file)})
+    """The folders in a folder, at any depth, that hold files of a known kind."""
+    below = {file.parent.relative_to(path) for file in path.rglob("*") if _known(file)} - {Path()}
+    return sorted(str(folder) for folder in below if not any(name.startswith(".") for name in folder.parts))
 
 
 def _files(path: Path) -> list[Path]:

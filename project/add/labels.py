@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.columns import are_few, distinct, label_pair
+from project.add.columns import are_few, distinct, filled, label_pair, opposites
 from project.add.kinds import Entry, split_of
-from project.add.words import is_about_one_side, names_a_label, names_one_side, words
+from project.add.words import is_about_one_side, names_a_label, names_negatives, names_one_side, words
 
 _SHOWN = 4
 _NUMERIC = re.compile(r"\W*\d[\d.,/e+-]*\W*")
@@ -63,11 +63,27 @@ def _may_be(column: str, values: Sequence[object], all_values: Sequence[object])
     if {"split", "partition"} & {*words(column)} and any(split_of(str(value)) == "held out" for value in values):
         return True
     if len(values) < 2:
-        return bool(values) and words(column)[:1] == ["is"]
-    if label_pair(values):
+        marked = len(filled(all_values)) < len(all_values) and _is_mark(values)
+        return bool(values) and (words(column)[:1] == ["is"] or marked)
+    if label_pair(values) or (are_few(all_values) and _hold_opposites(values)):
         return True
     between = len(numbers) == len(values) and all(-1 <= number <= 1 for number in numbers)
     return between and any(number % 1 for number in numbers)
+
+
+def _is_mark(values: Sequence[object]) -> bool:
+    """Whether the only value is what people put where something is so, and leave empty where it is not."""
+    return label_pair(values) is not None or {label_of(value) for value in values} <= {"x", "*"}
+
+
+def _hold_opposites(values: Sequence[object]) -> bool:
+    """Whether one of several values is a word for negatives, or two are opposites.
+
+    Short ones are left out, such as si and no, which may be anything.
+    """
+    found = {label_of(value) for value in values}
+    two = any(found >= {*pair} for pair in opposites(found) if len(pair[0]) > 2 or not pair[0].isascii())
+    return two or any(map(names_negatives, found))
 
 
 def _are_splits(values: Sequence[object]) -> bool:

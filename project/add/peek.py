@@ -22,6 +22,8 @@ from project.add.words import is_known
 
 PEEKED = 1000
 """Rows that are looked at."""
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""What bytes become that are not UTF-8."""
 _ENDS = "\uff1f\u3002\uff01"
 """Ends of Chinese and Japanese sentences."""
 _TITLES = 5
@@ -105,6 +107,8 @@ def _records(entry: Entry, file: str) -> tuple[list[str], list[list[str]]]:
     first, *others = first_records(file, entry.get("delimiter") or delimiter_of(file), PEEKED) or [[]]
     if not first:
         raise InputError(f"{file}: {_EMPTY}")
+    if _UNDECODED.search("".join(first)):
+        raise InputError(f"{file}: the first line is not UTF-8; convert the file to UTF-8")
     fitting = [record for record in others if len(record) == len(first)]
     if entry.get("header", True) and first and not others:
         raise InputError(

@@ -13,8 +13,8 @@ from project.add.kinds import Entry, listed, with_jq
 from project.add.words import is_about_one_side, names_a_label
 
 _SHOWN = 4
-_MARKED = re.compile(r"""=?"[^"]*"|'.*'|\[\s*(["'{].*)?\]|\{\s*["'].*\}""", re.DOTALL)
-"""A text in quotation marks, a formula of one, or a list or an object as Python and JSON print it."""
+_MARKED = re.compile(r"""=?"[^"]*"|b".*"|b?'.*'|\[\s*(["'{].*)?\]|\{\s*["'].*\}""", re.DOTALL)
+"""A text in quotation marks, a formula of one, or bytes, a list or an object as Python and JSON print it."""
 
 
 def check_texts(table: Table, columns: Entry, named: Entry, name: str) -> None:

@@ -59,13 +59,17 @@ _LABELS = {"label", "labels", "score", "scores", "similarity", "similar", "sim",
 _LABELS |= {"duplicate", "match", "matches", "paraphrase", "correct", "gold", "target", "rating", "grade", "judgement"}
 _LABELS |= {"judgment", "qrel", "rel", "class", "equivalent", "entailment", "selected", "accepted"}
 _LABELS |= {"verdict", "feedback", "thumbs", "vote", "votes", "upvotes", "clicks", "stars", "helpful", "useful"}
+_LABELS |= {"confidence", "probability", "prob", "quality", "rank"}
 # fmt: off
 OPPOSITES: tuple[tuple[str, str], ...] = (
     ("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("pos", "neg"),
     ("positive", "negative"), ("good", "bad"), ("up", "down"), ("correct", "wrong"), ("accepted", "rejected"),
-    ("pass", "fail"), ("right", "wrong"), ("ja", "nein"), ("ja", "nee"), ("ja", "nej"), ("oui", "non"), ("sí", "no"),
-    ("si", "no"), ("sim", "não"), ("tak", "nie"), ("да", "нет"), ("是", "否"), ("はい", "いいえ"),
-    ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("👍", "👎"),
+    ("accept", "reject"), ("pass", "fail"), ("right", "wrong"), ("ja", "nein"), ("ja", "nee"), ("ja", "nej"),
+    ("oui", "non"), ("sí", "no"), ("si", "no"), ("sim", "não"), ("tak", "nie"), ("да", "нет"), ("是", "否"),
+    ("はい", "いいえ"), ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("👍", "👎"), ("○", "\u00d7"), ("对", "错"),
+    ("對", "錯"), ("正确", "错误"), ("相关", "不相关"), ("正解", "不正解"), ("wahr", "falsch"),
+    ("richtig", "falsch"), ("vrai", "faux"), ("verdadero", "falso"), ("vero", "falso"), ("verdadeiro", "falso"),
+    ("верно", "неверно"), ("نعم", "لا"), ("예", "아니오"), ("네", "아니요"),
 )
 # fmt: on
 """Labels of pairs and those of other rows."""
@@ -74,6 +78,8 @@ _NEGATIVE = {"negative", "negatives", "neg", "negs", "hardnegative", "hardnegati
 _NEGATIVE |= {"rejected", "distractor", "distractors", "incorrect", "wrong", "irrelevant"}
 _TEXTS = {"text", "passage", "document", "doc", "ctx", "context", "answer", "response", "sentence", "sample", "example"}
 _TEXTS |= {"code"}
+_NOT_DOCUMENTS = {"is", "has", "no", "non", "not", "false", "num", "n", *QUERIES}
+"""Before a word for negatives, these make another thing of them."""
 _QUALIFIERS = {*_TEXTS, *(f"{word}s" for word in _TEXTS), "hard", "mined", "random", "list"}
 
 
@@ -100,9 +106,11 @@ def names_another(name: str) -> bool:
 
 def names_negatives(name: str) -> bool:
     """Whether a column of this name holds hard negatives, and not their ids, scores or sources."""
-    found = words(name)
-    others = [word for word in found if word not in _NEGATIVE and not word.isdecimal()]
-    return len(others) < len(found) and any(word in _NEGATIVE for word in found) and set(others) <= _QUALIFIERS
+    found = [word for word in words(name) if not word.isdecimal()]
+    others = {word for word in found if word not in _NEGATIVE}
+    if found[-1:] and found[-1] in _NEGATIVE:  # such as bm25_negatives
+        return not others & _NOT_DOCUMENTS
+    return len(others) < len(found) and others <= _QUALIFIERS
 
 
 def names_a_label(name: str) -> bool:

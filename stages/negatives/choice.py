@@ -44,6 +44,15 @@ class Choice(Params):
             raise ValueError(f"{self.count} negatives cannot come from ranks {self.skip + 1} to {self.depth}")
         return self
 
+    @model_validator(mode="after")
+    def _some_scores(self) -> "Choice":
+        if self.min_score is not None and self.max_score is not None and self.min_score > self.max_score:
+            raise ValueError(
+                f"no negative scores at least {self.min_score:g} (min_score) and at most {self.max_score:g} "
+                "(max_score); exchange them, or remove one"
+            )
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:

@@ -33,6 +33,28 @@ def test_judgments_need_no_header(folder: Path) -> None:
     assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1)]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("corpus-id", "query-id", "score"),
+        ("query-id", "score", "corpus-id"),
+        ("doc_id", "qid", "relevance"),
+        ("score", "corpus-id", "query-id"),
+    ],
+)
+def test_columns_in_another_order_are_refused(folder: Path, header: tuple[str, ...]) -> None:
+    (folder / "qrels" / "test.tsv").write_text("\t".join(header) + "\n1\t2\t3\n")
+    with pytest.raises(InputError, match="put them in the order query id, document id, relevance"):
+        list(BeirFolder(folder).judgments())
+
+
+@pytest.mark.parametrize("header", [("qid", "0", "docid", "rel"), ("question_id", "passage_id", "label"), tuple("qds")])
+def test_names_of_columns_may_be_others(folder: Path, header: tuple[str, ...]) -> None:
+    row = ["q1", *["0"] * (len(header) - 3), "d1", "1"]
+    (folder / "qrels" / "test.tsv").write_text("\t".join(header) + "\n" + "\t".join(row) + "\n")
+    assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1)]
+
+
 def test_judgments_may_have_decimals_and_a_fourth_column_as_in_trec(folder: Path) -> None:
     (folder / "qrels" / "test.tsv").write_text("q1\t0\td1\t0.5\nq1\tQ0\td2\t2\n")
     assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 0.5), ("q1", "d2", 2)]

@@ -156,7 +156,7 @@ def test_a_dataset_that_cannot_be_reached_is_refused(workspace: Path) -> None:
 def test_a_split_or_column_that_a_saved_dataset_lacks_is_refused(workspace: Path) -> None:
     datasets.DatasetDict({"all": datasets.Dataset.from_list(ROWS)}).save_to_disk("saved")
     source = {"kind": "huggingface", "name": "saved", **DOMAIN}
-    assert refused(source) == "dataset 'saved': no split 'train'; it has: all"
+    assert refused(source) == "dataset 'saved': no split 'train'; set split, or --split of add, to one that it has: all"
     message = refused({**source, "split": "all"})
     assert message == "saved/all: no column 'query'; columns found: ask, answer, wrong, area"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -77,6 +78,21 @@ def test_bytes_and_broken_text_are_rejected(workspace: Path) -> None:
         ("a.jsonl", 1, "metadata 'url' is not UTF-8"),
         ("b.parquet", 1, "metadata 'url' is not text"),
     ]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
+def test_numbers_and_dates_name_domains(workspace: Path, kind: str) -> None:
+    days = {"jsonl": "2026-01-31", "parquet": dt.date(2026, 1, 31), "csv": "2026-01-31"}
+    table = pa.table({"query": ["a", "b"], "document": ["c", "d"], "topic": [3, 10], "day": [days[kind]] * 2})
+    if kind == "parquet":
+        pq.write_table(table, "a.parquet")
+    elif kind == "csv":
+        pa.csv.write_csv(table, "a.csv")
+    else:
+        Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    for column, expected in (("topic", {"3", "10"}), ("day", {"2026-01-31"})):
+        outcome = ingest({"path": f"a.{kind}", "domain_column": column})
+        assert {pair["domain"] for pair in outcome.pairs} == expected
 
 
 def test_sources_with_different_columns_work_together(workspace: Path) -> None:

@@ -39,7 +39,8 @@ def test_a_query_with_most_of_a_split_stays_in_train_and_is_told(
     assert splits(outcome, heavy) == {"train"}
     assert all(splits(outcome, query) == {name} for query in others)
     told = f"ingest: warning: '{heavy}' has 40 of 48 {name} pairs of 'a', too many for one query; it stays in train\n"
-    assert capsys.readouterr().err == told
+    told += f"ingest: warning: '{heavy}' is the query of 40 of 68 pairs of 'a', of which none is a negative for another"
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_several_may_be_too_heavy_and_one_that_leaves_may_make_another_so(workspace: Path) -> None:
@@ -49,6 +50,29 @@ def test_several_may_be_too_heavy_and_one_that_leaves_may_make_another_so(worksp
     outcome = ingest(write("a", in_a), write("b", in_b), **SHARES)
     assert [splits(outcome, query) for query in (first, second, third)] == [{"train"}] * 3
     assert splits(outcome, others[0]) == {"test"}
+
+
+@pytest.mark.parametrize(("name", "low"), [("test", 0.0), ("dev", 0.8)])
+def test_if_nothing_else_is_left_to_train_on_the_heaviest_query_stays_in_train(
+    workspace: Path, capsys: pytest.CaptureFixture[str], name: str, low: float
+) -> None:
+    [only] = queries(low, low + 0.2, 1)
+    outcome = ingest(write("a", {only: 40}), write("b", {only: 2}), **SHARES)
+    assert splits(outcome, only) == {"train"}
+    told = capsys.readouterr().err
+    assert f"'{only}' has 40 of 40 {name} pairs of 'a', too many for one query; it stays in train\n" in told
+    assert "no pair is in test, since there are few queries; raise ingest.held_out\n" in told
+
+
+def test_all_queries_in_test_because_the_source_says_so_stay_there(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.jsonl").write_text('{"query": "a b", "document": "c", "split": "test"}\n')
+    outcome = ingest({"kind": "jsonl", "path": "a.jsonl", "domain": "a", "columns": {"split": "split"}}, dev=0.1)
+    assert splits(outcome, "a b") == {"test"}
+    assert capsys.readouterr().err == (
+        "ingest: warning: no pair is in train, since columns.split says so of none; nothing can be trained\n"
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

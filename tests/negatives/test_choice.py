@@ -111,6 +111,7 @@ def test_a_share_of_the_own_score_leaves_out_what_scores_nearly_as_high() -> Non
     ("given", "message"),
     [
         ({"count": 4, "skip": 47}, "4 negatives cannot come from ranks 48 to 50"),
+        ({"min_score": 0.9, "max_score": 0.1}, r"no negative scores at least 0.9 \(min_score\) and at most 0.1"),
         ({"max_share": 1.5}, "less than or equal to 1"),
         ({"depth": 1001}, "less than or equal to 1000"),
     ],

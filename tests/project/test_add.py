@@ -193,12 +193,13 @@ def test_the_delimiter_is_found_in_the_lines(project: Path, tmp_path: Path, deli
             "a.csv: no row after the first line can be read; add rows, or double the quotation marks inside fields",
         ),
         ("a.csv", "query,document\nsame,same\n", "a.csv: no row is a pair; the first reason: query equals document"),
+        ("a.csv", b"caf\xe9,b c\nd e,f g\n", "a.csv: the first line is not UTF-8; convert the file to UTF-8"),
         ("gone", None, "gone: no such file or folder"),
     ],
 )
-def test_what_cannot_be_read_is_explained(project: Path, capsys, name: str, content: str | None, message: str) -> None:
+def test_what_cannot_be_read_is_explained(project: Path, capsys, name: str, content: Any, message: str) -> None:
     if content is not None:
-        Path(name).write_text(content)
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(SystemExit):
         add(name)
     assert capsys.readouterr().err.startswith(f"batchwright add: error: {message}")
@@ -259,11 +260,13 @@ def test_names_reach_the_stage_as_they_are(project: Path) -> None:
 
 
 def test_a_name_that_cannot_be_written_is_refused_before_anything_is(project: Path, tmp_path: Path, capsys) -> None:
-    file = write_csv(tmp_path / "latin.csv", "Frage,Antwort")
-    file.write_bytes(file.read_bytes().replace(b"Antwort", b"R\xe9ponse"))
+    file = tmp_path / "half.jsonl"
+    file.write_text('{"Frage": "a question", "R\\udce9ponse": "an answer"}\n')
     with pytest.raises(SystemExit):
         add(str(file))
-    assert "latin.csv: the name 'R\\udce9ponse' is not UTF-8; convert the file, or rename it" in capsys.readouterr().err
+    assert (
+        "half.jsonl: the name 'R\\udce9ponse' is not UTF-8; convert the file, or rename it" in capsys.readouterr().err
+    )
     assert not Path("raw").exists()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from batchwright.core.errors import InputError
 from batchwright.formats.pairs import SCORED_PAIRS, scan_pairs
+from pipelines.ingest.sources.chats import first_exchange, is_chat
 from project.__main__ import main
 from project.add.columns import guess_columns
 from project.add.labels import guess_labels
@@ -101,7 +102,7 @@ def write(**columns: Any) -> str:
             {"query": "query", "document": "positive_passages"},
         ),
         (
-            {"text": ["a", "b"] * 20, "document": ["c", "d"] * 20, "label": ["x", "y"] * 20},
+            {"text": ["a b", "b c"] * 20, "document": ["c d", "d e"] * 20, "label": ["x", "y"] * 20},
             {},
             {"query": "text", "document": "document"},
         ),
@@ -109,6 +110,24 @@ def write(**columns: Any) -> str:
 )
 def test_columns_are_found_by_their_names_or_their_texts(table: Any, given: Any, expected: Any) -> None:
     assert guess_columns(table, given, "t") == expected
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"query": [["Represent it:", "a b"]], "pos": ["c"], "task": ["nq"]},  # as MEDI has them
+        {"question": ["a b"], "answers": [[{"body": "c"}]], "author": ["d e"]},
+        {"text": ["a b", "c d", "e f"], "status": ["Validated"] * 3},
+        {"question": ["a b", "c d", "e f", "g h"], "author": ["anna", "bob"] * 2},
+        {"text": ["a b", "c d"], "options": [[{"text": "e"}]] * 2, "answer": ["accept"] * 2},
+        {"question": ["a b", "c d", "e f", "g h"], "options": [["i", "j"]] * 4, "answer": ["A", "B"] * 2},
+        {"product": ["a b"], "price": ["3,50 €"]},
+        {"question": ["a b"], "created": ["2026-01-31 12:00:00"]},
+    ],
+)
+def test_labels_numbers_and_times_are_not_taken_for_a_side(columns: Any) -> None:
+    with pytest.raises(InputError, match="it is not clear which columns hold query and document"):
+        guess_columns(columns, {}, "t")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +168,7 @@ TEXTS = ["a text", "another one"]
         *("negative", "negatives", "neg", "Negative 1", "negative_text", "negative_passages", "hard_negative_1"),
         *("hard_negatives", "hardNegative2", "hard-neg", "hard_negative_ctxs", "neg_docs", "mined_negatives"),
         *("rejected", "distractors", "incorrect_answers", "wrong answer", "irrelevant_passages"),
+        *("bm25_negatives", "random_neg_2", "denseNegatives"),
     ],
 )
 def test_hard_negatives_are_known_by_their_names(name: str) -> None:
@@ -171,6 +191,10 @@ def test_hard_negatives_are_known_by_their_names(name: str) -> None:
         ("negative_urls", ["http://a.b/1", "http://a.b/2"]),
         ("negative_feedback", ["a bad answer", "never again"]),
         ("hard", TEXTS),
+        ("false_negatives", TEXTS),
+        ("negative_query", TEXTS),
+        ("query_negative", TEXTS),
+        ("negative", ["yes", "no"]),
     ],
 )
 def test_ids_scores_and_sources_are_no_hard_negatives(name: str, values: list[Any]) -> None:
@@ -272,9 +296,10 @@ def test_a_beir_folder_keeps_fields(project: Path, capsys: pytest.CaptureFixture
     Path("set/qrels/train.tsv").write_text("query-id\tcorpus-id\tscore\nq\t1\t1\n")
     add("set", "--metadata", "url")
     assert sources()[0]["columns"] == {"metadata": ["url"]}
-    with pytest.raises(SystemExit):
-        add("set", "--weight", "w")
-    assert "is a BEIR folder, which has no columns; leave out --weight" in capsys.readouterr().err
+    for option in ("--weight", "--domain-column"):
+        with pytest.raises(SystemExit):
+            add("set", option, "w")
+        assert f"is a BEIR folder, which has no columns; leave out {option}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -337,6 +362,15 @@ def test_rows_whose_label_says_that_they_do_not_match_are_left_out_and_counted(
         ({"match": lambda n: f"{n} %"}, "column 'match' (0 %, 1 %, 2 %, 3 %, ...) may"),
         ({"ok": lambda n: "✓✗"[n % 2]}, "column 'ok' (✓, ✗) may"),
         ({"passt": lambda n: ("ja", "nein")[n % 2]}, "column 'passt' (ja, nein) may"),
+        ({"passt": lambda n: ("wahr", "falsch")[n % 2]}, "column 'passt' (wahr, falsch) may"),
+        ({"\u6b63\u89e3": lambda n: "\u25cb\u00d7"[n % 2]}, "column '\u6b63\u89e3' (\u25cb, \u00d7) may"),
+        ({"type": lambda n: ("positive", "hard_negative", "other")[n % 3]}, "column 'type' (positive, hard_negative, "
+         "other) may"),
+        ({"judged": lambda n: ("fitting", "partly", "not fitting")[n % 3]}, "column 'judged' (fitting, partly, not "),
+        ({"fits": lambda n: ("x", "")[n % 2]}, "column 'fits' (x) may"),
+        ({"fits": lambda n: ("yes", None)[n % 2]}, "column 'fits' (yes) may"),
+        ({"rank": lambda n: n % 3 + 1}, "column 'rank' (1, 2, 3) may"),
+        ({"confidence": lambda n: 90 - n}, "column 'confidence' (90, 89, 88, 87, ...) may"),
     ],
 )  # fmt: skip
 def test_what_may_be_a_label_is_asked_for(
@@ -415,8 +449,26 @@ def test_labels_that_no_row_has_are_told(
     "values", [lambda n: 100 + n, "a note", None, lambda n: [0.5, n], lambda n: f"text number {n}", lambda n: {"a": n}]
 )
 def test_other_columns_are_no_labels(values: Any) -> None:
+    for other in (["NO", "SI", "SE"] * 3, ["en", ""] * 3, ["x"] * 3):
+        assert guess_labels({"extra": other}, (), {}, "t") is None
     made = [values(number) if callable(values) else values for number in range(9)]
     assert guess_labels({"extra": made}, (), {}, "t") is None
+
+
+def test_the_first_of_the_texts_after_the_query_is_suggested() -> None:
+    """As in triples without a header, where negatives may be longer than documents."""
+    table = {"1": ["who is it"], "2": ["It is somebody from afar."], "3": ["Something else, a bit longer."]}
+    with pytest.raises(InputError, match=r"such as --query 1 --document 2\Z"):
+        guess_columns(table, {}, "t.tsv")
+    table = {"text_of_it": ["It is somebody from afar."], "asked": ["who is it"], "by": ["Ann"]}
+    with pytest.raises(InputError, match=r"such as --query asked --document text_of_it\Z"):
+        guess_columns(table, {}, "t.tsv")
+
+
+def test_objects_whose_texts_would_replace_those_of_the_row_come_with_no_command() -> None:
+    table = {"text": ["a text"], "options": [[{"id": 0, "text": "b c"}]], "label": ["x", "x"]}
+    with pytest.raises(InputError, match=r"out of: text, options, label\Z"):
+        guess_columns(table, {}, "t.jsonl")
 
 
 def test_objects_without_texts_beside_a_query_come_with_no_command() -> None:
@@ -469,7 +521,33 @@ def test_a_chat_without_an_answer_is_a_reject(project: Path) -> None:
     lines = [json.dumps({"messages": row}) for row in [*rows, rows[0][:1]]]
     Path("chats.jsonl").write_text("\n".join(lines))
     add("chats.jsonl")
-    assert [reject["reason"] for reject in ingest(*sources(), max_reject_rate=0.5).rejects] == ["no query"]
+    assert [reject["reason"] for reject in ingest(*sources(), max_reject_rate=0.5).rejects] == ["no document"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        ([("user", "a b"), ("assistant", None), ("tool", "x"), ("assistant", "c")], ("a b", "c")),
+        ([("user", "a b"), ("tool", "x"), ("assistant", "c"), ("user", "And he?"), ("assistant", "d")], ("a b", "c")),
+        ([("user", "a b"), ("user", "And he?"), ("assistant", "d")], ("a b", None)),
+        ([("user", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), ("assistant", "c")], ("a b", "c")),
+        ([("assistant", "Hello"), ("user", "a b"), ("assistant", "c")], ("a b", "c")),
+        ([("system", "Be kind."), ("assistant", "Hello")], (None, None)),
+    ],
+)
+def test_the_answer_to_the_first_question_stands_before_the_next(turns: Any, expected: Any) -> None:
+    chat = [{"role": role, "content": content} for role, content in turns]
+    assert is_chat(chat)
+    assert first_exchange(chat) == expected
+
+
+def test_a_turn_may_have_a_call_of_a_tool_and_no_content() -> None:
+    chat: list[dict[str, Any]] = [{"role": "user", "content": "a b"}, {"role": "assistant", "tool_calls": [{}]}]
+    chat += [{"role": "tool", "content": "x"}, {"role": "assistant", "content": "c"}]
+    assert is_chat(chat)
+    assert first_exchange(chat) == ("a b", "c")
+    assert not is_chat([{"role": "author"}, {"role": "editor"}])
+    assert not is_chat([])
 
 
 def test_a_column_that_is_not_there_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

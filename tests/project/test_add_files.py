@@ -173,6 +173,11 @@ def test_folders_in_a_folder_are_told(project: Path, capsys: pytest.CaptureFixtu
     add("set")
     assert "not read: what is in more/, test/; add folders by themselves\n" in capsys.readouterr().out
     assert len(ingest(*sources()).pairs) == len(PAIRS)
+    write_csv(Path("deep/en/train/a.csv"), "query,document")
+    write_csv(Path("deep/en/test/a.csv"), "query,document")
+    with pytest.raises(SystemExit):
+        add("deep")
+    assert "add one of its folders: en/train\n" in capsys.readouterr().err
 
 
 def test_columns_that_only_another_file_of_a_folder_has_are_shown_and_asked_for(
@@ -214,3 +219,23 @@ def test_other_splits_of_beir_and_saved_datasets_are_told(project: Path, capsys:
     add("beir", "--domain", "other")
     told = "not read: the split test\nread: the split dev, since there is none for training; then do not evaluate on it"
     assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["saved", "beir"])
+def test_a_split_of_a_folder_can_be_chosen(project: Path, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / kind
+    if kind == "saved":
+        rows = {name: [{"query": f"{name} {query}", "document": text} for query, text in PAIRS] for name in ("a", "b")}
+        datasets.DatasetDict({name: datasets.Dataset.from_list(rows[name]) for name in rows}).save_to_disk(folder)
+    else:
+        (folder / "qrels").mkdir(parents=True)
+        (folder / "corpus.jsonl").write_text(json.dumps({"_id": "d", "text": "an answer"}))
+        for number, name in enumerate(("a", "b", "train")):
+            (folder / f"qrels/{name}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{number}\td\t1\n")
+        queries = [json.dumps({"_id": str(number), "text": f"{name} question"}) for number, name in enumerate("abc")]
+        (folder / "queries.jsonl").write_text("\n".join(queries))
+    with pytest.raises(SystemExit):
+        add(str(folder), "--split", "none")
+    add(str(folder), "--split", "b")
+    assert sources()[0]["split"] == "b"
+    assert {pair["query"].split()[0] for pair in ingest(*sources()).pairs} == {"b"}

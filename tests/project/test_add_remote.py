@@ -120,6 +120,7 @@ def test_a_dataset_of_the_hub_is_pinned_to_its_commit(mine: Path, monkeypatch: p
         with pytest.raises(SystemExit):
             add(name)
         assert said in capsys.readouterr().err
+    Path("a.csv").write_text("query,document\na b,c d\n")
     with pytest.raises(SystemExit):
         add("a.csv", "--split", "train")
     assert "--split is for datasets of the hub" in capsys.readouterr().err

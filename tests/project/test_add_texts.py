@@ -44,6 +44,7 @@ def test_labels_that_say_that_all_documents_are_answers_are_not_asked_for(
         ("document", '{{"text": "{}"}}'),
         ("query", '="{}"'),
         ("query", "'{}'"),
+        ("query", "b'{}'"),
         ("negatives", '["{}"]'),
     ],
 )

@@ -135,7 +135,7 @@ class TableSource(Source):
     domain: str | None = None
     """The domain of all rows; set either this or ``domain_column``."""
     domain_column: str | None = None
-    """The column that names each row's domain; set either this or ``domain``."""
+    """The column that names each row's domain, as text or as a whole number; set either this or ``domain``."""
 
     @model_validator(mode="after")
     def _one_domain(self) -> Self:
@@ -206,7 +206,7 @@ class TableSource(Source):
 
     def batch_rows(self, name: str, batch: pa.RecordBatch, first: int) -> Iterator[Row]:
         """Yield the rows of ``batch``, which starts at row number ``first`` of the table ``name``."""
-        texts = [*self.columns.metadata, self.columns.group]
+        texts = [*self.columns.metadata, self.columns.group, self.domain_column]
         columns = values_of(name, printed(batch.select(self.wanted_columns), texts), first)
         for number, values in enumerate(zip(*columns, strict=True), start=first):
             yield from self.to_rows(name, number, dict(zip(self.wanted_columns, values, strict=True)))

@@ -12,37 +12,40 @@ _ANSWERS = ("assistant", "gpt", "model", "bot")
 
 def is_chat(value: object) -> TypeGuard[list[dict[str, Any]]]:
     """Whether a value is a list of turns."""
-    return isinstance(value, list) and bool(value) and all(_speaker(turn) is not None for turn in value)
+    if not isinstance(value, list) or any(_speaker(turn) is None for turn in value):
+        return False
+    return any(_words(turn) is not None for turn in value)  # turns that call tools may say nothing
 
 
 def first_exchange(chat: Sequence[dict[str, Any]]) -> tuple[object, object]:
-    """Return the first turn of a user and the answer after it, or None twice if nothing is answered.
+    """Return the first turn of a user and the answer before the next, None where there is none.
 
-    Later questions refer to what came before, so that they are no queries by themselves.
+    What tools say in between, and turns that only call them, are no answers. Later questions refer to what came before,
+    so that they are no queries by themselves.
     """
-    return next(iter(_exchanges(chat)), (None, None))
+    said = [(_speaker(turn), _words(turn)) for turn in chat]
+    turns = itertools.dropwhile(lambda turn: turn[0] not in _ASKS, said)
+    _, asked = next(turns, (None, None))
+    until = itertools.takewhile(lambda turn: turn[0] not in _ASKS, turns)
+    return asked, next((words for speaker, words in until if speaker in _ANSWERS and words not in (None, "")), None)
 
 
 def has_more(chat: Sequence[dict[str, Any]]) -> bool:
     """Whether a chat goes on after its first exchange."""
-    return len(_exchanges(chat)) > 1
-
-
-def _exchanges(chat: Sequence[dict[str, Any]]) -> list[tuple[object, object]]:
-    said = [(_speaker(turn), _words(turn)) for turn in chat]
-    return [
-        (asked, answer)
-        for (one, asked), (other, answer) in itertools.pairwise(said)
-        if one in _ASKS and other in _ANSWERS
-    ]
+    return sum(_speaker(turn) in _ASKS for turn in chat) > 1
 
 
 def _speaker(turn: object) -> str | None:
     if not isinstance(turn, dict):
         return None
-    found = next((turn[who] for who, what in _KEYS if who in turn and what in turn), None)
+    found = next((turn[who] for who, _ in _KEYS if who in turn), None)
     return found.strip().casefold() if isinstance(found, str) else None
 
 
 def _words(turn: dict[str, Any]) -> object:
-    return next(turn[what] for who, what in _KEYS if who in turn and what in turn)
+    """What is said, joined if it is a list of parts that are all texts."""
+    said = next((turn[what] for who, what in _KEYS if who in turn and what in turn), None)
+    if isinstance(said, list) and said and all(isinstance(part, dict) and part.get("type") == "text" for part in said):
+        texts = [part.get("text") for part in said]
+        return " ".join(texts) if all(isinstance(text, str) for text in texts) else said
+    return said

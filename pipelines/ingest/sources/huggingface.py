@@ -92,7 +92,10 @@ def _load(name: str, config: str | None, split: str, revision: str | None) -> "D
     if isinstance(saved, datasets.Dataset):
         return saved
     if split not in saved:
-        raise InputError(f"dataset '{name}': no split '{split}'; it has: {', '.join(saved)}")
+        raise InputError(
+            f"dataset '{name}': no split '{split}'; set split, or --split of add, to one that it has: "
+            f"{', '.join(saved)}"
+        )
     return saved[split]
 
 
