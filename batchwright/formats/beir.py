@@ -66,9 +66,11 @@ class BeirFolder:
                     continue
                 relevance = _number(row[-1])
                 if header is None:
-                    header = row if relevance is None and row[-1].strip()[:1].isalpha() else []
+                    named = relevance is None and row[-1].strip()[:1].isalpha()
+                    header = row if named and len(row) in (3, 4) else []
                     if header:
                         _check_order(file, header)
+                    if named:
                         continue
                 if len(row) not in (3, 4) or relevance is None:
                     raise InputError(

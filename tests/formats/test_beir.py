@@ -28,6 +28,12 @@ def test_a_folder_is_read_with_titles_before_texts(folder: Path) -> None:
     assert list(source.judgments()) == [("q1", "d1", 2), ("q1", "3", 0), ("q1", "d2", -1)]
 
 
+@pytest.mark.parametrize("header", ["score", "query-id corpus-id score", "query-id\tscore"])
+def test_a_header_may_have_other_columns(folder: Path, header: str) -> None:
+    (folder / "qrels" / "test.tsv").write_text(f"{header}\nq1\td1\t1\n")
+    assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1)]
+
+
 def test_judgments_need_no_header(folder: Path) -> None:
     (folder / "qrels" / "test.tsv").write_text("q1\td1\t1\n")
     assert list(BeirFolder(folder).judgments()) == [("q1", "d1", 1)]
