@@ -1,19 +1,31 @@
 """Guess which columns of a table hold query, document and hard negatives."""
 
 import json
-import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources import kind_of
 from pipelines.ingest.sources.chats import is_chat
-from pipelines.ingest.sources.labels import label_of, number_of
+from pipelines.ingest.sources.labels import number_of
 from pipelines.ingest.sources.split_names import known_split
 from project.add.kinds import Entry, listed, with_jq
+from project.add.values import (
+    FEW,
+    are_chats,
+    are_choices,
+    are_few,
+    are_ids,
+    are_lists_of_texts,
+    are_texts,
+    distinct,
+    filled,
+    items_of,
+    label_pair,
+    repeat,
+)
 from project.add.words import (
     DOCUMENTS,
-    OPPOSITES,
     QUERIES,
     joined,
     names_a_label,
@@ -27,19 +39,10 @@ Table = dict[str, list[object]]
 
 _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
-_FEW = 20
-"""The most values that a column of labels has."""
-_SHORT = 12
-"""The most characters of a label."""
 _MOST_COLUMNS = 200
 """If objects have more keys, these are texts."""
-_NO = r"(?:not?|non|un|im|in|ir|dis)[ _-]?"
-"""What stands before a label to make its opposite, as in ``not relevant`` and ``irrelevant``."""
 _SIDES = {*QUERIES, *DOCUMENTS}
 _SQUAD = "{query: .question, document: $c}"
-_NUMBERS = re.compile(r"(?=.*\d)[\W\d_TZeE]+", re.DOTALL)
-"""Numbers and times as people and programs write them: ``3,50 €``, ``2026-01-31T12:00:00Z``, ``1e-3``."""
-_ID = re.compile(r"(?=\D*\d)[!-~]+")
 
 
 def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str) -> Entry:
@@ -70,13 +73,13 @@ def guess_columns(table: Mapping[str, Sequence[object]], named: Entry, name: str
         others.reverse()
     known = {name for side in missing for name in (QUERIES if side == "query" else DOCUMENTS)}
     meant = [c for c, values in table.items() if joined(c) in known and filled(values) and c not in columns.values()]
-    doubtful = [c for c in others if joined(c) not in _SIDES and _repeat(table[c])]
+    doubtful = [c for c in others if joined(c) not in _SIDES and repeat(table[c])]
     if missing and (len(others) != len(missing) or meant or doubtful):
         if len(chats := [column for column, values in table.items() if are_chats(values)]) == 1 and not named:
             return {"query": chats[0], "document": chats[0]}
         raise InputError(
             f"{name}: it is not clear which columns hold query and document; say --query and --document, out of: "
-            f"{listed(table, _FEW) or 'none'}{_such_as(columns, {c: texts[c] for c in others if c not in doubtful})}"
+            f"{listed(table, FEW) or 'none'}{_such_as(columns, {c: texts[c] for c in others if c not in doubtful})}"
             f"{_of_ids(table) or _unfolding(table, name)}"
         )
     columns |= dict(zip(missing, others, strict=False))
@@ -120,11 +123,11 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     """
     if "negatives" not in columns or not table.keys() >= {columns["document"], *columns["negatives"]}:
         return []  # columns that are named but not there are an error of the source
-    documents = [len(_cell(value)) for value in table[columns["document"]]]
+    documents = [len(items_of(value)) for value in table[columns["document"]]]
     given = [table[column] for column in columns["negatives"]]
-    negatives = [sum(len(_cell(value)) for value in values) for values in zip(*given, strict=False)]
+    negatives = [sum(len(items_of(value)) for value in values) for values in zip(*given, strict=False)]
     named = {
-        column: [len(_cell(value)) for value in values]
+        column: [len(items_of(value)) for value in values]
         for column, values in table.items()
         if words(column)[-1:] in (["score"], ["scores"]) and _are_numbers(values)
     }
@@ -136,12 +139,7 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    return all(number_of(item) is not None for value in values for item in _cell(value)) and bool(filled(values))
-
-
-def _cell(value: object) -> list[object]:
-    """The texts or numbers of a cell: one, or those of a list."""
-    return filled(value if isinstance(value, list) else [value])
+    return all(number_of(item) is not None for value in values for item in items_of(value)) and bool(filled(values))
 
 
 def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:
@@ -211,83 +209,13 @@ def _fits(item: Mapping[str, object], table: Mapping[str, Sequence[object]]) -> 
 
 
 def _may_be_a_side(column: str, values: Sequence[object]) -> bool:
-    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values)) or _are_choices(values)
+    labels = label_pair(distinct(values)) or (names_a_label(column) and are_few(values)) or are_choices(values)
     return are_texts(values) and not names_another(column) and not labels
 
 
 def _are_negatives(values: Sequence[object]) -> bool:
     flags = label_pair(distinct(values))
     return (are_texts(values) or are_lists_of_texts(values)) and not are_ids(values) and not flags
-
-
-def are_ids(values: Sequence[object]) -> bool:
-    """Whether all values, or the items of lists, look like ids: words with a digit, or whole numbers."""
-    items = [item for value in values for item in _cell(value)]
-    return bool(items) and all(
-        isinstance(item, int) or (isinstance(item, str) and _ID.fullmatch(item)) for item in items
-    )
-
-
-def label_pair(values: Sequence[object]) -> tuple[str, str] | None:
-    """The label of pairs and that of other rows, if these values are such labels and some that of pairs."""
-    found = {label_of(value) for value in values} if len(values) <= 2 else set()
-    return next((pair for pair in opposites(found) if pair[0] in found and found <= {*pair}), None)
-
-
-def opposites(labels: Collection[str]) -> list[tuple[str, str]]:
-    """Known labels of pairs and of other rows, and those among ``labels`` that differ by a "not"."""
-    made = [(one, other) for one in labels for other in labels if re.fullmatch(_NO + re.escape(one), other)]
-    return [*OPPOSITES, *made]
-
-
-def filled(values: Sequence[object]) -> list[object]:
-    """The values that are there."""
-    return [value for value in values if value not in (None, "", [])]
-
-
-def distinct(values: Sequence[object]) -> list[object]:
-    """Each value that is there once, in order; those of other kinds than text and numbers count as one."""
-    scalars = [value if isinstance(value, str | int | float) else "..." for value in filled(values)]
-    return list({(type(value), value): value for value in scalars}.values())
-
-
-def are_few(values: Sequence[object]) -> bool:
-    """Whether the values are few ones that come again and again, as labels do."""
-    return len(distinct(values)) <= _FEW and len(distinct(values)) < len(filled(values))
-
-
-def _repeat(values: Sequence[object]) -> bool:
-    """Whether each value comes twice or more in the mean, and they are few."""
-    return len(distinct(values)) <= _FEW and 2 * len(distinct(values)) <= len(filled(values))
-
-
-def _are_choices(values: Sequence[object]) -> bool:
-    """Whether the values are few short words that repeat, such as the letters of answers to choose from."""
-    short = (isinstance(value, str) and len(value) <= _SHORT and not re.search(r"\s", value) for value in values)
-    return _repeat(values) and all(short)
-
-
-def are_texts(values: Sequence[object]) -> bool:
-    """Whether most of the values that are there are texts, and not numbers or times."""
-    there = filled(values)
-    texts = [value for value in there if isinstance(value, str)]
-    return 2 * len(texts) > len(there) and 2 * sum(map(bool, map(_NUMBERS.fullmatch, texts))) <= len(texts)
-
-
-def are_lists_of_texts(values: Sequence[object]) -> bool:
-    """Whether most of the values that are there are lists of texts, or of objects with a text, or such an object."""
-    there = [[value] if isinstance(value, dict) else value for value in filled(values)]
-    lists = [value for value in there if isinstance(value, list) and all(map(_has_text, filled(value)))]
-    return 2 * len(lists) > len(there)
-
-
-def are_chats(values: Sequence[object]) -> bool:
-    """Whether most of the values that are there are chats."""
-    return 2 * sum(map(is_chat, values)) > len(filled(values))
-
-
-def _has_text(item: object) -> bool:
-    return isinstance(item, str) or (isinstance(item, dict) and isinstance(item.get("text"), str))
 
 
 def _mean_length(values: Sequence[object]) -> float:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from batchwright.core.errors import InputError
 from pipelines.ingest.sources.labels import label_of, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.columns import are_few, distinct, filled, label_pair, opposites
 from project.add.kinds import Entry, split_of
+from project.add.values import are_few, distinct, filled, label_pair, opposites
 from project.add.words import is_about_one_side, names_a_label, names_negatives, names_one_side, words
 
 _SHOWN = 4

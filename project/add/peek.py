@@ -16,8 +16,9 @@ from pipelines.ingest.sources.csv import delimiter_of, first_records, numbered
 from pipelines.ingest.sources.huggingface import HuggingFaceSource
 from pipelines.ingest.sources.jsonl import read_objects
 from pipelines.ingest.sources.labels import number_of
-from project.add.columns import Table, are_texts
+from project.add.columns import Table
 from project.add.kinds import Entry, with_jq
+from project.add.values import are_texts
 from project.add.words import is_known
 
 PEEKED = 1000

@@ -19,8 +19,9 @@ from pipelines.ingest.sources.base import is_ours
 from pipelines.ingest.sources.chats import has_more, is_chat
 from pipelines.ingest.sources.labels import NO_MATCH, number_of
 from pipelines.ingest.sources.split_names import known_split
-from project.add.columns import Table, are_texts, filled
+from project.add.columns import Table
 from project.add.kinds import Entry
+from project.add.values import are_texts, filled
 from project.add.words import words
 
 LEFT_OUT = "left out"

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import shown
 from pipelines.ingest.sources import kind_of
-from project.add.columns import Table, distinct, filled, label_pair
+from project.add.columns import Table
 from project.add.kinds import Entry, listed, with_jq
+from project.add.values import distinct, filled, label_pair
 from project.add.words import is_about_one_side, names_a_label
 
 _SHOWN = 4
