@@ -53,7 +53,7 @@ def test_a_weight_multiplies_the_term_of_its_row(objective: Objective) -> None:
     ("variant", "options"),
     [
         ("biencoder", {"dimensions": {4: 0.5, 16: 1}}),
-        ("seed_encoder", {"loss": "hinge", "temperature": 1.0}),
+        ("seed_encoder", {"loss": "hinge"}),
         ("cde", {"context_documents": 4, "context_dropout": 0}),
         ("xtr", {"k": 9}),
         ("xtr", {"score": "colbert"}),

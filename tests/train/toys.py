@@ -154,7 +154,7 @@ def toy_job(
 ) -> TrainJob:
     """A job in ``folder``; each of ``changes`` goes to the start model's description or the group that has its key."""
     common: dict[str, object] = {**COMMON, "learning_rate": 3e-3}
-    own: dict[str, object] = {"temperature": 0.1}
+    own: dict[str, object] = {} if changes.get("loss") == "hinge" else {"temperature": 0.1}
     of_model = ModelInfo.model_fields.keys() - Common.model_fields.keys()
     described = {key: changes.pop(key) for key in of_model & changes.keys()}
     if start_model.is_dir() and not (start_model / FILE).exists():
