@@ -62,7 +62,12 @@ def two_samples(data: Path, name: str, count: int) -> tuple[Counter[str], Counte
 
 def document_counts(documents: Iterable[str]) -> Counter[str]:
     """In how many of the documents each word stands."""
-    return Counter(word for text in documents for word in set(_WORD.findall(text.lower())))
+    return Counter(word for text in documents for word in set(words_of(text)))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text."""
+    return _WORD.findall(text.lower())
 
 
 def idf_shift(one: Counter[str], other: Counter[str]) -> float:

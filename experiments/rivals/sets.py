@@ -112,7 +112,7 @@ def read_set(
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there. Of the
     training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair.
     """
-    tables = [_read(file).slice(0, limit) for file in files]
+    tables = [read_table(file).slice(0, limit) for file in files]
     embedded = [
         surrogate_vectors(vectors / f"{file.stem}-{surrogate}.npz", table, surrogate)
         for file, table in zip(files, tables, strict=True)
@@ -133,7 +133,8 @@ def read_set(
     return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
 
 
-def _read(file: Path) -> pa.Table:
+def read_table(file: Path) -> pa.Table:
+    """Read a file of pairs; all have a group, which may be empty."""
     table = pq.read_table(file)
     if "group" not in table.column_names:
         table = table.append_column("group", pa.array([""] * len(table)))

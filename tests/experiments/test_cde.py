@@ -1,0 +1,122 @@
+"""Experiments with CDE that need no trained model: the rarity of words, what it is worth, and domains of made texts."""
+
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from batchwright.core.errors import InputError
+from batchwright.core.files import read_tsv
+from batchwright.retrievers.common.words import K1, B
+from experiments.cde import idf, planted, rarity
+from experiments.rivals.sets import HeldOut
+from tests.helpers import topic_pairs, write_pairs
+
+
+def test_a_shift_is_the_mean_difference_of_logarithms_over_frequent_words() -> None:
+    one = Counter({"bird": 19, "the": 99, "rare": 4})
+    other = Counter({"fish": 39, "the": 99, "rare": 5})
+    assert idf.idf_shift(one, other) == pytest.approx((math.log(20) + math.log(40) + 0) / 3)
+
+
+def test_a_word_counts_once_in_a_document() -> None:
+    assert idf.document_counts(["A bird, a BIRD", "a fish"]) == {"a": 2, "bird": 1, "fish": 1}
+
+
+def test_domains_differ_more_than_samples_of_one(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed, domain in enumerate(("birds", "fish")):
+        pairs = [(query, f"{document} {domain}") for query, document in topic_pairs(200, seed=seed)]
+        write_pairs(domain, pairs)
+    given = ["idf", str(workspace / "data"), "--documents", "90", "--output", "idf.tsv"]
+    monkeypatch.setattr(sys, "argv", given)
+    idf.main()
+    rows = {row["domain"]: row for row in read_tsv(Path("idf.tsv"), made_by="idf")}
+    assert rows["birds"]["fish"] == rows["fish"]["birds"]
+    assert float(rows["birds"]["fish"]) > max(float(rows[name][name]) for name in rows)
+    monkeypatch.setattr(sys, "argv", [*given[:3], "150", *given[4:]])
+    with pytest.raises(InputError, match="domain birds: has 200 documents; lower --documents from 150"):
+        idf.main()
+
+
+def test_a_ranking_by_words_is_that_of_loops_over_bm25() -> None:
+    documents = ["the bird sings", "the bird the fish", "a long text of the fish and of nothing else", "the end"]
+    documents += [f"other text {number}" for number in range(8)]
+    held_out = HeldOut(queries=["the bird", "fish end"], documents=documents, relevant=[[1], [2]])
+    vocabulary = sorted(idf.document_counts(documents))
+    weights = rarity.rarity(vocabulary, documents)
+
+    def score(query: str, document: str) -> float:
+        words, mean = idf.words_of(document), np.mean([len(idf.words_of(text)) for text in documents])
+        found = {word: words.count(word) for word in idf.words_of(query)}
+        length = K1 * (1 - B + B * len(words) / mean)
+        return float(
+            sum(weights[vocabulary.index(word)] * n * (K1 + 1) / (n + length) for word, n in found.items() if n)
+        )
+
+    ranks = [sorted(range(12), key=lambda place: -score(query, documents[place])) for query in held_out.queries]
+    expected = [1 / np.log2(order.index(right) + 2) for order, (right,) in zip(ranks, held_out.relevant, strict=True)]
+    assert expected != [1, 1]
+    assert rarity.search(held_out, vocabulary, weights) == pytest.approx(expected)
+
+
+def test_a_word_is_as_rare_as_its_documents_are_few() -> None:
+    own = rarity.rarity(["bird", "fish", "nowhere"], ["a bird", "a fish", "fish", "fish again"])
+    assert own == pytest.approx(np.log([1 + 3.5 / 1.5, 1 + 1.5 / 3.5, 1 + 4.5 / 0.5]))
+
+
+def test_own_frequencies_pay_where_words_are_common_that_are_rare_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, files = np.random.default_rng(0), []
+    for common in ("alpha beta gamma delta", "one two three four"):
+        queries, documents = [], []
+        for number in range(60):
+            two, others = rng.permutation(common.split()), rng.permutation(common.split())
+            topic = "one two three four alpha beta gamma delta".replace(common, "").split()[number % 4]
+            documents.append(f"{topic} {two[0]} {two[1]} {number}x")
+            queries.append(f"{topic} {others[0]} {others[1]} {number}x")
+        files.append(tmp_path / f"{common[:3]}.parquet")
+        table = {"query": queries, "document": documents, "domain": [common[:3]] * 60}
+        pq.write_table(pa.table(table), files[-1])
+    monkeypatch.setattr(sys, "argv", ["rarity", *map(str, files), "--output", str(tmp_path / "rarity.tsv")])
+    rarity.main()
+    rows = read_tsv(tmp_path / "rarity.tsv", made_by="rarity")
+    assert [row["set"] for row in rows] == ["alp", "one"]
+    assert all(float(row["own"]) >= float(row["others"]) > 0 for row in rows)
+    monkeypatch.setattr(sys, "argv", ["rarity", str(files[0]), "--output", "rarity.tsv"])
+    with pytest.raises(InputError, match="one set has no others; name at least two"):
+        rarity.main()
+
+
+def test_planted_domains_share_words_that_only_rarity_tells_apart() -> None:
+    domain = planted.draw(np.random.default_rng(0), 200)
+    for query, document in zip(domain.queries, domain.documents, strict=True):
+        of_document, of_query = (set(text.tolist()) - set(domain.common.tolist()) for text in (document, query))
+        assert (len(of_document), len(of_query)) == (planted.OWN, planted.OWN - 1)
+        assert of_query < of_document
+        assert len(set(document.tolist())) == planted.OWN + planted.NOISE
+    weights = planted.rarity(domain.documents)
+    assert max(weights[domain.common]) < min(np.delete(weights, domain.common))
+    rare, alike = (planted.shared_words(domain, weights**power) for power in (1, 0))
+    own = np.arange(200)
+    assert (rare.argmax(axis=1) == own).mean() > 2 * (alike.argmax(axis=1) == own).mean()
+
+
+@pytest.mark.slow
+def test_a_planted_context_is_read_once_it_says_which_words_are_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planted, "DOMAINS", 4)
+    monkeypatch.setattr(planted, "CONTEXTS", {"common words": planted.of_common_words, "biencoder": None})
+    monkeypatch.setattr(sys, "argv", ["planted", "--steps", "300", "--output", str(tmp_path / "planted.tsv")])
+    planted.main()
+    rows = {row["context"]: row for row in read_tsv(tmp_path / "planted.tsv", made_by="planted")}
+    cde = rows["common words"]
+    assert float(cde["own"]) > float(cde["another"]) + 0.05
+    assert rows["biencoder"]["own"] == "-"
+    assert float(rows["rare shared words"]["own"]) > float(rows["shared words"]["own"]) + 0.3
