@@ -106,7 +106,7 @@ def _warn_of_missing(params: IngestParams, splits: Splits, groups: Groups, pairs
             what = f"no pair is in {split}, since there are {few}; raise ingest.{name}{cure}"
             print(f"ingest: warning: {what}", file=sys.stderr)
     if missing("train"):
-        what = "no pair is in train, since columns.split says so of none; nothing can be trained"
+        what = "no pair is in train: columns.split puts all into others; nothing can be trained"
         print(f"ingest: warning: {what}", file=sys.stderr)
 
 

@@ -71,7 +71,7 @@ def test_all_queries_in_test_because_the_source_says_so_stay_there(
     outcome = ingest({"kind": "jsonl", "path": "a.jsonl", "domain": "a", "columns": {"split": "split"}}, dev=0.1)
     assert splits(outcome, "a b") == {"test"}
     assert capsys.readouterr().err == (
-        "ingest: warning: no pair is in train, since columns.split says so of none; nothing can be trained\n"
+        "ingest: warning: no pair is in train: columns.split puts all into others; nothing can be trained\n"
     )
 
 

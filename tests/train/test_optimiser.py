@@ -43,3 +43,15 @@ def test_every_trained_parameter_is_in_one_group_and_only_matrices_decay() -> No
     assert {id(each) for each, _ in groups} == {id(each) for each in made.parameters() if each.requires_grad}
     assert len(groups) == 3
     assert all(group["weight_decay"] == (0.01 if each.ndim > 1 else 0) for each, group in groups)
+
+
+def test_epsilon_slows_what_has_small_gradients() -> None:
+    """The first step of AdamW is the rate times g / (|g| + epsilon)."""
+    made = model()
+    before = made[0].weight.detach().clone()
+    optimiser, _ = build_optimiser(made, optimisation(weight_decay=0, warmup_ratio=0, adam_epsilon=0.5), 10)
+    made(torch.ones(3, 4)).square().sum().backward()
+    gradient = made[0].weight.grad
+    assert gradient is not None
+    optimiser.step()
+    torch.testing.assert_close(before - made[0].weight, 1e-3 * gradient / (gradient.abs() + 0.5))

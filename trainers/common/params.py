@@ -28,6 +28,8 @@ class Optimisation(Params):
     """Share of the steps during which the learning rate warms up."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Weight decay for weight matrices and embeddings; biases and norms do not decay."""
+    adam_epsilon: float = Field(default=1e-8, gt=0)
+    """What AdamW adds to the root of a squared gradient's mean before it divides by it."""
     max_grad_norm: float = Field(default=1, gt=0)
     """Gradients are clipped to this norm."""
     precision: Precision = "float32"

@@ -144,7 +144,7 @@ def build_optimiser(
         for is_new, rate in ((False, params.learning_rate), (True, params.new_learning_rate or params.learning_rate))
         for decays in (True, False)
     ]
-    optimiser = AdamW(groups, lr=params.learning_rate, fused=True)
+    optimiser = AdamW(groups, lr=params.learning_rate, eps=params.adam_epsilon, fused=True)
     warmup = round(params.warmup_ratio * steps)
     schedule: LambdaLR = get_linear_schedule_with_warmup(optimiser, warmup, steps)
     return optimiser, schedule
