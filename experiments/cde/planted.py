@@ -6,10 +6,10 @@ Each domain draws ``COMMON`` of ``WORDS`` words that are common in it. A documen
 ``NOISE`` common ones; its query has all but one of the former, and other common ones. Small encoders from scratch learn
 from a new domain in each step, and are asked in domains that none has seen, with a context of the domain's ``own``, of
 ``another``'s, or with ``none``. Beside the biencoder there is a CDE (``context: sequence``) whose context is what its
-first stage makes of the batch's documents (``first stage``), the mean of the word vectors of each document (``words``),
-or the vectors of the common words (``common words``). ``likeness`` is the mean cosine of two context vectors, before
-training and after. The last two rows are of counting words that two texts share, and of weighting them by how rare they
-are in the domain's documents.
+first stage makes of the batch's documents (``first stage``), that less the mean over documents of other domains
+(``centred``), the mean of the word vectors of each document (``words``), or the vectors of the common words (``common
+words``). ``likeness`` is the mean cosine of two context vectors, before training and after. The last two rows are of
+counting words that two texts share, and of weighting them by how rare they are in the domain's documents.
 """
 
 import tempfile
@@ -127,6 +127,14 @@ def of_first_stage(encoder: ContextualEncoder, domain: Domain) -> Tensor:
     return encoder.embed_context(features(domain.documents[:BATCH]))
 
 
+def of_first_stage_centred(encoder: ContextualEncoder, domain: Domain) -> Tensor:
+    """See ``CONTEXTS``."""
+    others = [draw(np.random.default_rng([2, number]), 4).documents for number in range(16)]
+    with torch.no_grad():
+        mean = encoder.embed_context(features(np.concatenate(others))).mean(dim=0)
+    return of_first_stage(encoder, domain) - mean
+
+
 def of_words(encoder: ContextualEncoder, domain: Domain) -> Tensor:
     """See ``CONTEXTS``."""
     vectors: Tensor = encoder.backbone.get_input_embeddings()(torch.from_numpy(domain.documents[:BATCH]))
@@ -142,6 +150,7 @@ def of_common_words(encoder: ContextualEncoder, domain: Domain) -> Tensor:
 CONTEXTS: dict[str, Context | None] = {
     "biencoder": None,
     "first stage": of_first_stage,
+    "first stage, centred": of_first_stage_centred,
     "words": of_words,
     "common words": of_common_words,
 }
