@@ -33,6 +33,7 @@ from experiments.common.workspace import Row
 from experiments.rivals.training import DEPTH, ndcg
 from trainers.cde.start import Params, start_from
 from trainers.common.params import Optimisation
+from trainers.common.passes import set_dropout
 from trainers.common.step_loop import build_optimiser
 
 WORDS, COMMON, OWN, NOISE = 64, 8, 3, 5
@@ -73,16 +74,7 @@ def main() -> str:
         print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
     for name, power in (("shared words", 0), ("rare shared words", 1)):
         scores = [_ranked(shared_words(domain, rarity(domain.documents) ** power)) for domain in unseen]
-        rows.append(
-            {
-                "context": name,
-                "own": _mean(scores),
-                "another": "-",
-                "none": "-",
-                "likeness, first": "-",
-                "likeness, last": "-",
-            }
-        )
+        rows.append({"context": name, "own": _mean(scores)} | dict.fromkeys(list(rows[0])[2:], "-"))
     write_tsv(arguments.output, rows)
     return f"{len(rows)} rows in {arguments.output}"
 
@@ -110,9 +102,7 @@ def new_encoder(*, reads: bool) -> ContextualEncoder:
         encoder = start_from(Path(folder), params, ModelInfo(variant="biencoder", max_length=LENGTH))
     for stage in (encoder.first, encoder.second):
         cast(PreTrainedModel, stage[0].model).resize_token_embeddings(WORDS + 2)
-    for module in encoder.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0
+    set_dropout(encoder, 0)
     return encoder
 
 
@@ -154,6 +144,7 @@ CONTEXTS: dict[str, Context | None] = {
     "words": of_words,
     "common words": of_common_words,
 }
+"""Where context vectors come from, as said above; None: there are none."""
 
 
 def embed(encoder: ContextualEncoder, context: Tensor | None, texts: Words) -> Tensor:
