@@ -200,6 +200,7 @@ ARMS: dict[str, Arm] = {
     "taught by a cross-encoder": mining(RANDOM, teacher=CROSS_ENCODER),
     "taught nothing": mining(RANDOM, teacher=NOTHING),
     "ours, mined, hardest": mining(ours_arm(OURS), Choice(count=1), stand_for="domain"),
+    "ours, mined, hardest, from a corpus": mining(ours_arm(OURS), Choice(count=1), stand_for="domain", unasked=True),
     "ours, mined, hardest, InfoNCE": mining(ours_arm(OURS), Choice(count=1)),
     "ours, taught by MiniLM": mining(ours_arm(OURS), teacher=MINILM, stand_for="domain"),
 }
