@@ -30,7 +30,7 @@ from batchwright.retrievers.cde.contextual_encoder import ContextualEncoder
 from batchwright.retrievers.common.model_folder import ModelInfo
 from experiments.common.small_models import LENGTH, save_start_model
 from experiments.common.workspace import Row
-from experiments.rivals.training import DEPTH, ndcg
+from experiments.rivals.training import ndcg_of
 from trainers.cde.start import Params, start_from
 from trainers.common.params import Optimisation
 from trainers.common.passes import set_dropout
@@ -41,6 +41,7 @@ BATCH, TEMPERATURE, RATE, NEW_RATE = 32, 0.05, 2e-3, 1e-2
 """Pairs of a step, all of them the context of a CDE, and settings."""
 DOMAINS, DOCUMENTS = 20, 128
 """Domains that are asked in, and the pairs of each."""
+ANSWERS = [[place] for place in range(DOCUMENTS)]
 CLS, SEP = WORDS, WORDS + 1
 Words = NDArray[np.int64]
 
@@ -73,7 +74,7 @@ def main() -> str:
         rows.append({**row, "likeness, first": before, "likeness, last": likeness(encoder, context, unseen)})
         print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
     for name, power in (("shared words", 0), ("rare shared words", 1)):
-        scores = [_ranked(shared_words(domain, rarity(domain.documents) ** power)) for domain in unseen]
+        scores = [ndcg_of(shared_words(domain, rarity(domain.documents) ** power), ANSWERS) for domain in unseen]
         rows.append({"context": name, "own": _mean(scores)} | dict.fromkeys(list(rows[0])[2:], "-"))
     write_tsv(arguments.output, rows)
     return f"{len(rows)} rows in {arguments.output}"
@@ -191,7 +192,7 @@ def ask(encoder: ContextualEncoder, context: Context | None, unseen: Sequence[Do
         for name, of in read.items():
             vectors = context(encoder, of) if context and of else None
             queries, documents = (embed(encoder, vectors, texts) for texts in (domain.queries, domain.documents))
-            scores[name].append(_ranked((queries @ documents.T).numpy()))
+            scores[name].append(ndcg_of((queries @ documents.T).numpy(), ANSWERS))
     encoder.train()
     return {name: _mean(of_context) if context or name == "none" else "-" for name, of_context in scores.items()}
 
@@ -208,11 +209,6 @@ def shared_words(domain: Domain, weights: NDArray[np.float64]) -> NDArray[np.flo
     queries, documents = (np.eye(WORDS)[texts].sum(axis=1) for texts in (domain.queries, domain.documents))
     scores: NDArray[np.float64] = queries * weights @ documents.T
     return scores
-
-
-def _ranked(scores: NDArray[np.floating]) -> NDArray[np.float32]:
-    ranked = np.argsort(-scores, axis=1, kind="stable")[:, :DEPTH]
-    return ndcg(ranked, [[place] for place in range(len(scores))])
 
 
 def _mean(scores: Sequence[NDArray[np.float32]]) -> str:

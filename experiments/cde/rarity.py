@@ -9,6 +9,7 @@ documents, with those of all ``other`` sets together, as a model has them that n
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,9 @@ from experiments.cde.idf import document_counts, words_of
 from experiments.common.workspace import Row
 from experiments.rivals.sets import HeldOut, collect, held_out_rows, read_table
 from experiments.rivals.summary import gain
-from experiments.rivals.training import DEPTH, ndcg
+from experiments.rivals.training import ndcg_of
 
 EXAMPLE = "python -m experiments.cde.rarity pairs/medquad.parquet pairs/squad.parquet --output rarity.tsv"
-Scores = NDArray[np.float32]
 
 
 def main() -> str:
@@ -37,43 +37,66 @@ def main() -> str:
     arguments = parser.parse_args()
     if len(arguments.data) < 2:
         raise InputError("one set has no others; name at least two")
-    sets = {file.stem: collect(pairs, held_out_rows(pairs)) for file in arguments.data for pairs in [read_table(file)]}
-    rows = [measure(name, sets) for name in sets]
+    sets = {file.stem: _held_out(file) for file in arguments.data}
+    counts = {name: document_counts(held_out.documents) for name, held_out in sets.items()}
+    rows = [measure(name, sets, counts) for name in sets]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     write_tsv(arguments.output, rows)
     return f"{len(rows)} sets in {arguments.output}"
 
 
-def measure(name: str, sets: Mapping[str, HeldOut]) -> Row:
-    """The row of a set, beside all ``sets``."""
-    own = sets[name].documents
-    others = [document for other, held_out in sets.items() if other != name for document in held_out.documents]
-    vocabulary = sorted(document_counts(own))
-    rarities = {"own": rarity(vocabulary, own), "others": rarity(vocabulary, others), "none": np.ones(len(vocabulary))}
-    scores = {of: search(sets[name], vocabulary, weights) for of, weights in rarities.items()}
+def _held_out(file: Path) -> HeldOut:
+    pairs = read_table(file)
+    return collect(pairs, held_out_rows(pairs))
+
+
+def measure(name: str, sets: Mapping[str, HeldOut], counts: Mapping[str, Counter[str]]) -> Row:
+    """The row of a set, beside all ``sets``, given in how many documents of each a word stands."""
+    vocabulary = sorted(counts[name])
+    ranker = Ranker.of(sets[name], vocabulary)
+    others = [other for other in sets if other != name]
+    elsewhere = sum((counts[other] for other in others), Counter[str]())
+    weights = {
+        "own": rarity(vocabulary, counts[name], len(sets[name].documents)),
+        "others": rarity(vocabulary, elsewhere, sum(len(sets[other].documents) for other in others)),
+        "none": np.ones(len(vocabulary)),
+    }
+    scores = {of: ranker.ndcg(each) for of, each in weights.items()}
     means = {of: round(float(each.mean(dtype=np.float64)), 3) for of, each in scores.items()}
     pair = (scores[of][None].astype(np.float16) for of in ("own", "others"))
     return {"set": name, "queries": len(scores["own"]), **means, "gain": gain(*pair)}
 
 
-def rarity(vocabulary: Sequence[str], documents: Sequence[str]) -> NDArray[np.float64]:
+def rarity(vocabulary: Sequence[str], counts: Mapping[str, int], documents: int) -> NDArray[np.float64]:
     """The inverse document frequency of each word as BM25 has it; a word that is nowhere is the rarest."""
-    counts, total = document_counts(documents), len(documents)
-    found = np.array([counts[word] for word in vocabulary])
-    frequencies: NDArray[np.float64] = np.log(1 + (total - found + 0.5) / (found + 0.5))
+    standing = np.array([counts.get(word, 0) for word in vocabulary])
+    frequencies: NDArray[np.float64] = np.log(1 + (documents - standing + 0.5) / (standing + 0.5))
     return frequencies
 
 
-def search(held_out: HeldOut, vocabulary: Sequence[str], weights: NDArray[np.float64]) -> Scores:
-    """nDCG@10 of each query ``(Q,)`` if words have these weights."""
-    number = {word: place for place, word in enumerate(vocabulary)}
-    documents, queries = (_counts(texts, number) for texts in (held_out.documents, held_out.queries))
-    lengths = documents.sum(axis=1).A1
-    saturation = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), np.diff(documents.indptr))
-    documents.data = documents.data * (K1 + 1) / (documents.data + saturation)
-    scores = (queries.sign().multiply(weights).tocsr() @ documents.T).toarray()
-    return ndcg(np.argsort(-scores, axis=1, kind="stable")[:, :DEPTH], held_out.relevant)
+@dataclass(frozen=True)
+class Ranker:
+    """BM25 without its weights of words: which words ``queries`` have ``(Q, words)``, and how much of each is in
+    ``documents`` ``(N, words)``."""
+
+    queries: csr_matrix
+    documents: csr_matrix
+    relevant: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(cls, held_out: HeldOut, vocabulary: Sequence[str]) -> "Ranker":
+        """Count words, those of ``vocabulary`` only."""
+        number = {word: place for place, word in enumerate(vocabulary)}
+        documents, queries = (_counts(texts, number) for texts in (held_out.documents, held_out.queries))
+        lengths = documents.sum(axis=1).A1
+        saturation = np.repeat(K1 * (1 - B + B * lengths / lengths.mean()), np.diff(documents.indptr))
+        documents.data = documents.data * (K1 + 1) / (documents.data + saturation)
+        return cls(queries.sign(), documents, held_out.relevant)
+
+    def ndcg(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
+        """nDCG@10 of each query ``(Q,)`` if words have these weights."""
+        return ndcg_of((self.queries.multiply(weights).tocsr() @ self.documents.T).toarray(), self.relevant)
 
 
 def _counts(texts: Sequence[str], number: Mapping[str, int]) -> csr_matrix:

@@ -150,3 +150,8 @@ def ndcg(ranked: NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> NDArra
     ideal = np.cumsum(DISCOUNTS)[[min(len(places), DEPTH) - 1 for places in relevant]]
     scores: NDArray[np.float32] = (hit @ DISCOUNTS / ideal).astype(np.float32)
     return scores
+
+
+def ndcg_of(scores: NDArray[np.floating], relevant: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    """nDCG@10 of each query ``(Q,)`` by its scores of all documents ``(Q, N)``; of equal ones, the first is ahead."""
+    return ndcg(np.argsort(-scores, axis=1, kind="stable")[:, :DEPTH], relevant)

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_a_ranking_by_words_is_that_of_loops_over_bm25() -> None:
     documents += [f"other text {number}" for number in range(8)]
     held_out = HeldOut(queries=["the bird", "fish end"], documents=documents, relevant=[[1], [2]])
     vocabulary = sorted(idf.document_counts(documents))
-    weights = rarity.rarity(vocabulary, documents)
+    weights = rarity.rarity(vocabulary, idf.document_counts(documents), len(documents))
 
     def score(query: str, document: str) -> float:
         words, mean = idf.words_of(document), np.mean([len(idf.words_of(text)) for text in documents])
@@ -61,11 +62,11 @@ def test_a_ranking_by_words_is_that_of_loops_over_bm25() -> None:
     ranks = [sorted(range(12), key=lambda place: -score(query, documents[place])) for query in held_out.queries]
     expected = [1 / np.log2(order.index(right) + 2) for order, (right,) in zip(ranks, held_out.relevant, strict=True)]
     assert expected != [1, 1]
-    assert rarity.search(held_out, vocabulary, weights) == pytest.approx(expected)
+    assert rarity.Ranker.of(held_out, vocabulary).ndcg(weights) == pytest.approx(expected)
 
 
 def test_a_word_is_as_rare_as_its_documents_are_few() -> None:
-    own = rarity.rarity(["bird", "fish", "nowhere"], ["a bird", "a fish", "fish", "fish again"])
+    own = rarity.rarity(["bird", "fish", "nowhere"], {"bird": 1, "fish": 3}, 4)
     assert own == pytest.approx(np.log([1 + 3.5 / 1.5, 1 + 1.5 / 3.5, 1 + 4.5 / 0.5]))
 
 
@@ -73,21 +74,19 @@ def test_own_frequencies_pay_where_words_are_common_that_are_rare_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng, files = np.random.default_rng(0), []
-    for common in ("alpha beta gamma delta", "one two three four"):
-        queries, documents = [], []
-        for number in range(60):
-            two, others = rng.permutation(common.split()), rng.permutation(common.split())
-            topic = "one two three four alpha beta gamma delta".replace(common, "").split()[number % 4]
-            documents.append(f"{topic} {two[0]} {two[1]} {number}x")
-            queries.append(f"{topic} {others[0]} {others[1]} {number}x")
-        files.append(tmp_path / f"{common[:3]}.parquet")
-        table = {"query": queries, "document": documents, "domain": [common[:3]] * 60}
-        pq.write_table(pa.table(table), files[-1])
+    birds, fish = ([f"{kind}{number}" for number in range(12)] for kind in ("bird", "fish"))
+    for name, common, rare in (("birds", birds, fish), ("fish", fish, birds)):
+        both = list(combinations(rare, 2))[:60]
+        queries, documents = (
+            [" ".join([*two, *rng.choice(common, 6, replace=False)]) for two in both] for _ in range(2)
+        )
+        files.append(tmp_path / f"{name}.parquet")
+        pq.write_table(pa.table({"query": queries, "document": documents, "domain": [name] * 60}), files[-1])
     monkeypatch.setattr(sys, "argv", ["rarity", *map(str, files), "--output", str(tmp_path / "rarity.tsv")])
     rarity.main()
     rows = read_tsv(tmp_path / "rarity.tsv", made_by="rarity")
-    assert [row["set"] for row in rows] == ["alp", "one"]
-    assert all(float(row["own"]) >= float(row["others"]) > 0 for row in rows)
+    assert [row["set"] for row in rows] == ["birds", "fish"]
+    assert all(float(row["own"]) > float(row["none"]) > float(row["others"]) > 0 for row in rows)
     monkeypatch.setattr(sys, "argv", ["rarity", str(files[0]), "--output", "rarity.tsv"])
     with pytest.raises(InputError, match="one set has no others; name at least two"):
         rarity.main()
