@@ -17,7 +17,7 @@ from trainers.common.params import Common, overridden
 from trainers.variants import load_variant
 
 each_profile = pytest.mark.parametrize("name", NAMES)
-PAPERS = {"cde_unsupervised": 29, "cde_supervised": 33, "seed_encoder": 1, "xtr": 1}
+PAPERS = {"cde_unsupervised": 29, "cde_supervised": 33, "seed_encoder": 1, "seed_encoder_documents": 2, "xtr": 1}
 """How many sets each trains on."""
 
 
@@ -80,6 +80,13 @@ def test_the_parameters_of_every_run_go_together(name: str) -> None:
         common = overridden(params.train.common, run)
         common.check(entry, common.hard_negatives, common.negatives_stand_for)
         overridden(getattr(params.train, run.variant), run).check(entry, common)
+
+
+@each_profile
+def test_every_run_is_of_domains_that_are_read(name: str) -> None:
+    params = composed(name)
+    read = {source.get("domain") for source in params["ingest"]["sources"]}
+    assert {domain for run in params["runs"].values() for domain in run.get("domains") or ()} <= read
 
 
 @each_profile

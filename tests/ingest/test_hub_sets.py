@@ -1,5 +1,6 @@
 """The sets of the papers' profiles, read from stand-ins: as on the hub, in splits, configurations and columns."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,29 @@ def test_phase_two_of_cde_reads_a_split_a_set_with_hard_negatives(workspace: Pat
     ]
 
 
-@pytest.mark.parametrize("name", ["seed_encoder", "xtr"])
+@pytest.mark.parametrize("name", ["seed_encoder", "seed_encoder_documents", "xtr"])
 def test_ms_marco_is_read_with_its_negatives(workspace: Path, name: str) -> None:
-    [source] = composed(name)["ingest"]["sources"]
+    source = composed(name)["ingest"]["sources"][0]
     stand_in(source)
     row = read(source)[0]
     assert (row.query, row.document, row.negatives) == ("first query", "first positive", ["first negative"])
+
+
+def test_ms_marcos_documents_are_read_from_a_folder_with_judgements_as_trec_has_them(workspace: Path) -> None:
+    ingest = composed("seed_encoder_documents")["ingest"]
+    source = ingest["sources"][1]
+    folder = Path(source["path"])
+    (folder / "qrels").mkdir(parents=True)
+    documents = [{"_id": f"D{number}", "text": f"https://{number} title body"} for number in (1, 2)]
+    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(document)}\n" for document in documents))
+    (folder / "queries.jsonl").write_text('{"_id": "3", "text": "question"}\n')
+    (folder / "qrels/train.tsv").write_text("3\t0\tD2\t1\n")
+    [row] = read(source)
+    assert (row.query, row.document) == ("question", "https://2 title body")
+    [corpus] = IngestParams.model_validate(ingest).corpus
+    [part] = corpus.as_corpus().parts()
+    found = [(row.document, row.domain) for row in corpus.as_corpus().rows(part)]
+    assert found == [(document["text"], row.domain) for document in documents]
 
 
 def test_pre_training_reads_the_text_of_wikipedia_and_of_books(workspace: Path) -> None:
