@@ -47,17 +47,22 @@ def main() -> str:
 
 
 def two_samples(data: Path, name: str, count: int) -> tuple[Counter[str], Counter[str]]:
-    """In how many documents each word stands, in two disjoint samples of ``count`` of a domain's documents.
+    """In how many documents each word stands, in two disjoint samples of ``count`` of a domain's documents."""
+    first, second = samples(data, name, count, 2)
+    return document_counts(first), document_counts(second)
+
+
+def samples(data: Path, name: str, count: int, number: int) -> list[list[str]]:
+    """Disjoint samples, ``number`` of them, of ``count`` different documents of a domain's training pairs.
 
     Raises:
         InputError: there are too few.
     """
     different = sorted(set(read_pairs(data / "pairs", name, "train")["document"].to_pylist()))
-    if len(different) < 2 * count:
+    if len(different) < number * count:
         raise InputError(f"domain {name}: has {len(different)} documents; lower --documents from {count}")
-    drawn = np.random.default_rng(0).permutation(len(different))[: 2 * count].tolist()
-    first, second = ([different[row] for row in rows] for rows in (drawn[:count], drawn[count:]))
-    return document_counts(first), document_counts(second)
+    drawn = np.random.default_rng(0).permutation(len(different))[: number * count].reshape(number, count)
+    return [[different[row] for row in rows] for rows in drawn.tolist()]
 
 
 def document_counts(documents: Iterable[str]) -> Counter[str]:

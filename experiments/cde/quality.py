@@ -43,6 +43,7 @@ SHARE = 0.1
 TEMPERATURE = 0.05
 NONE = "none"
 OWN = "own"
+ANOTHER = "another domain's"
 
 
 class Key(NamedTuple):
@@ -154,15 +155,17 @@ def _params(seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _untrained(folder: Path, documents: int, form: Form) -> Path:
-    """A CDE before training."""
-    info = ModelInfo.read(folder / START)
-    params = Params(temperature=TEMPERATURE, context_documents=documents, context=form)
-    encoder = start_from(folder / START, params, info)
-    model = folder / "models/untrained" / form
+    start, model = folder / START, folder / "models/untrained" / form
+    save_untrained(start, ModelInfo.read(start), Params(context_documents=documents, context=form), model)
+    return model
+
+
+def save_untrained(start: Path, info: ModelInfo, params: Params, model: Path) -> None:
+    """Write a CDE before training, which begins as the model ``start``, into the new folder ``model``."""
+    encoder = start_from(start, params, info)
     model.mkdir(parents=True)
     save_contextual(SentenceTransformer(modules=[encoder], device="cpu"), model, info.prefixes.default)
     info.model_copy(update={"variant": "cde"}).write(model)
-    return model
 
 
 def ask(
@@ -174,15 +177,9 @@ def ask(
     """
     retriever = load_retriever(model)
     texts, domains = [each.text for each in collection.documents], [each.domain for each in collection.documents]
-    index = retriever.index(texts, domains)
-    if not isinstance(retriever, ContextualRetriever) or not isinstance(index, ContextualIndex):
-        return {NONE: _score(index, collection)}
-    scores = {OWN: _score(index, collection)}
-    read = retriever.info.prefixes.put_before(texts, "document", domains)
-    replaced: dict[str, Contexts] = {"another domain's": _others(index.contexts), NONE: {None: Context([])}}
-    for name, contexts in replaced.items():
-        other = ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts, "document"))
-        scores[name] = _score(other, collection)
+    if not isinstance(retriever, ContextualRetriever):
+        return {NONE: _score(retriever.index(texts, domains), collection)}
+    scores = {name: _score(index, collection) for name, index in read_in_contexts(retriever, texts, domains)}
     encoder = retriever.encoder
     for place, name, values in ((encoder, "documents", sizes), (encoder.first, "max_seq_length", tokens)):
         trained = getattr(place, name)
@@ -192,6 +189,18 @@ def ask(
             scores[own] = _score(retriever.index(texts, domains), collection)
         setattr(place, name, trained)
     return scores
+
+
+def read_in_contexts(
+    retriever: ContextualRetriever, texts: Sequence[str], domains: Sequence[str]
+) -> Iterator[tuple[str, ContextualIndex]]:
+    """Documents read with each context, by its name: that of their own domain, of another one, and none."""
+    own = retriever.index(texts, domains)
+    yield OWN, own
+    read = retriever.info.prefixes.put_before(texts, "document", domains)
+    replaced: dict[str, Contexts] = {ANOTHER: _others(own.contexts), NONE: {None: Context([])}}
+    for name, contexts in replaced.items():
+        yield name, ContextualIndex(retriever, contexts, retriever.encode(read, domains, contexts, "document"))
 
 
 def _others(contexts: Contexts) -> Contexts:

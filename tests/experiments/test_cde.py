@@ -1,7 +1,9 @@
-"""Experiments with CDE that need no trained model: the rarity of words, what it is worth, and domains of made texts."""
+"""Experiments with CDE that need no trained model: rarity of words, what it is worth, made texts, and a picture."""
 
 import math
+import re
 import sys
+import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
 from batchwright.retrievers.common.words import K1, B
-from experiments.cde import idf, planted, rarity
+from experiments.cde import idf, picture, planted, rarity
 from experiments.rivals.sets import HeldOut
 from tests.helpers import topic_pairs, write_pairs
 
@@ -90,6 +92,73 @@ def test_own_frequencies_pay_where_words_are_common_that_are_rare_elsewhere(
     monkeypatch.setattr(sys, "argv", ["rarity", str(files[0]), "--output", "rarity.tsv"])
     with pytest.raises(InputError, match="one set has no others; name at least two"):
         rarity.main()
+
+
+def test_neighbours_are_counted_that_are_of_the_same_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picture, "NEIGHBOURS", 2)
+    angles = np.radians([0, 1, 2, 90, 91, 3])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    assert picture.own_share(vectors, ["birds"] * 3 + ["fish"] * 3) == pytest.approx((2 + 2 + 1 + 2 + 2 + 0) / 12)
+
+
+def test_domains_that_lie_apart_are_laid_out_apart_and_those_that_do_not_are_not() -> None:
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((60, 8)).astype(np.float32)
+    apart = mixed + np.repeat([[9], [-9]], 30, axis=0)
+    domains = ["birds"] * 30 + ["fish"] * 30
+
+    def nearest_alike(places: picture.Points) -> float:
+        distances = np.linalg.norm(places[:, None] - places, axis=2) + np.diag(np.full(60, np.inf))
+        return float(np.mean([domains[row] == domains[near] for row, near in enumerate(distances.argmin(axis=1))]))
+
+    first, second = picture.lay_out([mixed, apart])
+    assert nearest_alike(first) < 0.8 < nearest_alike(second) == 1
+
+
+def test_a_picture_has_a_dot_for_each_document_in_the_colour_of_its_domain() -> None:
+    rng = np.random.default_rng(0)
+    panels = {f"context: {name}": rng.standard_normal((50, 2)).astype(np.float32) for name in ("none", "own")}
+    svg = picture.draw(panels, ["birds"] * 20 + ["fish"] * 30)
+    texts = re.findall(r">([^<>]+)</text>", svg)
+    assert [*panels, "birds", "fish"] == [text.strip() for text in texts]
+    paths = [element for element in ET.fromstring(svg).iter() if element.tag.endswith("path")]
+    dots = [
+        (path.attrib["d"].count("M"), path.attrib["style"]) for path in paths if "z" in path.attrib["d"].split("M")[1]
+    ]
+    assert [count for count, style in dots if "stroke-linecap: round" in style] == [20, 30, 20, 30]
+
+
+def test_a_text_of_two_domains_differs_by_the_context_of_its_domain(tmp_path: Path, tiny_bert: Path) -> None:
+    cde = picture.load_cde(str(tiny_bert), "sequence", 4, tmp_path / "cde")
+    texts = [document for seed in (0, 1) for _, document in topic_pairs(10, seed=seed)]
+    texts[9] = texts[19] = "topic0 the same"
+    domains = ["birds"] * 10 + ["fish"] * 10
+    vectors = picture.embed(cde, texts, domains)
+    assert list(vectors) == ["none", "one for all", "own", "another domain's"]
+    own, another = vectors["own"], vectors["another domain's"]
+    np.testing.assert_allclose(own, cde.index(texts, domains).vectors, atol=1e-6)
+    for one, other in ((own[9], another[19]), (another[9], own[19])):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    same = {name for name, each in vectors.items() if np.allclose(each[9], each[19], atol=1e-6)}
+    assert same == {"none", "one for all"}
+    assert abs(vectors["none"] - vectors["one for all"]).max() > 1e-4
+
+
+def test_the_picture_of_a_cde_before_training(
+    workspace: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed, domain in enumerate(("birds", "fish")):
+        write_pairs(domain, topic_pairs(40, seed=seed))
+    given = ["picture", str(workspace / "data"), "--domains", "birds", "fish", "--model", str(tiny_bert)]
+    given += ["--form", "gated", "--output", "picture.svg", "--documents"]
+    monkeypatch.setattr(sys, "argv", [*given, "30"])
+    told = re.findall(r" (\d?\.\d+)", picture.main())
+    assert len(told) == 4
+    assert len(set(told)) == 1, "shut gates read no context"
+    assert Path("picture.svg").read_text(encoding="utf-8").count(f"same domain: {told[0]}") == 4
+    monkeypatch.setattr(sys, "argv", [*given, "50"])
+    with pytest.raises(InputError, match="domain birds: has 40 documents; lower --documents from 50"):
+        picture.main()
 
 
 def test_planted_domains_share_words_that_only_rarity_tells_apart() -> None:
