@@ -26,8 +26,6 @@ def main() -> str:
     collections = read_collections(PAIRS, params)
     names = sorted([*load_params("start_models", Entries).root, *load_params("pretrain", Entries).root])
     systems = {BM25: [word_system(params.depth)]}
-    systems |= {
-        f"{name}, before training": [model_system(START_MODELS / name, params.depth, params.tokens)] for name in names
-    }
+    systems |= {f"{name}, before training": [model_system(START_MODELS / name, params)] for name in names}
     file = RESULTS / "baselines.json"
     return write_scores(file, SCORES / "baselines.parquet", systems, collections, params.measures)

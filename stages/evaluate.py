@@ -20,8 +20,5 @@ def evaluate(run: str) -> str:
     collections = read_collections(PAIRS, params)
     file, queries = RESULTS / "evaluate" / f"{run}.json", SCORES / "runs" / f"{run}.parquet"
     folders = seed_folders(MODELS / run)
-    systems = [
-        matryoshka_system(folder, ModelInfo.read(folder).dimensions or (), params.depth, params.tokens)
-        for folder in folders
-    ]
+    systems = [matryoshka_system(folder, ModelInfo.read(folder).dimensions or (), params) for folder in folders]
     return write_scores(file, queries, {run: systems}, collections, params.measures)

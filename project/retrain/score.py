@@ -132,6 +132,6 @@ def _outputs(commit: str) -> set[str]:
 
 def _scores(folder: Path, collection: Collection, params: EvaluateParams) -> BySeed:
     """Score the models of all seeds in ``folder``."""
-    systems = [model_system(each, tokens=params.tokens) for each in seed_folders(folder)]
+    systems = [model_system(each, params) for each in seed_folders(folder)]
     scored = [score_queries(collection, rank(collection)) for rank in systems]
     return [{query: measures[MEASURES[0]] for query, measures in of_seed.items()} for of_seed in scored]

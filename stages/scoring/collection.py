@@ -59,6 +59,9 @@ class EvaluateParams(Params):
     first 5 documents contains an answer; in BEIR folders, ``queries.jsonl`` may list ``answers``."""
     tokens: int = Field(default=1000, ge=1)
     """Tokens that each query token of an XTR model retrieves, k'; 40,000 in the paper."""
+    exact_documents: int = Field(default=100_000, ge=0)
+    """Up to so many documents of a collection, XTR compares with whole token vectors, in memory. It searches larger
+    ones through compressed vectors on disk."""
 
     @property
     def depth(self) -> int:

@@ -41,7 +41,7 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
             )
     if params.rerank:
         first, depth = params.rerank.first, params.rerank.documents
-        system = word_system(depth) if first == BM25 else model_system(Path(first), depth, params.tokens)
+        system = word_system(depth) if first == BM25 else model_system(Path(first), params, depth)
         collections = [truncate(collection, system) for collection in collections]
     if not collections or has_split(pairs, "test"):
         collections.insert(0, held_out(pairs, params.held_out))

@@ -1,18 +1,22 @@
 """Systems to score, which rank the documents of a collection: BM25, trained models and start models."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.retrievers import Index, load_retriever
-from batchwright.retrievers.common.retriever import DenseIndex
+from batchwright.core.runtime import scratch
+from batchwright.retrievers import Index, Retriever, load_retriever
+from batchwright.retrievers.common.retriever import DenseIndex, DiskRetriever
 from batchwright.retrievers.common.words import WordIndex
-from stages.scoring.collection import DEPTH, Collection, Text
+from stages.scoring.collection import DEPTH, Collection, EvaluateParams, Text
 
+DEFAULTS = EvaluateParams()
 BM25 = "BM25"
 BLOCK = 256
 """Queries whose whole ranking is in memory at once."""
@@ -43,36 +47,47 @@ def word_system(depth: int = DEPTH) -> System:
     return rank
 
 
-def model_system(folder: Path, depth: int = DEPTH, tokens: int | None = None) -> System:
+def model_system(folder: Path, params: EvaluateParams = DEFAULTS, depth: int | None = None) -> System:
     """Return a system that searches with the retriever in ``folder``, which it loads again for each collection.
 
-    ``tokens`` are those that a query token of an XTR model retrieves; by default as many as the model does.
+    It ranks ``depth`` documents for each query, by default as many as ``params`` say.
     """
-    rank = matryoshka_system(folder, (), depth, tokens)
+    rank = matryoshka_system(folder, (), params, depth)
     return lambda collection: rank(collection).whole
 
 
 def matryoshka_system(
-    folder: Path, dimensions: Sequence[int], depth: int = DEPTH, tokens: int | None = None
+    folder: Path, dimensions: Sequence[int], params: EvaluateParams = DEFAULTS, depth: int | None = None
 ) -> Callable[[Collection], Ranked]:
     """Return the same system, which ranks by vectors cut to each of ``dimensions``, too; XTR has none."""
+    ranked = depth or params.depth
 
     def rank(collection: Collection) -> Ranked:
-        documents = collection.documents
         retriever = load_retriever(folder)
-        index = retriever.index([each.text for each in documents], [each.domain for each in documents])
-        own: dict[str, Any] = {"tokens": tokens} if tokens and retriever.info.variant == "xtr" else {}
+        own: dict[str, Any] = {"tokens": params.tokens} if retriever.info.variant == "xtr" else {}
+        with _indexed(retriever, collection.documents, params.exact_documents) as index:
 
-        def search(queries: Sequence[Text], k: int, index: Index = index) -> NDArray[np.int64]:
-            return index.search([each.text for each in queries], k, [each.domain for each in queries], **own)[0]
+            def search(queries: Sequence[Text], k: int, index: Index = index) -> NDArray[np.int64]:
+                return index.search([each.text for each in queries], k, [each.domain for each in queries], **own)[0]
 
-        cut = {
-            each: _rank(collection, depth, partial(search, index=cast(DenseIndex, index).cut(each)))
-            for each in dimensions
-        }
-        return Ranked(_rank(collection, depth, search), cut)
+            cut = {
+                each: _rank(collection, ranked, partial(search, index=cast(DenseIndex, index).cut(each)))
+                for each in dimensions
+            }
+            return Ranked(_rank(collection, ranked, search), cut)
 
     return rank
+
+
+@contextmanager
+def _indexed(retriever: Retriever, documents: Sequence[Text], exact_documents: int) -> Iterator[Index]:
+    """Index documents in memory, or those of XTR on disk if there are more than ``exact_documents``."""
+    texts, domains = [each.text for each in documents], [each.domain for each in documents]
+    if retriever.info.variant != "xtr" or len(documents) <= exact_documents:
+        yield retriever.index(texts, domains)
+        return
+    with TemporaryDirectory(dir=scratch("tokens")) as folder:
+        yield cast(DiskRetriever, retriever).index_on_disk(texts, Path(folder), domains)
 
 
 def _rank(collection: Collection, depth: int, search: Search) -> NDArray[np.int64]:

@@ -299,6 +299,29 @@ def test_a_compressed_index_finds_nearly_the_same_as_an_exact_one_and_can_be_map
         TokenIndex.build(vectors[:500], lengths[:50], "m", "compressed")
 
 
+def test_an_index_on_disk_finds_what_the_same_one_in_memory_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None
+) -> None:
+    monkeypatch.setattr("batchwright.retrievers.xtr.spilling.PART", 100)
+    queries, documents, more = (texts(count, seed, width=16) for seed, count in enumerate((7, 300, 20)))
+    memory = TokenIndex.build(documents.vectors, documents.lengths, "m", "compressed")
+    disk = TokenIndex.spilling(documents.vectors, len(documents.vectors), "m", tmp_path)
+    disk.add(documents.vectors, documents.lengths)
+    for index in (disk, memory):
+        index.add(more.vectors, more.lengths)
+    assert (len(disk), disk.documents) == (len(memory), 320)
+    for tokens in (5, 10**6):
+        for found, expected in zip(*(search_tokens(each, queries, 50, tokens) for each in (disk, memory)), strict=True):
+            assert np.array_equal(found, expected)
+    assert len(list(tmp_path.glob("part-*"))) > 5
+    disk.add(queries.vectors, queries.lengths)
+    asked = TokenVectors(queries.vectors[:1], np.zeros(1, np.int64), np.array([1]))
+    assert search_tokens(disk, asked, 1, 10)[0].tolist() == [[320]], "documents may follow a search"
+    for change in (lambda: disk.delete([3]), lambda: disk.save(tmp_path / "index")):
+        with pytest.raises(InputError, match="an index on disk can neither be saved nor delete"):
+            change()
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("xtr")

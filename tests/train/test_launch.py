@@ -215,6 +215,7 @@ def test_only_the_launcher_imports_ray_and_only_searches_faiss() -> None:
         ("trainers/launch/trials.py", "ray"),
         ("batchwright/core/neighbours.py", "faiss"),  # which only stages import
         ("batchwright/retrievers/xtr/index.py", "faiss"),
+        ("batchwright/retrievers/xtr/spilling.py", "faiss"),
     }
 
 

@@ -58,6 +58,13 @@ class Retriever(Protocol):
         """
 
 
+class DiskRetriever(Retriever, Protocol):
+    """A retriever whose indexes may not fit into memory, as those of XTR."""
+
+    def index_on_disk(self, documents: Sequence[str], folder: Path, domains: Sequence[str] | None = None) -> Index:
+        """``index``, with what takes much room in files in ``folder``, which must outlive it."""
+
+
 class Given(NamedTuple):
     """The different ``texts`` of documents given for queries; ``places`` and ``owners`` ``(n,)`` are their numbers, and
     those of the queries.

@@ -1,4 +1,4 @@
-"""Token vectors that FAISS searches by inner product; the only module of this package that imports FAISS."""
+"""Token vectors that FAISS searches by inner product; only this module and ``spilling`` import FAISS."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,9 +13,11 @@ from batchwright.core.atomic import atomic_dir
 from batchwright.core.errors import InputError
 from batchwright.core.terminal import counter
 from batchwright.retrievers.xtr.index_folder import VECTORS, Kind, Saved, check_place, read_saved, write_saved
+from batchwright.retrievers.xtr.spilling import SpillingIndex
 
 _DIMENSIONS = 4
 _PROBED = 8
+_MOST_CELLS = 2**14  # each token is compared with the centre of every cell
 _ROTATIONS = 10  # FAISS's default of 50 takes five times as long
 _LEARNED_FROM = 39 * 256  # FAISS warns below 39 vectors per code or cell
 
@@ -25,8 +27,8 @@ def exact(width: int) -> Any:
     return faiss.IndexIDMap(faiss.IndexFlatIP(width))
 
 
-def compressed(vectors: NDArray[np.float32]) -> Any:
-    """An index without vectors that has learned its codes from ``vectors`` ``(T, d)``.
+def compressed(vectors: NDArray[np.float32], tokens: int) -> Any:
+    """An index without vectors, for about ``tokens`` of them, that has learned its codes from ``vectors`` ``(T, d)``.
 
     Raises:
         InputError: there are too few vectors.
@@ -35,7 +37,7 @@ def compressed(vectors: NDArray[np.float32]) -> Any:
         raise InputError(
             f"only {len(vectors)} tokens: a compressed index needs at least {_LEARNED_FROM}; build an exact one"
         )
-    cells = min(int(4 * np.sqrt(len(vectors))), len(vectors) // 39)
+    cells = min(int(4 * np.sqrt(tokens)), len(vectors) // 39, _MOST_CELLS)
     codes = -(-vectors.shape[1] // _DIMENSIONS)
     # OPQ fills up to a whole number of codes. "np": codes are not numbered for comparisons that no search here makes,
     # which takes longer than all the rest.
@@ -100,9 +102,21 @@ class TokenIndex:
         """
         check_choice("kind", kind, Kind)
         vectors = _finite(vectors)
-        built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(compressed(vectors), model)
+        built = cls.empty(vectors.shape[1], model) if kind == "exact" else cls(compressed(vectors, len(vectors)), model)
         built.add(vectors, lengths)
         return built
+
+    @classmethod
+    def spilling(cls, learn_from: NDArray[np.float32], tokens: int, model: str, folder: Path) -> "TokenIndex":
+        """Create a compressed index without documents whose codes go to ``folder``, which must outlive it.
+
+        It learns its codes from ``learn_from`` ``(T, d)``, and expects about ``tokens`` tokens. Nothing can be deleted
+        from it, and it cannot be saved.
+
+        Raises:
+            InputError: there are too few vectors to learn from, or some are not finite.
+        """
+        return cls(SpillingIndex(compressed(_finite(learn_from), tokens), folder), model)
 
     @classmethod
     def open(cls, folder: Path, model: str, *, verify: bool = True) -> "TokenIndex":
@@ -159,8 +173,10 @@ class TokenIndex:
         """Delete documents by number; a memory-mapped index is first read into memory.
 
         Raises:
-            InputError: a number is not that of a document of this index, or the mapped index has since been replaced.
+            InputError: a number is not that of a document of this index, the mapped index has since been replaced, or
+                this index is one on disk.
         """
+        self._check_in_memory()
         numbers = np.unique(whole_numbers("documents", documents))
         unknown = np.setdiff1d(numbers, self.present)
         if len(unknown):
@@ -179,9 +195,11 @@ class TokenIndex:
         """Write the index to ``folder``, atomically, replacing any index there.
 
         Raises:
-            InputError: the folder contains something else, or the index opened from it has since been replaced.
+            InputError: the folder contains something else, the index opened from it has since been replaced, or this
+                index is one on disk.
         """
         folder = Path(folder)
+        self._check_in_memory()
         check_place(folder, self._saved)
         with atomic_dir(folder) as temporary:
             write_vectors(self._vectors, temporary / VECTORS)
@@ -221,6 +239,10 @@ class TokenIndex:
                 yield from zip(*(np.split(each, cuts) for each in found), strict=True)
                 progress.update(last - first)
                 first = last
+
+    def _check_in_memory(self) -> None:
+        if isinstance(self._vectors, SpillingIndex):
+            raise InputError("an index on disk can neither be saved nor delete documents; build one in memory")
 
     def _load(self) -> None:
         """Read a memory-mapped index, which cannot be changed, into memory."""

@@ -13,6 +13,9 @@ from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import TokenVectors, encode_blocks, encode_tokens, load_token_model
 from batchwright.retrievers.xtr.rank import TOKENS, Imputation, search_tokens
 
+LEARN_FROM = 2**20
+"""Tokens of documents, drawn at random, from which an index on disk learns its codes."""
+
 
 class TokenRetriever:
     """A ``batchwright.retrievers.Retriever`` that scores documents by the retrieved tokens alone, as XTR does."""
@@ -26,6 +29,26 @@ class TokenRetriever:
         """See ``batchwright.retrievers.Retriever``; the index is exact and in memory."""
         empty = TokenIndex.empty(self.model.get_embedding_dimension() or 0, self.model_hash)
         return TokenSearch(self, empty).add(documents, domains)
+
+    def index_on_disk(
+        self, documents: Sequence[str], folder: Path, domains: Sequence[str] | None = None
+    ) -> "TokenSearch":
+        """``index`` for collections beyond memory: compressed, in files in ``folder``, which must outlive it.
+
+        Raises:
+            InputError: these are no lists of texts, or they have too few tokens to learn a compression from.
+        """
+        texts = self.info.prefixes.put_before(documents, "document", domains)
+        order = np.random.default_rng(0).permutation(len(texts))
+        blocks, tokens, seen = [], 0, 0
+        for block in encode_blocks(self.model, [texts[number] for number in order], "document"):
+            blocks.append(block.vectors)
+            tokens, seen = tokens + len(block.vectors), seen + len(block.lengths)
+            if tokens >= LEARN_FROM:
+                break
+        expected = tokens * len(texts) // max(seen, 1)
+        learned = TokenIndex.spilling(np.concatenate(blocks), expected, self.model_hash, folder)
+        return TokenSearch(self, learned).add(documents, domains)
 
     def open(self, folder: Path | str) -> "TokenSearch":
         """Memory-map an index that ``TokenSearch.tokens.save`` wrote.
