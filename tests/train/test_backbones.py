@@ -146,8 +146,15 @@ def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
         prepare_backbones(job_in(tmp_path, start, **plain), torch.nn.Linear(2, 2))
 
 
-@pytest.mark.parametrize("packs", [False, True])
-@pytest.mark.parametrize("variant", ["biencoder", "xtr"])
+@pytest.mark.parametrize(
+    ("variant", "packs"),
+    [
+        ("biencoder", False),
+        ("xtr", True),
+        pytest.param("biencoder", True, marks=pytest.mark.slow),
+        pytest.param("xtr", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_compiled_transformer_gives_the_same_gradient(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str, packs: bool
 ) -> None:
