@@ -60,14 +60,15 @@ def test_an_experiment_has_valid_parameters_and_stages(made: str, known: Callabl
     profile, *changes = [value for option, value in pairwise(words) if option == "-S"]
     name = profile.removeprefix("profiles=")
     for end in (0, -1):  # of the values that are queued
-        AllParams.model_validate(composed(name, *(f"{key}={of.split(',')[end]}" for key, of in map(_halves, changes))))
+        AllParams.model_validate(composed(name, *(_one_value(change, end) for change in changes)))
     targets = {word for word in words if word not in {"-S", profile, *changes}}
     assert not targets or targets <= known(name)
 
 
-def _halves(change: str) -> tuple[str, str]:
-    key, _, values = change.partition("=")
-    return key, values
+def _one_value(change: str, place: int) -> str:
+    """One of the values that a change queues."""
+    key, equal, values = change.partition("=")
+    return f"{key}={values.split(',')[place]}" if equal else change
 
 
 @pytest.mark.parametrize("made", [each for each in MADE_BY if " " not in each])
