@@ -17,7 +17,7 @@ from batchwright.core.command import run
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import compare_files, embed_files
 from experiments.rivals.runs import Runs
-from experiments.rivals.sets import pairs_parser
+from experiments.rivals.sets import BATCH, pairs_parser
 
 EXAMPLE = "python -m experiments.rivals pairs/medquad.parquet --arms random ours --output experiments/rivals/static"
 
@@ -49,6 +49,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=1, metavar="N")
     parser.add_argument("--limit", type=int, metavar="PAIRS")
+    parser.add_argument("--batch", type=int, default=BATCH, metavar="PAIRS", help="pairs of a batch")
     parser.add_argument("--unasked", type=float, default=0, metavar="SHARE", help="pairs of which only documents stay")
     return parser.parse_args()
 

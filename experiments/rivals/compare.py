@@ -51,7 +51,9 @@ def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[
 
 def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> PairSet:
     name, files = group
-    return _cached_set(name, tuple(files), arguments.vectors, arguments.limit, unasked=arguments.unasked)
+    return _cached_set(
+        name, tuple(files), arguments.vectors, arguments.limit, unasked=arguments.unasked, batch=arguments.batch
+    )
 
 
 def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:

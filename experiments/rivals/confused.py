@@ -22,7 +22,7 @@ from experiments.common.small_models import LEARNING_RATES
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import Texts, texts_of
 from experiments.rivals.encoders import Kind, build
-from experiments.rivals.orders import BATCH, HARD, clusters_of, steps
+from experiments.rivals.orders import HARD, clusters_of, steps
 from experiments.rivals.runs import Row
 from experiments.rivals.sets import Training, pairs_parser, read_set
 from experiments.rivals.training import Settings, embed, train
@@ -95,7 +95,7 @@ class _Look:
         self.places = texts.pairs[1]
         self.documents, place = np.unique(self.places, return_inverse=True)
         self.own = place[self.rows]
-        assignment = clusters_of(training, rows, 0, round(HARD * BATCH)).assignment
+        assignment = clusters_of(training, rows, 0, round(HARD * training.batch)).assignment
         self.inside = np.zeros((len(self.rows), len(self.documents)), np.bool_)
         for number, row in enumerate(self.rows):
             self.inside[number, place[assignment == assignment[row]]] = True

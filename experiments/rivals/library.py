@@ -17,7 +17,6 @@ from sentence_transformers.util import mine_hard_negatives
 from torch import Tensor
 
 from experiments.rivals.encoders import start_model
-from experiments.rivals.orders import BATCH
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, pairs_only
 
@@ -26,12 +25,13 @@ RELATIVE_MARGIN = 0.05
 
 def no_duplicates(training: Training, _: int, seed: int) -> Iterator[Batch]:
     """Random batches in which no text occurs twice: the sampler that the library recommends for these losses."""
-    return pairs_only(sampled(Dataset.from_dict({"anchor": training.queries, "positive": training.documents}), seed))
+    pairs = Dataset.from_dict({"anchor": training.queries, "positive": training.documents})
+    return pairs_only(sampled(pairs, training.batch, seed))
 
 
-def sampled(dataset: Dataset, seed: int) -> Iterator[NDArray[np.int64]]:
+def sampled(dataset: Dataset, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """The sampler's batches of rows, epoch after epoch."""
-    sampler = NoDuplicatesBatchSampler(dataset, BATCH, drop_last=True, generator=torch.Generator(), seed=seed)
+    sampler = NoDuplicatesBatchSampler(dataset, size, drop_last=True, generator=torch.Generator(), seed=seed)
     for epoch in count() if len(sampler) else ():
         sampler.set_epoch(epoch)
         yield from (np.array(batch) for batch in sampler)
@@ -60,7 +60,7 @@ class Guided(CachedGISTEmbedLoss):
 def guided_loss(training: Training) -> Loss:
     """CachedGISTEmbedLoss with its defaults, but for the temperature; the guide is the surrogate."""
     surrogate = start_model("minilm", 0)
-    library = Guided(surrogate, surrogate, mini_batch_size=BATCH)
+    library = Guided(surrogate, surrogate, mini_batch_size=training.batch)
 
     def loss(queries: Tensor, documents: Tensor, batch: Batch, temperature: Tensor) -> Tensor:
         library.temperature = temperature  # type: ignore[assignment]
@@ -110,5 +110,5 @@ def mined(training: Training, _: int, seed: int) -> Iterator[Batch]:
     row_of_document = {text: row for row, text in enumerate(training.documents)}
     rows = np.array([row_of[pair] for pair in zip(with_negatives["anchor"], with_negatives["positive"], strict=True)])
     negatives = np.array([row_of_document[text] for text in with_negatives["negative_1"]])
-    for batch in sampled(with_negatives, seed):
+    for batch in sampled(with_negatives, training.batch, seed):
         yield Batch(rows=rows[batch], negatives=negatives[batch])

