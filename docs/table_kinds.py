@@ -88,16 +88,21 @@ def rivals_table(files: Sequence[Path]) -> Lines:
 
 
 def ways_table(files: Sequence[Path]) -> Lines:
-    """The sets on which most ways were tried: one column per set; one row per way, the largest mean gain first.
+    """The sets on which half of the ways or more were tried: one column per set; one row per way, the largest mean gain
+    first. A way that was not tried on a set has an empty cell.
 
     Cells are gains over random batches, whose own nDCG@10 comes first.
     """
     rows = read_files(files)
     tried = Counter(row["set"] for row in rows)
-    sets = [name for name, count in tried.items() if count == max(tried.values())]
+    sets = [name for name, count in tried.items() if 2 * count >= max(tried.values())]
     cells = {(row["arm"], row["set"]): row for row in rows if row["set"] in sets}
-    gains = {arm: [cells[arm, name]["gain"] for name in sets] for arm, _ in cells if arm != BASELINE}
-    order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, gains[arm])))
+    gains = {
+        arm: [cells[arm, name]["gain"] if (arm, name) in cells else "" for name in sets]
+        for arm, _ in cells
+        if arm != BASELINE
+    }
+    order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, filter(None, gains[arm]))))
     random = [share(float(cells[BASELINE, name]["ndcg"])) for name in sets]
     return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([arm, *gains[arm]] for arm in order)]
 

@@ -1,11 +1,13 @@
-"""From how many pairs on do hard batches pay? Ours against random batches, on samples of each set.
+"""From how many pairs on do hard batches pay, and in batches of which size? Ours against random batches.
 
-``DATA`` are Parquet files as ``experiments.rivals`` reads them. For each number of batches, as many pairs as fill these
+``DATA`` are Parquet files as ``experiments.rivals`` reads them. For each of ``--batches``, as many pairs as fill these
 are drawn to train on; the held-out queries stay the same. The number of steps is the same, too, as far as whole epochs
-allow. Runs are kept in the folder ``OUTPUT``; ``OUTPUT.tsv`` gets a row per set and number of batches.
+allow. For each of ``--batch-sizes``, all pairs train for four epochs, in batches of so many pairs. Runs are kept in the
+folder ``OUTPUT``; ``OUTPUT.tsv`` gets a row per set and number or size.
 """
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +17,14 @@ from batchwright.core.command import run
 from batchwright.core.files import write_tsv
 from experiments.rivals import BASELINE
 from experiments.rivals.compare import compare
+from experiments.rivals.orders import steps
 from experiments.rivals.runs import Row, Runs
 from experiments.rivals.sets import BATCH, PairSet, Training, pairs_parser, read_set
 from experiments.rivals.summary import Group, gain, outcomes
 
 SAME_LOSS, OURS = f"{BASELINE}, our loss", "ours"
-STEPS, EXAMPLE = 400, "python -m experiments.rivals.sizes pairs/medquad.parquet --batches 25 50 --output sizes"
+STEPS, EPOCHS = 400, 4
+EXAMPLE = "python -m experiments.rivals.sizes pairs/medquad.parquet --batches 25 50 --output sizes"
 
 
 def main() -> str:
@@ -29,12 +33,20 @@ def main() -> str:
     runs = Runs(arguments.output)
     rows: list[Row] = []
     for file in arguments.data:
-        pairs = read_set(file.stem, [file], arguments.vectors)
-        for batches in arguments.batches:
-            if batches * BATCH <= len(pairs.training):
-                rows.append(_compare(sample(pairs, batches), batches, runs, arguments.seeds))
-                write_tsv(Path(f"{arguments.output}.tsv"), rows)
+        for pairs, epochs in _trainings(file, arguments):
+            rows.append({"set": file.stem, **_compare(pairs, epochs, runs, arguments.seeds)})
+            write_tsv(Path(f"{arguments.output}.tsv"), rows)
     return f"{len(list(runs))} runs, {arguments.output}.tsv"
+
+
+def _trainings(file: Path, arguments: argparse.Namespace) -> Iterator[tuple[PairSet, int]]:
+    """What to train on, and for how many epochs."""
+    whole = read_set(file.stem, [file], arguments.vectors)
+    for batches in arguments.batches:
+        if batches * BATCH <= len(whole.training):
+            yield sample(whole, batches), 2 * max(1, round(STEPS / batches / 2))  # half of them are hard
+    for size in arguments.batch_sizes:
+        yield read_set(file.stem, [file], arguments.vectors, batch=size), EPOCHS
 
 
 def sample(pairs: PairSet, batches: int) -> PairSet:
@@ -50,8 +62,7 @@ def sample(pairs: PairSet, batches: int) -> PairSet:
     return replace(pairs, name=f"{pairs.name}-{batches}", training=training)
 
 
-def _compare(pairs: PairSet, batches: int, runs: Runs, seeds: int) -> Row:
-    epochs = 2 * max(1, round(STEPS / batches / 2))  # half of them are hard
+def _compare(pairs: PairSet, epochs: int, runs: Runs, seeds: int) -> Row:
     for arm in (BASELINE, SAME_LOSS, OURS):
         compare(pairs, runs, arm, "static", epochs, seeds)
     scores_by_arm = {
@@ -59,8 +70,8 @@ def _compare(pairs: PairSet, batches: int, runs: Runs, seeds: int) -> Row:
     }
     of_random = float(scores_by_arm[BASELINE].mean(dtype=np.float64))
     return {
-        "set": pairs.name.rpartition("-")[0],
-        "batches": batches,
+        "batch": pairs.training.batch,
+        "batches": steps(pairs.training, 1),
         "epochs": epochs,
         "random": round(of_random, 4),
         "over_random": gain(scores_by_arm[OURS], scores_by_arm[BASELINE]),
@@ -70,7 +81,8 @@ def _compare(pairs: PairSet, batches: int, runs: Runs, seeds: int) -> Row:
 
 def _parse() -> argparse.Namespace:
     parser = pairs_parser("experiments.rivals.sizes", str(__doc__), EXAMPLE)
-    parser.add_argument("--batches", type=int, nargs="+", default=[12, 25, 50, 100])
+    parser.add_argument("--batches", type=int, nargs="+", default=[])
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[])
     parser.add_argument("--seeds", type=int, default=3)
     return parser.parse_args()
 

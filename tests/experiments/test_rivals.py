@@ -347,6 +347,8 @@ def test_a_cross_encoder_learns_which_candidate_is_right(
 
 def test_a_sample_keeps_the_held_out_queries_and_its_own_vectors(pairs: Path) -> None:
     whole = read_set("linked", [pairs / "linked.parquet"], pairs)
+    smaller = read_set("linked", [pairs / "linked.parquet"], pairs, batch=64)
+    assert (smaller.name, steps(smaller.training, 1)) == ("linked, 64", len(whole.training) // 64)
     part = sample(whole, 2)
     assert (len(part.training), part.held_out) == (2 * BATCH, whole.held_out)
     assert part.training.queries != whole.training.queries[: 2 * BATCH]
