@@ -16,6 +16,7 @@ from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.index_folder import Kind
 from batchwright.retrievers.xtr.model import TokenVectors, encode_tokens, load_token_model, save_token_model
 from batchwright.retrievers.xtr.rank import Imputation, search_tokens
+from batchwright.retrievers.xtr.retriever import TokenRetriever
 from tests.tiny_models import save_bert
 from tests.train.toys import describe, retrieve
 from trainers.common.passes import seed_start
@@ -329,6 +330,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain = ModelInfo(variant="biencoder", max_length=16)
     save_token_model(start_from(save_bert(folder / "made"), plain, "cpu"), folder / "model", Prefix())
     return describe(folder / "model")
+
+
+def test_too_few_documents_are_not_compressed(model: Path, tmp_path: Path) -> None:
+    retriever = TokenRetriever(model, ModelInfo.read(model))
+    for documents in ([], ["one two", "three"]):
+        with pytest.raises(InputError, match=r"only \d+ tokens: a compressed index needs at least 9984"):
+            retriever.index_on_disk(documents, tmp_path)
 
 
 def test_a_trained_model_ranks_by_the_similarities_of_its_vectors(model: Path) -> None:

@@ -17,7 +17,6 @@ from batchwright.retrievers.xtr.spilling import SpillingIndex
 
 _DIMENSIONS = 4
 _PROBED = 8
-_MOST_CELLS = 2**14  # each token is compared with the centre of every cell
 _ROTATIONS = 10  # FAISS's default of 50 takes five times as long
 _LEARNED_FROM = 39 * 256  # FAISS warns below 39 vectors per code or cell
 
@@ -37,7 +36,7 @@ def compressed(vectors: NDArray[np.float32], tokens: int) -> Any:
         raise InputError(
             f"only {len(vectors)} tokens: a compressed index needs at least {_LEARNED_FROM}; build an exact one"
         )
-    cells = min(int(4 * np.sqrt(tokens)), len(vectors) // 39, _MOST_CELLS)
+    cells = min(int(4 * np.sqrt(tokens)), len(vectors) // 39)
     codes = -(-vectors.shape[1] // _DIMENSIONS)
     # OPQ fills up to a whole number of codes. "np": codes are not numbered for comparisons that no search here makes,
     # which takes longer than all the rest.

@@ -13,7 +13,7 @@ from batchwright.retrievers.xtr.index import TokenIndex
 from batchwright.retrievers.xtr.model import TokenVectors, encode_blocks, encode_tokens, load_token_model
 from batchwright.retrievers.xtr.rank import TOKENS, Imputation, search_tokens
 
-LEARN_FROM = 2**20
+LEARN_FROM = 2**18
 """Tokens of documents, drawn at random, from which an index on disk learns its codes."""
 
 
@@ -40,7 +40,8 @@ class TokenRetriever:
         """
         texts = self.info.prefixes.put_before(documents, "document", domains)
         order = np.random.default_rng(0).permutation(len(texts))
-        blocks, tokens, seen = [], 0, 0
+        blocks = [np.empty((0, self.model.get_embedding_dimension() or 0), np.float32)]
+        tokens, seen = 0, 0
         for block in encode_blocks(self.model, [texts[number] for number in order], "document"):
             blocks.append(block.vectors)
             tokens, seen = tokens + len(block.vectors), seen + len(block.lengths)
