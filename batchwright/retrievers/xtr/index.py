@@ -16,7 +16,7 @@ from batchwright.retrievers.xtr.index_folder import VECTORS, Kind, Saved, check_
 from batchwright.retrievers.xtr.spilling import SpillingIndex
 
 _DIMENSIONS = 4
-_PROBED = 8
+_PROBED, _MOST_PROBED = 8, 64  # of 1,680 cells, 64 give the nDCG@10 that 210 give, within .002
 _ROTATIONS = 10  # FAISS's default of 50 takes five times as long
 _LEARNED_FROM = 39 * 256  # FAISS warns below 39 vectors per code or cell
 
@@ -45,7 +45,7 @@ def compressed(vectors: NDArray[np.float32], tokens: int) -> Any:
     rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))
     rotation.niter = rotation.niter_pq_0 = _ROTATIONS
     index.train(vectors)
-    faiss.extract_index_ivf(index).nprobe = max(cells // _PROBED, 1)
+    faiss.extract_index_ivf(index).nprobe = min(max(cells // _PROBED, 1), _MOST_PROBED)
     return index
 
 

@@ -14,7 +14,7 @@ from batchwright.core.params import Params
 
 Kind = Literal["exact", "compressed"]
 """``exact`` keeps every vector. ``compressed`` keeps a byte for every four dimensions (OPQ, product quantisation), in
-inverted lists of which a search reads an eighth."""
+inverted lists of which a search reads an eighth, or 64 if that is less."""
 
 VECTORS = "index.faiss"
 _OWNERS = "owners.npy"
