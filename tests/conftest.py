@@ -29,7 +29,6 @@ LONGEST = (
     "test_retrain",
     "embed.test_stage",
     "test_scale",
-    "test_kernels",
     "test_own",
     "test_gpu_benchmark",
     "test_backbones",

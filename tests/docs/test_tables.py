@@ -75,20 +75,6 @@ def test_ways_to_score_are_shown_by_batch_size_with_gaps(tmp_path: Path):
     assert table("scores", file)[2:] == ["| all | 0.50 s; 10 MiB | 2.00 s; 40 MiB |", "| few | 0.25 s; 5 MiB |  |"]
 
 
-def test_ways_are_shown_for_sets_on_which_half_of_them_were_tried(tmp_path: Path):
-    rows = ["a random .5 ", "a b3 .5 -.01_±_.01", "a ours .5 +.02_±_.01", "a gcbs .5 +.01_±_.01"]
-    rows += ["b ours .6 +.05_±_.01", "b random .6 ", "c random .7 "]
-    file = tsv(tmp_path / "ways.tsv", "set arm ndcg gain", *rows)
-    assert table("ways", file) == [
-        "|  | a | b |",
-        "| --- | --: | --: |",
-        "| random, nDCG@10 | .500 | .600 |",
-        "| ours | +.02 ± .01 | +.05 ± .01 |",
-        "| gcbs | +.01 ± .01 |  |",
-        "| b3 | -.01 ± .01 |  |",
-    ]
-
-
 def test_a_table_may_show_some_columns(tmp_path: Path):
     file = tsv(tmp_path / "rows.tsv", "kind mib loss", "a 1024 .5")
     once = fill(f"<!-- rows: {file}; loss -->\n")

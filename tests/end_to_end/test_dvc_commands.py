@@ -136,6 +136,7 @@ def test_experiments_change_parameters_of_params_yaml_or_of_a_profile(project: P
     run(project, "git checkout --quiet . ; dvc checkout --quiet")
 
 
+@pytest.mark.slow
 def test_a_queue_runs_every_value(project: Project) -> None:
     queue, start, status, show = TRY[3:]
     run(project, f"{queue}; {start}")

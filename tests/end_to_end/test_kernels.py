@@ -39,6 +39,7 @@ def corpus(workspace: Path) -> Path:
     return workspace
 
 
+@pytest.mark.slow
 def test_no_kernel_and_no_thread_changes_a_byte(corpus: Path) -> None:
     hashes = []
     for kernels in (OLDEST, {"OMP_NUM_THREADS": "2"}):

@@ -161,6 +161,7 @@ def allow(project: Nightly, limits: str, before: str = "floor: 0.2") -> None:
     project.run("git commit --quiet --message limits params.yaml; git push --quiet")
 
 
+@pytest.mark.slow
 def test_a_little_less_every_night_is_stopped_by_the_record(project: Nightly) -> None:
     project.write("fish")
     project.retrain("promoted")
