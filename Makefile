@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests wait for clusters and servers, so more of them than cores run at a time, and long ones first (tests/conftest.py).
-PYTEST := pytest -n 3 --dist loadscope --no-loadscope-reorder
+PYTEST := pytest -n 4 --dist loadscope --no-loadscope-reorder
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Stages and tests start hundreds of processes, each of which would compile all modules where this is set.
 export PYTHONDONTWRITEBYTECODE :=

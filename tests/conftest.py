@@ -28,7 +28,6 @@ LONGEST = (
     "test_types",
     "test_retrain",
     "embed.test_stage",
-    "test_scale",
     "test_own",
     "test_gpu_benchmark",
     "test_backbones",

@@ -10,6 +10,7 @@ from batchwright.core.files import read_tsv
 from benchmarks import scale
 
 
+@pytest.mark.slow
 def test_every_stage_is_measured_and_growth_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,7 @@ with failing("train biencoder"):
     wait_for(lambda: not any(map(psutil.pid_exists, begun)), "workers are left over")
 
 
+@pytest.mark.slow
 def test_a_workers_message_reaches_the_user(cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATCHWRIGHT_TRAIN_WORKERS", "2")
     with pytest.raises(InputError, match=r"^biencoder: the loss is nan$"):
