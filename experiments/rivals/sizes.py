@@ -84,7 +84,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--batches", type=int, nargs="+", default=[])
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[])
     parser.add_argument("--seeds", type=int, default=3)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if not arguments.batches and not arguments.batch_sizes:
+        parser.error("name --batches or --batch-sizes")
+    return arguments
 
 
 if __name__ == "__main__":

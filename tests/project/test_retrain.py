@@ -163,15 +163,16 @@ def allow(project: Nightly, limits: str, before: str = "floor: 0.2") -> None:
 
 @pytest.mark.slow
 def test_a_little_less_every_night_is_stopped_by_the_record(project: Nightly) -> None:
-    project.write("fish")
-    project.retrain("promoted")
+    for night in range(2):
+        project.write("fish", f"some {night}")
+        project.retrain("promoted")
     record = json.loads((project.folder / "retrain.json").read_text())
-    assert record["since"]["m"]["nights"] == 1
+    assert record["since"]["m"]["nights"] == 2
     record["since"]["m"] |= {"total": -0.5, "error": 0.1}
     (project.folder / "retrain.json").write_text(json.dumps(record))
     project.run("git commit --quiet --message lost retrain.json; git push --quiet origin HEAD:main HEAD:deployed")
     project.write("fish", "some more")
-    assert "worse than the reference, 2 promotions ago" in project.retrain("rejected")
+    assert "worse than the reference, 3 promotions ago" in project.retrain("rejected")
     project.run("git add .; git commit --quiet --message meant; git push --quiet; python -m project promote")
     project.write("fish", "even more")
     assert "reference" not in project.retrain("promoted"), "what a person promotes is one"
