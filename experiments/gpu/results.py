@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_tsv
+from experiments.gpu.arms import COMPARED
 from experiments.gpu.evaluate import queries_of
 from experiments.gpu.folder import Test
 from stages.scoring.paired import difference, estimate
@@ -20,19 +21,6 @@ Scores = NDArray[np.float32]
 FEWEST = 50
 """Queries of a set from which on it has a row of its own."""
 KINDS = ("held out", "unseen", "beir")
-COMPARED = (
-    ("contextual-biencoder", "none", "random-biencoder", "none"),
-    ("random-cde", "own", "random-biencoder", "none"),
-    ("contextual-cde", "own", "contextual-biencoder", "none"),
-    ("contextual-cde", "own", "random-cde", "own"),
-    ("contextual-cde", "own", "random-biencoder", "none"),
-    *(
-        (f"{policy}-cde", "own", f"{policy}-cde", other)
-        for policy in ("random", "contextual")
-        for other in ("another", "random", "none")
-    ),
-)
-"""Arm and context, minus arm and context."""
 
 
 @dataclass(kw_only=True)
@@ -106,7 +94,7 @@ def summarise(file: Path) -> Iterator[str]:
     rows: list[dict[str, str]] = []
     for pairs in sorted({int(key[1]) for key in scores}):
         rows = []
-        for ours, read, theirs, other in COMPARED:
+        for (ours, read), (theirs, other) in COMPARED:
             left, right = scores.get((ours, str(pairs), read)), scores.get((theirs, str(pairs), other))
             if left is None or right is None:
                 continue

@@ -1,7 +1,9 @@
-"""Trains and evaluates the four arms on a GPU: ``python -m experiments.gpu.run FOLDER OUTPUT.tsv --minutes N``.
+"""Trains and evaluates arms on a GPU: ``python -m experiments.gpu.run FOLDER OUTPUT.tsv --minutes N [--arms ...]``.
 
-FOLDER is what ``experiments.gpu.carry`` wrote. The arms take turns, so that they have always seen as many pairs. How
-many pairs fit is measured first; the rates warm up and decay over these. ``--summary OUTPUT.npz`` compares arms.
+FOLDER is what ``experiments.gpu.carry`` wrote. By default the arms are those of table 1 of CDE's paper; ``mlm``,
+``seed`` and ``retromae`` begin at what ``experiments.gpu.pretraining`` wrote into ``--starts``; ``xtr`` and ``colbert``
+score by tokens. The arms take turns, so that they have always seen as many pairs. How many pairs fit is measured first;
+the rates warm up and decay over these. ``--summary OUTPUT.npz`` compares arms.
 """
 
 import argparse
@@ -9,52 +11,29 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from batchwright.core.command import new_parser, run
 from batchwright.core.errors import InputError
-from experiments.gpu.evaluate import READINGS, Evaluator, Reading
+from experiments.gpu.arms import ARMS, SCRATCH, TABLE_1
+from experiments.gpu.evaluate import Evaluator
 from experiments.gpu.folder import TOKENIZER, Carried
+from experiments.gpu.machine import SPARE, Clock, name_card
 from experiments.gpu.results import Results, summarise
-from experiments.gpu.training import Arm, Settings, Shape, Tokens, Variant, write_start
+from experiments.gpu.training import SMALL, Arm, Settings, Shape, Tokens, write_start
 from trainers.common.job import training_device
 from trainers.common.params import Common
 
 EXAMPLE = "python -m experiments.gpu.run --minutes 7 table1 table1.tsv"
-VARIANTS: tuple[Variant, ...] = ("biencoder", "cde")
-ARMS = {f"{policy}-{variant}": (policy, variant) for variant in VARIANTS for policy in ("random", "contextual")}
-SMALL = Shape(layers=1, width=32, heads=2, inner=64, length=16)
 WARM, TIMED = 4, 8
 """Steps that are timed, and how many more come first."""
-SPARE = 0.06
-"""Share of the time that is kept for what takes longer than measured."""
-END = 8.0
-"""Seconds kept for the end of the process."""
-
-
-class Clock:
-    """Counts from its beginning to ``seconds`` after it."""
-
-    def __init__(self, seconds: float) -> None:
-        self.began = time.monotonic()
-        self._end = self.began + seconds - END
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left."""
-        return self._end - time.monotonic()
-
-    def say(self, what: str) -> None:
-        """Print with the time."""
-        print(f"[{time.monotonic() - self.began:.0f} s] {what}", flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Seconds: of a step of each arm, and of an evaluation of each variant in one context."""
+    """Seconds: of a step of each arm, and of an evaluation of each variant with one reading."""
 
     steps: Mapping[str, float]
     evaluations: Mapping[str, float]
@@ -64,8 +43,8 @@ class Costs:
         return steps * sum(self.steps.values())
 
     def evaluate(self, *, last: bool) -> float:
-        """Seconds of an evaluation of all arms; the ``last`` one has all contexts."""
-        return sum(self.evaluations[ARMS[name][1]] * len(readings(name, last=last)) for name in self.steps)
+        """Seconds of an evaluation of all arms; the ``last`` one has all readings."""
+        return sum(self.evaluations[ARMS[name].variant] * len(ARMS[name].readings(last=last)) for name in self.steps)
 
 
 def main() -> str:
@@ -73,19 +52,19 @@ def main() -> str:
     arguments = _parse()
     if arguments.summary:
         return "\n".join(summarise(arguments.summary))
-    if training_device() == "cpu" and not arguments.small:
-        raise InputError("there is no GPU; add --small to see on the CPU that everything runs")
-    clock = Clock(60 * arguments.minutes)
+    clock, card = Clock(60 * arguments.minutes), name_card(small=arguments.small)
     carried = Carried.read(arguments.folder)
     shape = SMALL if arguments.small else Shape()
     clock.say(f"{len(carried.texts):,} texts, {len(carried.queries):,} pairs, {len(carried.tests)} tests")
     tokens = Tokens(arguments.folder / TOKENIZER, carried.texts, shape.length)
     clock.say(f"tokens: {tokens.counts.float().mean():.1f} a text")
-    card = torch.cuda.get_device_name() if training_device() == "cuda" else "CPU"
     results = Results(file=arguments.output, tests=carried.tests, card=card)
     with tempfile.TemporaryDirectory() as folder:
-        start = write_start(Path(folder) / "start", arguments.folder / TOKENIZER, shape)
-        arms = {each.name: Arm(each, carried, tokens, start) for each in _settings(arguments)}
+        scratch = write_start(Path(folder) / "start", arguments.folder / TOKENIZER, shape)
+        arms = {
+            name: Arm(settings, carried, tokens, _start(settings.recipe.start, scratch, arguments.starts))
+            for name, settings in _settings(arguments)
+        }
         evaluator = Evaluator(carried=carried, tokens=tokens.to(training_device()))
         clock.say(f"{len(arms)} models are ready")
         train(arms, evaluator, results, clock, arguments)
@@ -98,7 +77,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, metavar="FOLDER", nargs="?")
     parser.add_argument("output", type=Path, metavar="OUTPUT", nargs="?")
     parser.add_argument("--minutes", type=float, default=7, help="all must end within so many")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(TABLE_1))
+    parser.add_argument("--starts", type=Path, metavar="FOLDER", help="of pre-trained models")
     parser.add_argument("--pairs", type=int, default=800_000, help="pairs that an arm sees; fewer if time is short")
     parser.add_argument(
         "--temperatures", nargs="+", default=[], metavar="ARM=T", help="an arm's temperature; all others have .05"
@@ -108,6 +88,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--warmup", type=float, default=0.1, help="share of the steps in which the rate rises")
     parser.add_argument("--context", type=int, default=256, help="documents that CDE reads")
     parser.add_argument("--cde", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of CDE")
+    parser.add_argument("--xtr", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of XTR")
     parser.add_argument(
         "--random-first", type=float, default=0.0, help="share of random batches before contextual ones"
     )
@@ -121,7 +102,15 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-def _settings(arguments: argparse.Namespace) -> Iterator[Settings]:
+def _start(name: str, scratch: Path, starts: Path | None) -> Path:
+    if name == SCRATCH:
+        return scratch
+    if not starts or not (starts / name).is_dir():
+        raise InputError(f"--starts {starts or ''}: no model '{name}' there; run experiments.gpu.pretraining first")
+    return starts / name
+
+
+def _settings(arguments: argparse.Namespace) -> Iterator[tuple[str, Settings]]:
     temperatures = {name: float(value) for name, value in _named(arguments.temperatures)}
     if unknown := sorted(temperatures.keys() - ARMS.keys()):
         raise InputError(f"--temperatures {unknown[0]}: no such arm; the arms are {', '.join(ARMS)}")
@@ -132,19 +121,22 @@ def _settings(arguments: argparse.Namespace) -> Iterator[Settings]:
         precision="bfloat16",
         dropout=0,
     )
-    documents = 4 if arguments.small else arguments.context
+    own = {
+        "cde": {"context_documents": 4 if arguments.small else arguments.context, **dict(_named(arguments.cde))},
+        "xtr": {"width": 16 if arguments.small else 128, **dict(_named(arguments.xtr))},
+    }
     for name in arguments.arms:
-        policy, variant = ARMS[name]
-        options: dict[str, Any] = {"temperature": temperatures.get(name, 0.05)}
-        if variant == "cde":
-            options |= {"context_documents": documents, **dict(_named(arguments.cde))}
-        yield Settings(
-            name=name,
-            variant=variant,
-            policy=policy,
-            common=common,
-            options=options,
-            random_first=arguments.random_first if policy == "contextual" else 0.0,
+        recipe = ARMS[name]
+        options: dict[str, Any] = {"temperature": temperatures.get(name, 0.05), **own.get(recipe.variant, {})}
+        yield (
+            name,
+            Settings(
+                name=name,
+                recipe=recipe,
+                common=common,
+                options=options,
+                random_first=arguments.random_first if recipe.policy == "contextual" else 0.0,
+            ),
         )
 
 
@@ -156,17 +148,10 @@ def _named(values: list[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def readings(arm: str, *, last: bool) -> tuple[Reading, ...]:
-    """The contexts that an arm is asked with."""
-    if ARMS[arm][1] == "biencoder":
-        return ("none",)
-    return READINGS if last else ("own",)
-
-
 def train(
     arms: Mapping[str, Arm], evaluator: Evaluator, results: Results, clock: Clock, arguments: argparse.Namespace
 ) -> None:
-    """Measure, plan, then train and evaluate turn by turn; the last evaluation is that of all contexts."""
+    """Measure, plan, then train and evaluate turn by turn; the last evaluation is that of all readings."""
     costs = _measure(arms, evaluator, results, clock)
     turns, size = arguments.turns, evaluator.carried.batch_size
     most = min(arguments.pairs // size, *(len(order.rows) for order in evaluator.carried.orders.values()))
@@ -199,11 +184,11 @@ def train(
 def _evaluate(
     arms: Mapping[str, Arm], evaluator: Evaluator, results: Results, clock: Clock, pairs: int, *, last: bool
 ) -> None:
-    """Ask all arms; first with the context that matters most, for the case that time runs out."""
-    asked = [(name, reading) for name in arms for reading in readings(name, last=last)]
-    for name, reading in sorted(asked, key=lambda each: READINGS.index(each[1]) if each[1] != "none" else 0):
+    """Ask all arms; first with the reading that matters most, for the case that time runs out."""
+    asked = [(place, name, each) for name in arms for place, each in enumerate(ARMS[name].readings(last=last))]
+    for _, name, reading in sorted(asked, key=itemgetter(0)):
         if clock.left < 0:
-            clock.say(f"no time for {name} with context {reading}")
+            clock.say(f"no time for {name}, {reading}")
             continue
         began = time.perf_counter()
         scores = evaluator.scores(arms[name], reading)
@@ -221,10 +206,10 @@ def _measure(arms: Mapping[str, Arm], evaluator: Evaluator, results: Results, cl
         clock.say(
             f"{name}: {1000 * steps[name]:.1f} ms a step, {evaluator.carried.batch_size / steps[name]:,.0f} pairs/s"
         )
-        variant = ARMS[name][1]
+        variant = ARMS[name].variant
         if variant not in evaluations:
             began = time.perf_counter()
-            reading = readings(name, last=False)[0]
+            (reading,) = ARMS[name].readings(last=False)
             scores = evaluator.scores(arm, reading)
             evaluations[variant] = time.perf_counter() - began
             results.add(name, 0, reading, scores, evaluations[variant])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,10 +20,12 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from batchwright.core.storage import Storage
 from batchwright.retrievers.common.model_folder import ModelInfo
 from batchwright.training.batches import TrainBatch
+from experiments.gpu.arms import Recipe
 from experiments.gpu.folder import Carried
 from trainers.common.job import TrainJob, training_device
 from trainers.common.params import Common
 from trainers.common.step_loop import build_optimiser
+from trainers.common.tokenise import Tokenise
 from trainers.variants import build_learner, load_variant
 
 SEED = 17
@@ -31,7 +33,6 @@ THREADS, AHEAD = 3, 6
 """Threads that prepare batches, and how many batches are prepared."""
 TOGETHER = 4096
 """Texts that are tokenised at once."""
-Variant = Literal["biencoder", "cde"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +46,18 @@ class Shape:
     length: int = 64
 
 
+SMALL = Shape(layers=1, width=32, heads=2, inner=64, length=16)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of an arm; ``options`` are parameters of its variant.
+    """Settings of an arm; ``options`` are parameters of its variant, beside those of its ``recipe``.
 
-    The first ``random_first`` of its batches are the random policy's, whichever ``policy`` the others are of.
+    The first ``random_first`` of its batches are the random policy's, whichever the recipe names.
     """
 
     name: str
-    variant: Variant
-    policy: str
+    recipe: Recipe
     common: Common
     options: dict[str, Any]
     random_first: float = 0.0
@@ -79,7 +82,7 @@ class Tokens:
             self.counts[start : start + TOGETHER] = torch.from_numpy(counts)
 
     def features(self, texts: Sequence[str], *_: Any, **__: Any) -> dict[str, Any]:
-        """Inputs of a model, in place of a sentence-transformers module's ``preprocess``."""
+        """Inputs of a model, in place of a module's ``preprocess`` or a learner's ``Tokenise``."""
         return self.of(torch.tensor([self.place[text] for text in texts]))
 
     def of(self, numbers: Tensor) -> dict[str, Any]:
@@ -125,6 +128,8 @@ class Arm:
         for module in self.model.modules():
             if isinstance(module, Transformer):
                 module.preprocess = tokens.features
+        ways = vars(self.learner)
+        ways |= {name: tokens.features for name, way in ways.items() if isinstance(way, Tokenise)}
         self.steps = 0
         self._optimiser, self._schedule = self._optimise(1)
 
@@ -139,7 +144,7 @@ class Arm:
     def batch(self, step: int) -> TrainBatch:
         """The batch of a step."""
         carried, random = self._carried, step < self.settings.random_first * self.steps
-        order = carried.orders["random" if random else self.settings.policy]
+        order = carried.orders["random" if random else self.settings.recipe.policy]
         rows = order.rows[step]
         return TrainBatch(
             index=step,
@@ -205,14 +210,14 @@ def synchronise() -> None:
 
 
 def _job(settings: Settings, start: Path, batch_size: int) -> TrainJob:
-    unused = start.parent / settings.name
+    unused, recipe = start.parent / settings.name, settings.recipe
     return TrainJob(
         name=settings.name,
-        variant=settings.variant,
+        variant=recipe.variant,
         seed=SEED,
         batch_size=batch_size,
         common=settings.common,
-        params=load_variant(settings.variant).Params(**settings.options),
+        params=load_variant(recipe.variant).Params(**recipe.options, **settings.options),
         info=ModelInfo.read(start),
         start_model=start,
         shards=unused,

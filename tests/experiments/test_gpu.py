@@ -12,13 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from ir_measures import nDCG
+from numpy.typing import NDArray
+from torch.nn.utils.rnn import pad_sequence
 
 from batchwright.core.errors import InputError
-from batchwright.core.files import read_tsv
+from batchwright.core.files import read_json, read_tsv
 from batchwright.core.normal_form import normal_form
-from experiments.gpu import carry, run
+from batchwright.retrievers.xtr.index import TokenIndex
+from batchwright.retrievers.xtr.model import TokenVectors
+from batchwright.retrievers.xtr.rank import search_tokens
+from experiments.gpu import carry, evaluate, run
+from experiments.gpu.arms import READINGS, STARTS, TOKENS
 from experiments.gpu.corpus import SAME
-from experiments.gpu.evaluate import ndcg
+from experiments.gpu.evaluate import ndcg, token_scores
 from experiments.gpu.folder import Carried
 from experiments.gpu.results import summarise
 from tests.helpers import run_python
@@ -27,11 +33,12 @@ WITHOUT = """
 import runpy, sys
 for name in ("ray", "faiss", "apache_beam", "dvc", "ir_measures"):
     sys.modules[name] = None
-sys.argv = ["run", *sys.argv[1:]]
-runpy.run_module("experiments.gpu.run", run_name="__main__", alter_sys=True)
+del sys.argv[0]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
+"""Runs a module as a command, without the packages that a GPU machine may lack."""
 COUNTS = {"medquad": 90, "nl2bash": 60, "fever": 30}
-LINE = ["--small", "--pairs", "64", "--turns", "2", "--evaluations", "2", "--temperatures", "random-cde=.1"]
+LINE = ["--small", "--pairs", "64", "--turns", "2", "--evaluations", "2"]
 
 
 def _pair(name: str, number: int) -> Mapping[str, str]:
@@ -107,10 +114,7 @@ def test_all_arms_train_and_are_compared_without_the_packages_that_a_gpu_machine
     carried: Path, warm: Path
 ) -> None:
     folder = carried.parent
-    done = run_python(
-        "-c", WITHOUT, str(carried), "table.tsv", *LINE, cwd=folder, programs=warm, CUDA_VISIBLE_DEVICES=""
-    )
-    assert done.returncode == 0, done.stderr
+    _run("run", str(carried), "table.tsv", *LINE, "--temperatures", "random-cde=.1", folder=folder, programs=warm)
     rows = read_tsv(folder / "table.tsv", made_by="experiments.gpu.run")
     last = [(row["arm"], row["context"], row["kind"]) for row in rows if row["pairs"] == "64" and row["set"] == "all"]
     kinds = ("held out", "unseen", "beir")
@@ -128,6 +132,62 @@ def test_all_arms_train_and_are_compared_without_the_packages_that_a_gpu_machine
     said = "\n".join(summarise(folder / "table.npz"))
     assert "64 pairs: contextual-cde (own) - contextual-cde (none), " in said
     assert len(read_tsv(folder / "table-differences.tsv", made_by="experiments.gpu.run")) == 11
+
+
+def test_pretrained_and_token_arms_train_and_are_compared_likewise(carried: Path, warm: Path) -> None:
+    folder = carried.parent
+    _run("pretraining", str(carried), "starts", "--small", "--steps", "3", "--batch", "8", folder=folder, programs=warm)
+    started = [read_json(folder / "starts" / name / "pretraining/decoder.json", made_by="it") for name in STARTS]
+    assert [each["steps"] for each in started] == [3, 3, 3]
+    assert [each["decoder"] and each["decoder"]["kind"] for each in started] == [None, "weak", "retromae"]
+    line = [*LINE, "--starts", "starts", "--xtr", "k=40", "--arms", *STARTS, *TOKENS]
+    _run("run", str(carried), "starts.tsv", *line, folder=folder, programs=warm)
+    rows = read_tsv(folder / "starts.tsv", made_by="experiments.gpu.run")
+    last = {(row["arm"], row["context"]) for row in rows if row["pairs"] == "64"}
+    assert last == {(name, "none") for name in STARTS} | {(name, read) for name in TOKENS for read in READINGS["xtr"]}
+    compared = read_tsv(folder / "starts-differences.tsv", made_by="experiments.gpu.run")
+    assert [row["nDCG@10"] for row in compared] == [
+        "seed (none) - mlm (none)",
+        "retromae (none) - mlm (none)",
+        "xtr (retrieved) - colbert (all)",
+        "xtr (retrieved) - colbert (retrieved)",
+        "xtr (all) - colbert (all)",
+    ]
+
+
+def _run(module: str, *line: str, folder: Path, programs: Path) -> None:
+    command = ("-c", WITHOUT, f"experiments.gpu.{module}", *line)
+    done = run_python(*command, cwd=folder, programs=programs, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_arm_without_its_pre_trained_model_is_named(carried: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ["run", str(carried), str(carried.parent / "none.tsv"), "--small", "--starts", "nowhere", "--arms", "seed"]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(InputError, match="--starts nowhere: no model 'seed' there"):
+        run.main()
+
+
+def test_tokens_score_as_in_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    queries, documents = (_tokens(rng, count) for count in (7, 40))
+    lengths = [np.array([len(each) for each in side]) for side in (queries, documents)]
+    index = TokenIndex.build(np.concatenate(documents), lengths[1], "m")
+    asked = TokenVectors(np.concatenate(queries), np.zeros(lengths[0].sum(), np.int64), lengths[0])
+    padded = [
+        pad_sequence([torch.from_numpy(each) for each in side], batch_first=True) for side in (queries, documents)
+    ]
+    for retrieved, at_once in ((12, 1 << 27), (12, 1), (None, 1 << 27)):
+        monkeypatch.setattr(evaluate, "SIMILARITIES", at_once)
+        scores = token_scores(*padded, retrieved).numpy() / lengths[0][:, None]
+        found, expected = search_tokens(index, asked, 40, tokens=retrieved or 10**6)
+        np.testing.assert_allclose(np.take_along_axis(scores, found, axis=1), expected, atol=1e-6)
+
+
+def _tokens(rng: np.random.Generator, count: int) -> list[NDArray[np.float32]]:
+    """Unit vectors ``(l, 8)`` of the tokens of texts, one to five of each."""
+    drawn = [rng.normal(size=(rng.integers(1, 6), 8)).astype(np.float32) for _ in range(count)]
+    return [each / np.linalg.norm(each, axis=1, keepdims=True) for each in drawn]
 
 
 def test_too_little_time_is_said_before_training(carried: Path, monkeypatch: pytest.MonkeyPatch) -> None:
