@@ -174,6 +174,7 @@ def test_a_fresh_run_produces_the_same_bytes_however_beam_runs_it(
     assert tree(DATA) == first
 
 
+@pytest.mark.slow
 def test_worker_processes_produce_the_same_bytes(
     corpus: Path, run_embed: RunEmbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_page_leads_to_models_that_are_retrained(tmp_path: Path, installed: 
     assert message["outcome"] == "rejected"
 
 
+@pytest.mark.slow
 def test_the_workflow_runs_in_a_fresh_clone(tmp_path: Path, warm: Path) -> None:
     """As GitHub's checkout makes it, and with its last step; the night after the first promotion."""
     workflow = yaml.safe_load((ROOT / "docs/schedule/github.yml").read_text())

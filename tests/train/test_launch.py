@@ -108,7 +108,8 @@ launch(job(Path({str(tmp_path)!r})), slowly)
     assert printed and all(line.startswith("train biencoder: ") for line in printed), done.stderr
 
 
-@pytest.mark.parametrize("sent", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_training_on_workers_with_its_code(tmp_path: Path, sent: signal.Signals) -> None:
     code = f"""
 from pathlib import Path
