@@ -45,19 +45,21 @@ SHARED: dict[str, Any] = {
     "weight_decay": 0.01,
     "max_grad_norm": 1.0,
 }
-COMPARED: dict[str, dict[str, Any]] = {
-    "MLM": {"decoder": None},
-    "SEED, 3 layers, window 2": {"decoder": {"kind": "weak", "layers": 3, "window": 2}},
-}
-GRID: dict[str, dict[str, Any]] = {
-    "SEED, 3 layers, window 2, texts joined": COMPARED["SEED, 3 layers, window 2"] | {"one_text": False},
+MLM, SEED = "MLM", "SEED, 3 layers, window 2"
+COMPARED = (MLM, SEED, "RetroMAE")
+KINDS: dict[str, dict[str, Any]] = {
+    MLM: {"decoder": None},
+    SEED: {"decoder": {"kind": "weak", "layers": 3, "window": 2}},
+    "SEED, 3 layers, window 2, texts joined": {
+        "decoder": {"kind": "weak", "layers": 3, "window": 2},
+        "one_text": False,
+    },
     "SEED, 1 layer, window 2": {"decoder": {"kind": "weak", "layers": 1, "window": 2}},
     "SEED, 1 layer, window 8": {"decoder": {"kind": "weak", "layers": 1, "window": 8}},
     "SEED, 3 layers, all": {"decoder": {"kind": "weak", "layers": 3, "window": None}},
     "SEED, 5 layers, all": {"decoder": {"kind": "weak", "layers": 5, "window": None}},
     "RetroMAE": {"decoder": {"kind": "retromae"}, "mlm_probability": 0.3},
 }
-KINDS = COMPARED | GRID
 
 
 class Setting(NamedTuple):
