@@ -54,14 +54,16 @@ def test_training_elsewhere(experiment: Experiment) -> None:
 def test_pretraining(experiment: Experiment) -> None:
     rows = experiment(
         "seed_encoder.pretraining", "kept", "--domains", "birds", "--seeds", "2", "--steps", "4", "--tuning", "6",
-        "--rates", "1e-3", "1e-2", table="pretraining.tsv",
+        "--rate", "0.016", table="pretraining.tsv",
     )  # fmt: skip
     kinds = ["MLM", "SEED, 3 layers, window 2", "RetroMAE"]
-    assert [(row["pre-training"], row["rate"]) for row in rows] == list(product(kinds, ("0.001", "0.01")))
     chosen = [row for row in rows if row["chosen"] == "True"]
     assert [row["pre-training"] for row in chosen] == kinds, "one rate of each"
+    tried = {(row["pre-training"], float(row["rate"])) for row in rows}
+    for row, factor in product(chosen, (2, 0.5)):
+        assert (row["pre-training"], factor * float(row["rate"])) in tried, "no neighbour is better"
     assert [row["seeds"] for row in rows] == ["2" if row in chosen else "1" for row in rows]
-    assert int(rows[0]["steps"]) > int(rows[2]["steps"]) == 4, "MLM alone is cheaper, so it takes more steps"
+    assert int(chosen[0]["steps"]) > int(chosen[1]["steps"]) == 4, "MLM alone is cheaper, so it takes more steps"
     assert [bool(row["h0_gap"]) for row in rows] == [row["pre-training"] != "MLM" for row in rows]
     assert [row for row in rows if not row["gain"]] == [chosen[0]], "what all are compared with"
     assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("nDCG@10, 0", "nDCG@10, 6"))
@@ -70,10 +72,11 @@ def test_pretraining(experiment: Experiment) -> None:
 def test_fine_tuning_on_few_labels(experiment: Experiment) -> None:
     rows = experiment(
         "seed_encoder.pretraining", "few", "--domains", "birds", "--seeds", "0", "--steps", "2", "--tuning", "6",
-        "--kinds", *(kinds := ("MLM", "SEED, 3 layers, window 2")), "--rates", "1e-3", "--labels", "0.25", "1",
+        "--kinds", *(kinds := ("MLM", "SEED, 3 layers, window 2")), "--rate", "1e-3", "--labels", "0.25", "1",
         table="labels.tsv",
     )  # fmt: skip
-    assert [(row["pre-training"], row["labels"]) for row in rows] == list(product(kinds, ("0.25", "1")))
+    rows = [row for row in rows if row["chosen"] == "True"]
+    assert sorted((row["pre-training"], row["labels"]) for row in rows) == list(product(kinds, ("0.25", "1")))
     start = {row["pre-training"]: row["nDCG@10, 0"] for row in rows}
     assert all(row["nDCG@10, 0"] == start[row["pre-training"]] for row in rows), "the same encoder"
     assert len({row["nDCG@10, 6"] for row in rows}) == 4
