@@ -25,8 +25,7 @@ from experiments.rivals.runs import Row
 from experiments.rivals.sets import PairSet, Training, pairs_parser, read_set
 from experiments.rivals.training import Settings, train
 
-KIND: Kind = "static"
-SETTINGS, EPOCHS, BATCHES = Settings(0.07, RATES[KIND]), 2, 20
+TEMPERATURE, EPOCHS, BATCHES = 0.07, 2, 20
 TEMPERATURES = (0.035, 0.05, 0.07, 0.1, 0.14)
 LOSSES: dict[str, StandFor] = {"InfoNCE": "batch", "our loss": "domain"}
 EXAMPLE = "python -m experiments.rivals.lessons pairs/medquad.parquet --output lessons.tsv"
@@ -54,12 +53,12 @@ def main() -> str:
     return f"{len(rows)} rows in {arguments.output}"
 
 
-def half_trained(pairs: PairSet) -> tuple[nn.Module, Texts]:
+def half_trained(pairs: PairSet, kind: Kind = "static") -> tuple[nn.Module, Texts]:
     """A model after half of a training on random batches with InfoNCE, and the texts that it reads."""
-    texts, own = texts_of(pairs, KIND), pairs.training
-    model = build(KIND, 0, texts.tokens)
+    texts, own = texts_of(pairs, kind), pairs.training
+    model, settings = build(kind, 0, texts.tokens), Settings(TEMPERATURE, RATES[kind])
     batches, loss = list(ARMS["random"].batches(own, EPOCHS, 0)), ARMS["random"].loss(own)
-    train(model, KIND, texts.pairs, batches, len(batches), loss, SETTINGS, lambda _: np.zeros(1, np.float32))
+    train(model, kind, texts.pairs, batches, len(batches), loss, settings, lambda _: np.zeros(1, np.float32))
     return model, texts
 
 

@@ -8,14 +8,14 @@ interrupted run goes on where it was; name another folder for other data or code
 of ``--domains`` for the processor time of ``--steps`` steps of SEED (3, 2), then all are fine-tuned on the same random
 batches for ``--tuning`` steps and asked the held-out queries: once for each share of the pairs (``--labels``), of which
 the steps then read some more often. One seed and the largest share choose each kind's learning rate: from ``--rate``
-on, it is doubled or halved as long as that gains. ``--seeds`` further ones compare the chosen. ``gain`` is the mean
-difference in nDCG@10 from MLM at its chosen rate for as many labels, paired by query and seed, ± its standard error;
-for what was not chosen, that of the one seed.
+on, it is doubled or halved as long as that gains (``FILE-rates.tsv``). ``--seeds`` further ones compare the chosen, or
+the same one if that is 0. ``gain`` is the mean difference in nDCG@10 from MLM at its chosen rate for as many labels,
+paired by query and seed, ± its standard error.
 """
 
 import argparse
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import mean
@@ -60,13 +60,14 @@ def main() -> None:
 
             best = Setting(kind, best_rate(score, arguments.rate))
             chosen += [(best, labels) for labels in arguments.labels]
-        for seed, (setting, labels) in product(range(1, arguments.seeds + 1) or [_CHOOSING], chosen):
+        for seed, (setting, labels) in product(_compared(arguments.seeds), chosen):
             measure(setting, labels, seed)
-    rows = [_row(tried, measured, chosen) for tried in measured]
+    rows = [_row(each, measured, _of_mlm(chosen, each), arguments.seeds) for each in chosen]
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     if arguments.output:
         write_tsv(arguments.output, rows)
+        write_tsv(arguments.output.with_stem(f"{arguments.output.stem}-rates"), list(_rates(measured)))
 
 
 def best_rate(score: Callable[[float], float], first: float) -> float:
@@ -96,18 +97,19 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-def _row(tried: Tried, measured: Results, chosen: Sequence[Tried]) -> Row:
+def _of_mlm(chosen: Sequence[Tried], tried: Tried) -> Tried:
+    """What MLM was chosen to be, for as many labels."""
+    return next(each for each in chosen if each[0].kind == MLM and each[1] == tried[1])
+
+
+def _row(tried: Tried, measured: Results, reference: Tried, seeds: int) -> Row:
     setting, labels = tried
-    (reference,) = (each for each in chosen if each[0].kind == MLM and each[1] == labels)
-    ours, theirs = measured[tried], measured[reference]
-    seeds = [seed for seed in ours if seed != _CHOOSING] if tried in chosen else []
-    own, other = ([each[seed] for seed in seeds or [_CHOOSING]] for each in (ours, theirs))
+    own, other = ([measured[each][seed] for seed in _compared(seeds)] for each in (tried, reference))
     gain, error, _ = difference(*(by_query([each.ndcg for each in side]) for side in (own, other)))
     row: Row = {
         "pre-training": setting.kind,
         "rate": setting.rate,
         "labels": labels,
-        "chosen": tried in chosen,
         "seeds": len(own),
         "steps": own[0].steps,
         **{key: round(mean(each.losses[key] for each in own), 4) if key in own[0].losses else "" for key in _LOSSES},
@@ -117,6 +119,22 @@ def _row(tried: Tried, measured: Results, chosen: Sequence[Tried]) -> Row:
     }
     row["gain"] = "" if tried == reference else f"{gain:+.4f} ± {error:.4f}"
     return row
+
+
+def _rates(measured: Results) -> Iterator[Row]:
+    """What the choosing seed measured."""
+    for (setting, labels), by_seed in measured.items():
+        if _CHOOSING in by_seed:
+            yield {
+                "pre-training": setting.kind,
+                "rate": setting.rate,
+                "labels": labels,
+                "nDCG@10": round(_mean(by_seed[_CHOOSING]), 4),
+            }
+
+
+def _compared(seeds: int) -> Sequence[int]:
+    return range(1, seeds + 1) if seeds else [_CHOOSING]
 
 
 def _mean(measured: Measured) -> float:
