@@ -6,7 +6,6 @@ texts of all training pairs, each for as long: how many steps that is, is measur
 
 import argparse
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +20,16 @@ from batchwright.formats.pairs import PAIRS_SCHEMA, pairs_file, write_table
 from experiments.gpu.arms import PRETRAINED
 from experiments.gpu.folder import TOKENIZER, Carried
 from experiments.gpu.machine import SPARE, Clock, name_card
-from experiments.gpu.training import SEED, SMALL, Shape, synchronise, write_start
+from experiments.gpu.training import SEED, SMALL, Shape, median_seconds, write_start
 from trainers.common.step_loop import build_optimiser
 from trainers.pretraining.job import PretrainJob, plan_pretraining
 from trainers.pretraining.params import PretrainParams
+from trainers.pretraining.reader import Masked
 from trainers.pretraining.train import Pretraining, pretrain
 
 EXAMPLE = "python -m experiments.gpu.pretraining --minutes 5 table1 starts"
 WARM, TIMED = 5, 10
-"""Steps that are timed, and how many more come first."""
+"""Steps that come first, and those that are timed."""
 
 
 def main() -> str:
@@ -106,18 +106,15 @@ def write_pairs(carried: Carried, folder: Path) -> None:
 
 def _seconds_of_step(job: PretrainJob) -> float:
     """Median seconds of a step; the model is thrown away."""
-    run, seconds = Pretraining(job), []
-    optimiser, _ = build_optimiser(run.model.train(), job.params, WARM + TIMED, run.fresh)
-    for step in range(1, WARM + TIMED + 1):
-        batch = run.read(step)
-        synchronise()
-        began = time.perf_counter()
-        run.backward(step, batch)
+    run, steps = Pretraining(job), range(1, WARM + TIMED + 1)
+    optimiser, _ = build_optimiser(run.model.train(), job.params, len(steps), run.fresh)
+
+    def train(prepared: tuple[int, Masked]) -> None:
+        run.backward(*prepared)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-        synchronise()
-        seconds.append(time.perf_counter() - began)
-    return float(np.median(seconds[WARM:]))
+
+    return median_seconds(train, ((step, run.read(step)) for step in steps), WARM)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from trainers.common.params import Common
 
 EXAMPLE = "python -m experiments.gpu.run --minutes 7 table1 table1.tsv"
 WARM, TIMED = 4, 8
-"""Steps that are timed, and how many more come first."""
+"""Steps that come first, and those that are timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,8 @@ def main() -> str:
     with tempfile.TemporaryDirectory() as folder:
         scratch = write_start(Path(folder) / "start", arguments.folder / TOKENIZER, shape)
         arms = {
-            name: Arm(settings, carried, tokens, _start(settings.recipe.start, scratch, arguments.starts))
-            for name, settings in _settings(arguments)
+            each.name: Arm(each, carried, tokens, _start(each.recipe.start, scratch, arguments.starts))
+            for each in _settings(arguments)
         }
         evaluator = Evaluator(carried=carried, tokens=tokens.to(training_device()))
         clock.say(f"{len(arms)} models are ready")
@@ -110,7 +110,7 @@ def _start(name: str, scratch: Path, starts: Path | None) -> Path:
     return starts / name
 
 
-def _settings(arguments: argparse.Namespace) -> Iterator[tuple[str, Settings]]:
+def _settings(arguments: argparse.Namespace) -> Iterator[Settings]:
     temperatures = {name: float(value) for name, value in _named(arguments.temperatures)}
     if unknown := sorted(temperatures.keys() - ARMS.keys()):
         raise InputError(f"--temperatures {unknown[0]}: no such arm; the arms are {', '.join(ARMS)}")
@@ -128,15 +128,12 @@ def _settings(arguments: argparse.Namespace) -> Iterator[tuple[str, Settings]]:
     for name in arguments.arms:
         recipe = ARMS[name]
         options: dict[str, Any] = {"temperature": temperatures.get(name, 0.05), **own.get(recipe.variant, {})}
-        yield (
-            name,
-            Settings(
-                name=name,
-                recipe=recipe,
-                common=common,
-                options=options,
-                random_first=arguments.random_first if recipe.policy == "contextual" else 0.0,
-            ),
+        yield Settings(
+            name=name,
+            recipe=recipe,
+            common=common,
+            options=options,
+            random_first=arguments.random_first if recipe.policy == "contextual" else 0.0,
         )
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,14 +161,7 @@ class Arm:
         """Median seconds of ``steps`` after the first ``warm``; they train nothing."""
         for group in self._optimiser.param_groups:
             group["lr"] = 0.0
-        seconds = []
-        for prepared in self._prepared(steps):
-            synchronise()
-            began = time.perf_counter()
-            self._step(prepared)
-            synchronise()
-            seconds.append(time.perf_counter() - began)
-        return float(np.median(seconds[warm:]))
+        return median_seconds(self._step, self._prepared(steps), warm)
 
     def train(self, steps: range) -> tuple[NDArray[np.float64], float]:
         """Train; return loss and accuracy of each step ``(n, 2)``, and the seconds that it took."""
@@ -203,7 +196,19 @@ def prepared_ahead(prepare: Callable[[int], Any], steps: Sequence[int]) -> Itera
             yield waiting.popleft().result()
 
 
-def synchronise() -> None:
+def median_seconds(step: Callable[[Any], object], prepared: Iterable[Any], warm: int) -> float:
+    """Median seconds of a step after the first ``warm``; making what is ``prepared`` does not count."""
+    seconds = []
+    for each in prepared:
+        _synchronise()
+        began = time.perf_counter()
+        step(each)
+        _synchronise()
+        seconds.append(time.perf_counter() - began)
+    return float(np.median(seconds[warm:]))
+
+
+def _synchronise() -> None:
     """Wait for the GPU, if there is one."""
     if training_device() == "cuda":
         torch.cuda.synchronize()

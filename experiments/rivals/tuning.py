@@ -45,12 +45,12 @@ def choose(score: Callable[[Settings], float], first: Settings) -> Settings:
 
     axes = [axis for axis in ORDER if first[axis] is not None]
     best: Place = (0,) * len(axes)
-    while (end := reduce(partial(_climb, height), axes, best)) != best:
+    while (end := reduce(partial(climb, height), axes, best)) != best:
         best = end
     return settings_at(first, best)
 
 
-def _climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:
+def climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:
     """Go from ``place`` along an axis as long as it gains."""
     for direction in (1, -1):
         while height(ahead := _moved(place, axis, direction)) > height(place):

@@ -15,13 +15,14 @@ paired by query and seed, ± its standard error.
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import mean
 
 from batchwright.core.files import write_tsv
 from experiments.common.workspace import Row, training_parser
+from experiments.rivals.tuning import Place, climb
 from experiments.seed_encoder.trials import COMPARED, KINDS, MLM, SEED, Measured, Setting, Trials
 from stages.scoring.paired import by_query, difference
 
@@ -55,11 +56,11 @@ def main() -> None:
         chosen: list[Tried] = []
         for kind in arguments.kinds:
 
-            def score(rate: float, kind: str = kind) -> float:
-                return measure(Setting(kind, rate), max(arguments.labels), _CHOOSING)
+            def setting_at(place: Place, kind: str = kind) -> Setting:
+                return Setting(kind, arguments.rate * 2.0 ** place[0])
 
-            best = Setting(kind, best_rate(score, arguments.rate))
-            chosen += [(best, labels) for labels in arguments.labels]
+            best = climb(lambda place: measure(setting_at(place), max(arguments.labels), _CHOOSING), (0,), 0)
+            chosen += [(setting_at(best), labels) for labels in arguments.labels]
         for seed, (setting, labels) in product(_compared(arguments.seeds), chosen):
             measure(setting, labels, seed)
     rows = [_row(each, measured, _of_mlm(chosen, each), arguments.seeds) for each in chosen]
@@ -68,15 +69,6 @@ def main() -> None:
     if arguments.output:
         write_tsv(arguments.output, rows)
         write_tsv(arguments.output.with_stem(f"{arguments.output.stem}-rates"), list(_rates(measured)))
-
-
-def best_rate(score: Callable[[float], float], first: float) -> float:
-    """Double or halve a rate as long as that gains; what was asked before is asked again."""
-    best = first
-    for factor in (2, 0.5):
-        while score(factor * best) > score(best):
-            best *= factor
-    return best
 
 
 def _parse() -> argparse.Namespace:
