@@ -3,7 +3,7 @@
 import math
 import re
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from stages.report.table import share, signed
 
 OURS = "ours"
 """Our batches and loss."""
+MASKED_WAYS = ("random", "random, our loss", "ours, InfoNCE", "ours")
+"""Ways that are tried with several masks; the names of their arms begin with them."""
 MASK_RULES = {
     "own - .05": "f(q, d') >= f(q, d) - .05",
     "likeness .8": "likeness .8",
@@ -105,6 +107,26 @@ def ways_table(files: Sequence[Path]) -> Lines:
     order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, filter(None, gains[arm]))))
     random = [share(float(cells[BASELINE, name]["ndcg"])) for name in sets]
     return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([arm, *gains[arm]] for arm in order)]
+
+
+def masked_ways_table(files: Sequence[Path]) -> Lines:
+    """One row per set and masks, the largest mean gain first, and a column for each of ``MASKED_WAYS``.
+
+    Cells are gains over random batches that mask known positives, whose own nDCG@10 stands in their place.
+    """
+    cells: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for row in read_files(files):
+        arm = row["arm"]
+        way = max((way for way in MASKED_WAYS if f"{arm}, ".startswith(f"{way}, ")), key=len)
+        masks = arm.removeprefix(way).removeprefix(", ") or "known positives"
+        cells[row["set"]][masks][way] = row["gain"] or share(float(row["ndcg"]))
+    lines = [["", *MASKED_WAYS]]
+    for name, by_masks in cells.items():
+        means = {masks: statistics.mean(map(_number, of.values())) for masks, of in by_masks.items()}
+        del means["known positives"]
+        order = ["known positives", *sorted(means, key=lambda masks: -means[masks])]
+        lines += [[f"{name}: {masks}", *(by_masks[masks].get(way, "") for way in MASKED_WAYS)] for masks in order]
+    return lines
 
 
 def _number(gain: str) -> float:

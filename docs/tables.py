@@ -12,6 +12,7 @@ from docs.table_kinds import (
     Lines,
     batches_table,
     gains_table,
+    masked_ways_table,
     masks_table,
     rivals_table,
     rows_table,
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "masks": masks_table,
     "rivals": rivals_table,
     "ways": ways_table,
+    "masked ways": masked_ways_table,
     "scores": scores_table,
     "scale": scale_table,
 }

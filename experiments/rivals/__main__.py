@@ -51,6 +51,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, metavar="PAIRS")
     parser.add_argument("--batch", type=int, default=BATCH, metavar="PAIRS", help="pairs of a batch")
     parser.add_argument("--unasked", type=float, default=0, metavar="SHARE", help="pairs of which only documents stay")
+    parser.add_argument("--by-group", action="store_true", help="all documents of a query's group answer it")
     return parser.parse_args()
 
 

@@ -170,6 +170,15 @@ RANDOM = ordered(ORDERS["random"])
 MINILM = Teacher(score=score_with_minilm, temperature=0.05)
 NOTHING = Teacher(score=score_alike, temperature=1.0)
 CROSS_ENCODER = Teacher(score=score_with_cross_encoder, temperature=1.0)
+MORE_MASKS = ("margin", "alike", "alike, lower", "alike by MiniLM", "same group")
+"""Masks of more than known positives and duplicates."""
+MASKED: dict[str, tuple[Arm, StandFor]] = {
+    "random": (RANDOM, "batch"),
+    "random, our loss": (RANDOM, "domain"),
+    "ours, InfoNCE": (ours_arm(OURS), "batch"),
+    "ours": (ours_arm(OURS), "domain"),
+}
+"""The arms that are tried with them."""
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
     "random, our loss": ordered(ORDERS["random"], stand_for="domain"),
@@ -185,8 +194,14 @@ ARMS: dict[str, Arm] = {
     "ours, two clusters": ours_arm([0.0, 0.5]),
     "ours, four clusters": ours_arm([0.0, 0.25]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),
-    "ours, margin": ours_arm(OURS, "margin"),
     "ours, no masks": ours_arm(OURS, "nothing"),
+    **{
+        f"{way}, {rule}": replace(arm, loss=partial(masked_loss, RULES[rule], stand_for))
+        for way, (arm, stand_for) in MASKED.items()
+        for rule in MORE_MASKS
+    },
+    "ours, same group, own cluster": ours_arm(OURS, "same group, own cluster"),
+    "ours, same group, other clusters": ours_arm(OURS, "same group, other clusters"),
     "all documents": Arm(batches=all_documents, loss=all_documents_loss),
     "library": Arm(batches=no_duplicates, loss=ranking_loss),
     "library, GIST": Arm(batches=no_duplicates, loss=guided_loss),

@@ -52,7 +52,13 @@ def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[
 def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> PairSet:
     name, files = group
     return _cached_set(
-        name, tuple(files), arguments.vectors, arguments.limit, unasked=arguments.unasked, batch=arguments.batch
+        name,
+        tuple(files),
+        arguments.vectors,
+        arguments.limit,
+        unasked=arguments.unasked,
+        batch=arguments.batch,
+        by_group=arguments.by_group,
     )
 
 

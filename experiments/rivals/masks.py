@@ -1,14 +1,20 @@
 """What a batch masks: documents that are no negatives of a query."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.rivals.sets import Training
+from batchwright.core.fingerprint import content_id
+from batchwright.formats.vectors import PairVectors
+from experiments.common.small_models import BASE
+from experiments.rivals.orders import HARD
+from experiments.rivals.sets import Training, seen_by_minilm
+from stages.filter.rules import likeness_limit, unread
 
-MARGIN = np.float32(0.05)
+MARGIN, LOWER = np.float32(0.05), 0.1
 Rows = NDArray[np.int64]
 Mask = Callable[[Rows], NDArray[np.bool_]]
 """Takes the rows of a batch ``(B,)``; returns the mask ``(B, B)`` of documents j that are no negatives of query i."""
@@ -44,7 +50,77 @@ def margin(training: Training) -> Mask:
     return mask
 
 
-RULES: dict[str, Rule] = {"nothing": nothing, "known": known, "margin": margin}
+def alike(training: Training, *, lower: float = 0.0) -> Mask:
+    """Mask known positives, duplicates, and documents of pairs that are alike, as ``likeness: auto`` does.
+
+    Limits are that much ``lower`` than it finds.
+    """
+    certain, limits = known(training), likeness_limits(training)
+    blank = unread(training.vectors, training.vectors.scores())
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        sums = training.vectors.sums(rows)
+        near: NDArray[np.bool_] = sums @ sums.T >= limits[str(training.domains[rows[0]])] - lower
+        near[blank[rows]] = False
+        np.fill_diagonal(near, False)
+        return near | certain(rows)
+
+    return mask
+
+
+def alike_by_minilm(training: Training) -> Mask:
+    """The same by MiniLM's vectors."""
+    return alike(seen_by_minilm(training))
+
+
+def same_group(training: Training, *, clusters: Literal["all", "own", "other"] = "all") -> Mask:
+    """Mask documents of the query's group: the truth, where groups say what answers what (banking77's intents).
+
+    In all ``clusters`` of a hard batch, in the query's own one, or in the others.
+    """
+    certain = known(training)
+    cluster = np.arange(training.batch) // round(HARD * training.batch)
+    inside = cluster[:, None] == cluster
+    looked_at = {"all": np.True_, "own": inside, "other": ~inside}[clusters]
+
+    def mask(rows: Rows) -> NDArray[np.bool_]:
+        same: NDArray[np.bool_] = (training.groups[rows][:, None] == training.groups[rows]) & looked_at
+        np.fill_diagonal(same, False)
+        return same | certain(rows)
+
+    return mask
+
+
+RULES: dict[str, Rule] = {
+    "nothing": nothing,
+    "known": known,
+    "margin": margin,
+    "alike": alike,
+    "alike, lower": partial(alike, lower=LOWER),
+    "alike by MiniLM": alike_by_minilm,
+    "same group": same_group,
+    "same group, own cluster": partial(same_group, clusters="own"),
+    "same group, other clusters": partial(same_group, clusters="other"),
+}
+
+
+def likeness_limits(training: Training) -> dict[str, np.float32]:
+    """The limit of likeness that ``likeness: auto`` finds in each domain, which is printed."""
+    limits = {}
+    for domain, members in training.by_domain().items():
+        vectors = PairVectors(vectors=training.vectors.vectors, rows=training.vectors.rows[:, members])
+
+        def texts(rows: Rows, members: Rows = members) -> tuple[list[str], list[str]]:
+            chosen = members[rows].tolist()
+            return [training.queries[row] for row in chosen], [training.documents[row] for row in chosen]
+
+        rng = np.random.default_rng([BASE["base"]["seed"], int(content_id(domain), 16)])
+        queries, documents = training.classes[:, members]
+        blank = unread(vectors, vectors.scores())
+        limit = likeness_limit(vectors, queries, documents, rng, blank, texts)
+        print(f"{domain}: {limit.because or f'alike from {limit.likeness:.2f} on'}", flush=True)
+        limits[domain] = limit.likeness
+    return limits
 
 
 def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool_]:

@@ -2,9 +2,10 @@
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -48,7 +49,7 @@ FEWEST_GROUPS = 1000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Training:
-    """Training pairs: ``queries``, ``documents`` and ``domains`` have N entries each.
+    """Training pairs: ``queries``, ``documents``, ``domains`` and ``groups`` have N entries each.
 
     ``vectors`` are the surrogate's; ``folder`` is where they lie, and what else is made of these pairs. Only the pairs
     ``asked`` ``(N,)`` are in batches, all if None; of the others, it is as if the queries were not known. A batch has
@@ -58,6 +59,7 @@ class Training:
     queries: list[str]
     documents: list[str]
     domains: NDArray[np.str_]
+    groups: NDArray[np.str_]
     vectors: PairVectors
     folder: Path | None = None
     asked: NDArray[np.bool_] | None = None
@@ -76,6 +78,13 @@ class Training:
         """The classes of duplicates of each pair's query and of its document, ``(2, N)``."""
         sides = (self.queries, self.documents)
         return np.stack([duplicate_classes([texts], NEAR_DUPLICATES) for texts in sides])
+
+
+@lru_cache(maxsize=1)
+def seen_by_minilm(training: Training) -> Training:
+    """The same pairs with MiniLM's vectors, which take minutes."""
+    both = SURROGATES["minilm"](training.queries, training.documents)
+    return replace(training, vectors=PairVectors(vectors=both, rows=np.arange(len(both)).reshape(2, -1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,12 +120,15 @@ def read_set(
     surrogate: Surrogate = "tfidf",
     unasked: float = 0,
     batch: int = BATCH,
+    *,
+    by_group: bool = False,
 ) -> PairSet:
     """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
 
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there. Of the
-    training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair. With batches
-    of another size than usual, the set has another name.
+    training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair. ``by_group``,
+    all documents of a held-out query's group answer it. With batches of another size than usual, or by group, the set
+    has another name.
     """
     tables = [read_table(file).slice(0, limit) for file in files]
     embedded = [
@@ -131,6 +143,7 @@ def read_set(
         queries=pairs["query"].take(rows).to_pylist(),
         documents=pairs["document"].take(rows).to_pylist(),
         domains=np.array(pairs["domain"].take(rows).to_pylist()),
+        groups=np.array(pairs["group"].take(rows).to_pylist()),
         vectors=PairVectors(vectors=both, rows=np.stack([rows, rows + len(pairs)])),
         folder=vectors,
         asked=~held_out_rows(pairs.take(rows), most=len(rows), share=unasked) if unasked else None,
@@ -138,7 +151,8 @@ def read_set(
     )
     seconds = sum(of_file.seconds for of_file in embedded)
     name = name if batch == BATCH else f"{name}, {batch}"
-    return PairSet(name=name, training=training, held_out=collect(pairs, test), seconds=seconds)
+    name = f"{name}, by group" if by_group else name
+    return PairSet(name=name, training=training, held_out=collect(pairs, test, by_group=by_group), seconds=seconds)
 
 
 def read_table(file: Path) -> pa.Table:
@@ -253,12 +267,18 @@ def _components(pairs: pa.Table) -> NDArray[np.int32]:
     return component
 
 
-def collect(pairs: pa.Table, test: NDArray[np.bool_], most: int = DOCUMENTS) -> HeldOut:
-    """The held-out queries, against their documents and others, drawn by hash, ``most`` in all."""
+def collect(pairs: pa.Table, test: NDArray[np.bool_], most: int = DOCUMENTS, *, by_group: bool = False) -> HeldOut:
+    """The held-out queries, against their documents and others, drawn by hash, ``most`` in all.
+
+    ``by_group``, their documents are those of all pairs of their groups, and no text is both query and document.
+    """
     documents = pairs["document"].to_pylist()
     relevant: dict[str, set[str]] = {}
     for row in np.flatnonzero(test):
         relevant.setdefault(pairs["query"][int(row)].as_py(), set()).add(documents[row])
+    if by_group:
+        documents = [text for text in documents if text not in relevant]
+        relevant = _of_groups(pairs, relevant)
     wanted = set().union(*relevant.values())
     others = sorted(set(documents) - wanted, key=content_id)[: max(most - len(wanted), 0)]
     corpus = sorted(wanted) + others
@@ -269,6 +289,17 @@ def collect(pairs: pa.Table, test: NDArray[np.bool_], most: int = DOCUMENTS) -> 
         documents=corpus,
         relevant=[sorted(place[text] for text in relevant[query]) for query in queries],
     )
+
+
+def _of_groups(pairs: pa.Table, asked: Collection[str]) -> dict[str, set[str]]:
+    """The documents of all pairs of the groups of each query that is ``asked``, without those that are asked."""
+    documents: dict[str, set[str]] = defaultdict(set)
+    groups: dict[str, set[str]] = defaultdict(set)
+    columns = (pairs[name].to_pylist() for name in ("query", "document", "group"))
+    for query, document, group in zip(*columns, strict=True):
+        groups[query].add(group)
+        documents[group].add(document)
+    return {query: set().union(*(documents[group] for group in groups[query])) - set(asked) for query in asked}
 
 
 def pairs_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:

@@ -57,6 +57,7 @@ def sample(pairs: PairSet, batches: int) -> PairSet:
         queries=[whole.queries[row] for row in rows],
         documents=[whole.documents[row] for row in rows],
         domains=whole.domains[rows],
+        groups=whole.groups[rows],
         vectors=whole.vectors.take(rows),
     )
     return replace(pairs, name=f"{pairs.name}-{batches}", training=training)

@@ -1,6 +1,6 @@
 """The choice of an arm's settings, alike for all arms: the best of all neighbours in each of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial, reduce
 
 from experiments.rivals.encoders import RATES, Kind
@@ -33,21 +33,21 @@ def settings_at(first: Settings, place: Place) -> Settings:
 
 
 def choose(score: Callable[[Settings], float], first: Settings) -> Settings:
-    """Climb until no neighbour in any of the settings scores higher.
-
-    ``score`` trains a model, so each place is asked about once. One setting goes as far as it gains, then the next, and
-    so on, until none gains.
-    """
-
-    @cache
-    def height(place: Place) -> float:
-        return score(settings_at(first, place))
-
+    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model."""
     axes = [axis for axis in ORDER if first[axis] is not None]
+    return settings_at(first, climb_all(lambda place: score(settings_at(first, place)), axes))
+
+
+def climb_all(height: Callable[[Place], float], axes: Sequence[int]) -> Place:
+    """Climb from the first place until no neighbour along any axis is higher; each place is asked about once.
+
+    One setting goes as far as it gains, then the next, and so on, until none gains.
+    """
+    once = cache(height)
     best: Place = (0,) * len(axes)
-    while (end := reduce(partial(climb, height), axes, best)) != best:
+    while (end := reduce(partial(climb, once), axes, best)) != best:
         best = end
-    return settings_at(first, best)
+    return best
 
 
 def climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:

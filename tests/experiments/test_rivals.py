@@ -15,13 +15,14 @@ from ir_measures import nDCG
 from numpy.typing import NDArray
 
 from batchwright.core.files import read_tsv, write_tsv
+from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
-from docs.table_kinds import rivals_table, ways_table
+from docs.table_kinds import masked_ways_table, rivals_table, ways_table
 from experiments.rivals import confused, cross_encoder, hardness, knowledge, lessons, noise, sets
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.cross_encoder import score_with, trained_on
 from experiments.rivals.knowledge import doubt
-from experiments.rivals.masks import RULES
+from experiments.rivals.masks import RULES, likeness_limits
 from experiments.rivals.negatives import (
     Score,
     Teacher,
@@ -62,6 +63,7 @@ def training() -> Training:
         queries=[f"query number {row}" for row in range(count)],
         documents=[f"document number {row} about topic {row % 20}" for row in range(count)],
         domains=np.repeat(list(SIZES), list(SIZES.values())),
+        groups=np.array([f"topic {row % 20}" for row in range(count)]),
         vectors=PairVectors(vectors=both, rows=np.arange(2 * count).reshape(2, -1)),
     )
 
@@ -167,13 +169,79 @@ def test_without_domains_they_meet_in_a_batch(training: Training) -> None:
 
 
 def test_rules_mask_what_they_say(training: Training) -> None:
-    rows = np.arange(BATCH)
-    masks = {name: rule(training)(rows) for name, rule in RULES.items()}
+    rows = np.random.default_rng(0).permutation(BATCH)
+    others = {"alike", "alike, lower", "alike by MiniLM"}
+    masks = {name: rule(training)(rows) for name, rule in RULES.items() if name not in others}
     assert not masks["nothing"].any()
     assert not masks["known"].any()
     scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
     expected = scores >= scores.diagonal()[:, None] - 0.05
     assert (masks["margin"] | np.eye(BATCH, dtype=bool)).tolist() == expected.tolist()
+    topics = rows % 20
+    same = topics[:, None] == topics
+    assert (masks["same group"] | np.eye(BATCH, dtype=bool)).tolist() == same.tolist()
+    own = np.kron(np.eye(8, dtype=bool), np.ones((BATCH // 8, BATCH // 8), dtype=bool))  # eight clusters
+    assert masks["same group, own cluster"].tolist() == (masks["same group"] & own).tolist()
+    assert masks["same group, other clusters"].tolist() == (masks["same group"] & ~own).tolist()
+    assert (masks["same group"] & own).any()
+
+
+def test_alike_pairs_are_masked_from_the_limit_of_their_domain(
+    training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"birds": 0.5, "fish": 0.3}
+    monkeypatch.setattr("experiments.rivals.masks.likeness_limits", lambda _: limits)
+    masks = {lower: RULES[name](training) for name, lower in (("alike", 0.0), ("alike, lower", 0.1))}
+    for start, limit in ((0, 0.5), (SIZES["birds"], 0.3)):
+        rows = np.arange(start, start + BATCH)
+        sums = training.vectors.queries(rows) + training.vectors.documents(rows)
+        sums /= np.linalg.norm(sums, axis=1, keepdims=True)
+        likeness = sums @ sums.T
+        for lower, mask in masks.items():
+            expected = likeness >= limit - lower
+            clear = np.abs(likeness - (limit - lower)) > 1e-3  # sums are rounded to a grid
+            assert BATCH < np.count_nonzero(expected) < BATCH**2 / 2
+            assert (mask(rows) | np.eye(BATCH, dtype=bool))[clear].tolist() == expected[clear].tolist()
+
+
+def test_a_limit_is_found_in_the_domain_whose_pairs_can_be_exchanged(training: Training) -> None:
+    """The pairs of a topic of fish answer each other's questions; each pair of birds only its own."""
+    both, fish = training.vectors.vectors.copy(), np.flatnonzero(training.domains == "fish")
+    noise = np.random.default_rng(5).normal(size=(2 * len(fish), 384)).astype(np.float32)
+    topic = np.tile(np.random.default_rng(2).normal(size=(20, 384))[fish % 20], (2, 1))
+    points = topic + 0.5 * noise
+    both[np.concatenate([fish, fish + len(training)])] = points / np.linalg.norm(points, axis=1, keepdims=True)
+    exchanged = replace(training, vectors=PairVectors(vectors=both, rows=training.vectors.rows))
+    limits = likeness_limits(exchanged)
+    assert limits["birds"] == NO_PAIR
+    assert 0.3 < limits["fish"] < 0.9
+
+
+def test_masks_by_minilm_are_those_of_its_vectors(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.rivals.masks.likeness_limits", lambda _: dict.fromkeys(SIZES, 0.5))
+    count = len(training)
+    both = np.concatenate([topics(count, side) for side in (1, 0)])
+    monkeypatch.setitem(sets.SURROGATES, "minilm", lambda *_: both)
+    exchanged = replace(training, vectors=PairVectors(vectors=both, rows=np.arange(2 * count).reshape(2, -1)))
+    rows = np.arange(BATCH)
+    expected = RULES["alike"](exchanged)(rows)
+    assert expected.any()
+    assert np.array_equal(RULES["alike by MiniLM"](training)(rows), expected)
+
+
+def test_by_group_all_documents_of_a_group_answer(pairs: Path) -> None:
+    table = pq.read_table(pairs / "linked.parquet")
+    groups = pa.array([f"g{row % 3}" for row in range(len(table))])
+    pq.write_table(table.append_column("group", groups), pairs / "linked.parquet")
+    own, all_of_group = (read_set("linked", [pairs / "linked.parquet"], pairs, by_group=each) for each in (False, True))
+    assert all_of_group.name == "linked, by group"
+    assert all_of_group.held_out.queries == own.held_out.queries
+    assert all_of_group.training.queries == own.training.queries
+    truth = table.append_column("group", groups).to_pylist()
+    for query, places in zip(all_of_group.held_out.queries, all_of_group.held_out.relevant, strict=True):
+        asked = {row["group"] for row in truth if row["query"] == query}
+        answers = {row["document"] for row in truth if row["group"] in asked}
+        assert {all_of_group.held_out.documents[place] for place in places} == answers
 
 
 @pytest.mark.parametrize("name", ["random", "library"])
@@ -510,6 +578,30 @@ def test_the_table_of_ways_is_of_the_sets_on_which_half_of_them_were_tried(tmp_p
         ["ours", "+.010 ± .003", "+.030 ± .004"],
         ["gcbs", "+.015 ± .003", ""],
         ["b3", "-.010 ± .002", ""],
+    ]
+
+
+def test_the_table_of_masked_ways_has_a_row_per_set_and_masks(tmp_path: Path) -> None:
+    rows = [
+        {"set": name, "arm": arm, "ndcg": 0.5, "gain": gain}
+        for name, arm, gain in (
+            ("one", "random", ""),
+            ("one", "ours, InfoNCE, alike, lower", "+.030 ± .004"),
+            ("one", "ours", "+.010 ± .003"),
+            ("one", "ours, alike", "+.015 ± .003"),
+            ("one", "random, our loss, margin", "-.010 ± .002"),
+            ("one", "random, alike, lower", "+.020 ± .004"),
+            ("two", "random", ""),
+        )
+    ]
+    write_tsv(tmp_path / "masks.tsv", rows)
+    assert masked_ways_table([tmp_path / "masks.tsv"]) == [
+        ["", "random", "random, our loss", "ours, InfoNCE", "ours"],
+        ["one: known positives", ".500", "", "", "+.010 ± .003"],
+        ["one: alike, lower", "+.020 ± .004", "", "+.030 ± .004", ""],
+        ["one: alike", "", "", "", "+.015 ± .003"],
+        ["one: margin", "", "-.010 ± .002", "", ""],
+        ["two: known positives", ".500", "", "", ""],
     ]
 
 
