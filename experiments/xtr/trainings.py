@@ -1,6 +1,7 @@
 """Trains XTR and ColBERT alike and searches with the result; what was measured once is kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class Trainings:
     """Trainings from ``start`` on random batches of some ``domains`` of ``data``, each measured once.
 
     A seed draws its own batches. Measurements are kept in ``kept`` and read from there if there are any: name another
-    folder for other data, steps or code. ``folder`` is empty and for work in progress.
+    folder for other data, sizes, steps or code. ``folder`` is empty and for work in progress.
     """
 
     def __init__(
@@ -72,11 +73,12 @@ class Trainings:
         self._kept, self._start, self._steps = kept, start, steps
         self._packed: tuple[int, int] | None = None
 
-    def measure(self, setting: Setting) -> Measured:
-        """Train, and search all tokens and by each number of retrieved tokens in ``WAYS``."""
+    def measure(self, setting: Setting, queries: int | None = None) -> Measured:
+        """Train, and search all tokens and by each number of retrieved tokens in ``WAYS``, for the first ``queries``
+        by id, or all."""
         file = self._kept / f"{setting.name}.json"
         if not file.exists():
-            write_json(file, _search(self.train(setting), self.held_out)._asdict())
+            write_json(file, _search(self.train(setting), _first(self.held_out, queries))._asdict())
         return Measured(**read_json(file, made_by="the experiment"))
 
     def train(self, setting: Setting) -> Path:
@@ -106,6 +108,18 @@ class Trainings:
         if self._packed != (setting.batch, setting.seed):
             self._workspace.run("pack random")
             self._packed = setting.batch, setting.seed
+
+
+def _first(collection: Collection, queries: int | None) -> Collection:
+    """The same collection for its first queries by id."""
+    kept = set(sorted(query.id for query in collection.queries)[:queries])
+    places = [place for place, query in enumerate(collection.queries) if query.id in kept]
+    return replace(
+        collection,
+        queries=[collection.queries[place] for place in places],
+        relevant={key: judged for key, judged in collection.relevant.items() if key in kept},
+        own=[collection.own[place] for place in places] if collection.own else [],
+    )
 
 
 def _search(folder: Path, collection: Collection) -> Measured:

@@ -111,8 +111,8 @@ def test_a_cde_reads_fewer_and_shorter_documents_and_its_first_stage_may_be_smal
 def test_xtr_against_colbert_from_a_fetched_model(experiment: Experiment, tmp_path: Path) -> None:
     kept, small = str(tmp_path / "kept"), ["--domains", "birds", "--batch", "32", "--steps", "2", "--documents", "200"]
     rows = experiment(
-        "xtr.fair", kept, *small, "--k", "16", "--rates", "2e-5", "--temperatures", ".05", "--seeds", "2",
-        "--tuning", "10", "--queries", "20", table="fair.tsv",
+        "xtr.fair", kept, *small, "--k", "16", "--largest-k", "16", "--rate", "2e-5", "--temperature", ".05",
+        "--seeds", "2", "--tuning", "10", "--queries", "20", table="fair.tsv",
     )  # fmt: skip
     ways = ["10", "100", "1000", "4000", "all"]
     assert [(row["tokens retrieved"], row["queries"], row["seeds"]) for row in rows] == [
