@@ -12,7 +12,7 @@ from batchwright.formats.vectors import PairVectors, blocks
 from experiments.masks.sets import PairSet
 from experiments.rivals.sets import Surrogate as SurrogateName
 from experiments.rivals.sets import surrogate_vectors
-from stages.filter.rules import likeness_limit
+from stages.filter.rules import Limit, likeness_limit
 from stages.negatives.duplicates import duplicate_classes
 
 NEAR_DUPLICATES = 0.9
@@ -51,14 +51,14 @@ class View:
             document_class=duplicate_classes([sides["document"]], NEAR_DUPLICATES),
         )
 
-    def limit(self) -> np.float32:
-        """What ``likeness: auto`` finds."""
+    def limit(self, rng: np.random.Generator | None = None, unread: NDArray[np.bool_] | None = None) -> Limit:
+        """What ``likeness: auto`` finds; ``unread`` pairs ``(N,)`` do not count."""
 
         def texts(rows: Ints) -> tuple[list[str], list[str]]:
             return [self.queries[row] for row in rows], [self.documents[row] for row in rows]
 
-        rng = np.random.default_rng(0)
-        return likeness_limit(self.vectors, self.query_class, self.document_class, rng, None, texts).likeness
+        rng = rng or np.random.default_rng(0)
+        return likeness_limit(self.vectors, self.query_class, self.document_class, rng, unread, texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class Surrogate:
         self.vectors = view.vectors
         self.own = view.vectors.scores()
         self.best = _best(view.vectors, view.document_class)
-        self.limit = float(view.limit())
+        self.limit = float(view.limit().likeness)
 
     def best_cells(self) -> Cells:
         """The cells of all queries and their best documents."""

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.vectors import PairVectors
 from experiments.common.small_models import BASE
+from experiments.masks.cells import View
 from experiments.rivals.orders import HARD
 from experiments.rivals.sets import Training, seen_by_minilm
-from stages.filter.rules import likeness_limit, unread
+from stages.filter.rules import unread
 
 MARGIN, LOWER = np.float32(0.05), 0.1
 Rows = NDArray[np.int64]
@@ -109,15 +110,16 @@ def likeness_limits(training: Training) -> dict[str, np.float32]:
     limits = {}
     for domain, members in training.by_domain().items():
         vectors = PairVectors(vectors=training.vectors.vectors, rows=training.vectors.rows[:, members])
-
-        def texts(rows: Rows, members: Rows = members) -> tuple[list[str], list[str]]:
-            chosen = members[rows].tolist()
-            return [training.queries[row] for row in chosen], [training.documents[row] for row in chosen]
-
-        rng = np.random.default_rng([BASE["base"]["seed"], int(content_id(domain), 16)])
         queries, documents = training.classes[:, members]
-        blank = unread(vectors, vectors.scores())
-        limit = likeness_limit(vectors, queries, documents, rng, blank, texts)
+        view = View(
+            vectors=vectors,
+            queries=[training.queries[row] for row in members],
+            documents=[training.documents[row] for row in members],
+            query_class=queries,
+            document_class=documents,
+        )
+        rng = np.random.default_rng([BASE["base"]["seed"], int(content_id(domain), 16)])
+        limit = view.limit(rng, unread(vectors, vectors.scores()))
         print(f"{domain}: {limit.because or f'alike from {limit.likeness:.2f} on'}", flush=True)
         limits[domain] = limit.likeness
     return limits

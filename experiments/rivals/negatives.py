@@ -16,7 +16,7 @@ from batchwright.core.fingerprint import fingerprint
 from batchwright.formats.vectors import blocks
 from experiments.rivals.cross_encoder import score_with, trained_on
 from experiments.rivals.masks import Rows, known_cells
-from experiments.rivals.sets import SURROGATES, Training
+from experiments.rivals.sets import Training, seen_by_minilm
 from experiments.rivals.training import Batch
 from stages.filter.rank import nearest
 from stages.negatives.choice import Choice, Ranking, choose, draw_keys
@@ -114,9 +114,8 @@ def ranks_first(scores: Scores) -> float:
 
 def score_with_minilm(training: Training, candidates: Rows) -> Scores:
     """Cosines of MiniLM as it is."""
-    vectors = SURROGATES["minilm"](training.queries, training.documents).astype(np.float32)
-    queries, documents = np.split(vectors, 2)
-    scores: Scores = np.einsum("nd,nkd->nk", queries, documents[candidates])
+    vectors, every = seen_by_minilm(training).vectors, slice(None)
+    scores: Scores = np.einsum("nd,nkd->nk", vectors.queries(every), vectors.documents(every)[candidates])
     return scores
 
 

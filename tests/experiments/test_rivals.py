@@ -231,6 +231,9 @@ def test_masks_by_minilm_are_those_of_its_vectors(training: Training, monkeypatc
 
 def test_by_group_all_documents_of_a_group_answer(pairs: Path) -> None:
     table = pq.read_table(pairs / "linked.parquet")
+    documents = table["document"].to_pylist()
+    documents[1::20] = [f"q{row}" for row in range(0, 600, 10)]  # some are queries, too
+    table = table.set_column(1, "document", pa.array(documents))
     groups = pa.array([f"g{row % 3}" for row in range(len(table))])
     pq.write_table(table.append_column("group", groups), pairs / "linked.parquet")
     own, all_of_group = (read_set("linked", [pairs / "linked.parquet"], pairs, by_group=each) for each in (False, True))
@@ -240,8 +243,10 @@ def test_by_group_all_documents_of_a_group_answer(pairs: Path) -> None:
     truth = table.append_column("group", groups).to_pylist()
     for query, places in zip(all_of_group.held_out.queries, all_of_group.held_out.relevant, strict=True):
         asked = {row["group"] for row in truth if row["query"] == query}
-        answers = {row["document"] for row in truth if row["group"] in asked}
+        answers = {row["document"] for row in truth if row["group"] in asked} - set(own.held_out.queries)
         assert {all_of_group.held_out.documents[place] for place in places} == answers
+    assert set(own.held_out.queries) & set(documents)
+    assert set(own.held_out.queries).isdisjoint(all_of_group.held_out.documents)
 
 
 @pytest.mark.parametrize("name", ["random", "library"])
