@@ -36,7 +36,7 @@ from stages.cluster.methods import METHODS
 from stages.cluster.params import ClusterParams
 from stages.cluster.points import side_centroids
 from stages.filter.params import FilterParams
-from stages.filter.rules import MOSTLY, doubtful, likeness_limit, thresholds, unread
+from stages.filter.rules import doubtful, likeness_limit, thresholds, unread
 from stages.negatives.duplicates import duplicate_classes
 from stages.pack.domain import mask_of, measure
 from stages.pack.params import PackParams
@@ -121,11 +121,11 @@ def _negatives(queries: list[str], documents: list[str], vectors: PairVectors) -
     rng = np.random.default_rng([SEED, int(content_id(*queries[:1]), 16)])
     blank = unread(vectors, scores)
     weak = doubtful(vectors, scores, document_class, rng)
-    limit = likeness_limit(vectors, query_class, document_class, rng, blank)
+    limit = likeness_limit(vectors, query_class, document_class, rng, weak, blank)
     return Negatives(
         scores=scores,
         thresholds=thresholds(scores, FilterParams(vectors="tfidf", likeness="auto"), blank),
-        likeness=NO_PAIR if weak.mean() >= MOSTLY else limit.likeness,
+        likeness=limit.likeness,
         query_class=query_class,
         document_class=document_class,
         dropped=np.full(len(scores), KEPT, np.uint8),

@@ -12,7 +12,7 @@ from batchwright.formats.vectors import PairVectors, blocks
 from experiments.masks.sets import PairSet
 from experiments.rivals.sets import Surrogate as SurrogateName
 from experiments.rivals.sets import surrogate_vectors
-from stages.filter.rules import Limit, likeness_limit
+from stages.filter.rules import Limit, doubtful, likeness_limit
 from stages.negatives.duplicates import duplicate_classes
 
 NEAR_DUPLICATES = 0.9
@@ -57,8 +57,9 @@ class View:
         def texts(rows: Ints) -> tuple[list[str], list[str]]:
             return [self.queries[row] for row in rows], [self.documents[row] for row in rows]
 
+        weak = doubtful(self.vectors, self.vectors.scores(), self.document_class, np.random.default_rng(0))
         rng = rng or np.random.default_rng(0)
-        return likeness_limit(self.vectors, self.query_class, self.document_class, rng, unread, texts)
+        return likeness_limit(self.vectors, self.query_class, self.document_class, rng, weak, unread, texts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,11 +83,19 @@ def _thresholds(scores: NDArray[np.float32], params: FilterParams) -> NDArray[np
     return lowest
 
 
+def vague(doubtful: int, pairs: int) -> str:
+    """Say so if so many pairs are doubtful that scores mean nothing."""
+    if doubtful < MOSTLY * pairs or pairs < FEW:
+        return ""
+    return f"the own documents of {doubtful:,} of {pairs:,} pairs score no higher than others"
+
+
 def likeness_limit(
     vectors: PairVectors,
     query_class: NDArray[np.int32],
     document_class: NDArray[np.int32],
     rng: np.random.Generator,
+    doubtful: NDArray[np.bool_],
     unread: NDArray[np.bool_] | None = None,
     texts: TextsOf | None = None,
 ) -> Limit:
@@ -103,8 +111,11 @@ def likeness_limit(
     may, which ``texts`` are read for: pairs can be exchanged, too, if in the mean of both ``KEPT_WORDS`` of the words
     that a query shares with its document are in the other one. This takes ``EXCHANGED_BY_WORDS`` of the pairs.
 
-    Most domains have no such cosine: the result is ``NO_PAIR``. So it is if random pairs are as alike.
+    Most domains have no such cosine: the result is ``NO_PAIR``. So it is if random pairs are as alike, or if too many
+    of the pairs are ``doubtful`` ``(N,)``.
     """
+    if why := vague(int(np.count_nonzero(doubtful)), len(doubtful)):
+        return Limit(NO_PAIR, why, blind=True)
     rows = np.sort(rng.permutation(len(vectors))[:SAMPLED_PAIRS])
     rows = rows if unread is None else rows[~unread[rows]]
     sums, queries, documents = vectors.sums(rows), vectors.queries(rows), vectors.documents(rows)

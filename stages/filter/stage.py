@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from batchwright.by_domain.domains import Metrics, do_domains, publish_domains
 from batchwright.by_domain.spread import Map, unless_beam
@@ -19,14 +18,14 @@ from batchwright.core.terminal import safe
 from batchwright.formats.models import SIDES
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file, scan_texts
-from batchwright.formats.vectors import PairVectors, Provenance, VectorStore
+from batchwright.formats.vectors import Provenance, VectorStore
 from pipelines.beam.spread import spread
 from stages import negatives as shared
 from stages.filter.judgement_warnings import about_no_pair, overruled
 from stages.filter.judgements import NOT_OVERRULED, NOTHING, Matched, match_all, read_judgements, verdicts
-from stages.filter.params import FilterParams, Likeness
+from stages.filter.params import FilterParams
 from stages.filter.rank import judge_by_rank
-from stages.filter.rules import FEW, MOSTLY, Limit, TextsOf, doubtful, likeness_limit, thresholds, unread
+from stages.filter.rules import Limit, doubtful, likeness_limit, thresholds, unread, vague
 from stages.filter.words import texts_of_rows
 from stages.negatives.choice import draw_keys
 from stages.negatives.duplicates import duplicate_classes
@@ -118,7 +117,7 @@ def _no_limits(domains: Mapping[str, Metrics]) -> str:
 def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
     """Warn of domains of which the vectors know too little; ``domains`` are their summaries."""
     for domain, metrics in domains.items():
-        why = metrics[NO_LIMIT] if metrics.get(BLIND) else _vague(metrics["doubtful"], metrics["pairs"])
+        why = metrics[NO_LIMIT] if metrics.get(BLIND) else vague(metrics["doubtful"], metrics["pairs"])
         if not why:
             continue
         if metrics.get(BLIND):
@@ -127,13 +126,6 @@ def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
             masked = f"what is masked by score in '{domain}' is chance"
         what = f"{masked}: by '{vectors}', {why}; if other vectors know more, name them in filter.vectors"
         print(f"filter: warning: {safe(what)}", file=sys.stderr)
-
-
-def _vague(doubtful: int, pairs: int) -> str:
-    """Say so if so many doubtful pairs are too many for scores to mean anything."""
-    if doubtful < MOSTLY * pairs or pairs < FEW:
-        return ""
-    return f"the own documents of {doubtful:,} of {pairs:,} pairs score no higher than others"
 
 
 def _judge_domain(
@@ -149,15 +141,11 @@ def _judge_domain(
     judged, relevant, overruled_by = verdicts(matched, query_class, document_class)
     weak = doubtful(vectors, scores, document_class, rng, do_lightly)
     blank = unread(vectors, scores)
-    limit = _likeness(
-        vectors,
-        query_class,
-        document_class,
-        params.likeness_of(domain),
-        rng,
-        blank,
-        weak,
-        partial(texts_of_rows, parts),
+    asked = params.likeness_of(domain)
+    limit = (
+        likeness_limit(vectors, query_class, document_class, rng, weak, blank, partial(texts_of_rows, parts))
+        if asked == "auto"
+        else Limit(EVERY_PAIR if asked is None else np.float32(asked))
     )
     negatives = Negatives(
         scores=scores,
@@ -178,23 +166,6 @@ def _judge_domain(
     }
     limits = {NO_LIMIT: limit.because, BLIND: limit.blind} if limit.because else {}
     return negatives, {**_describe(negatives), **counts, **limits}
-
-
-def _likeness(
-    vectors: PairVectors,
-    query_class: NDArray[np.int32],
-    document_class: NDArray[np.int32],
-    asked: Likeness,
-    rng: np.random.Generator,
-    blank: NDArray[np.bool_],
-    weak: NDArray[np.bool_],
-    texts: TextsOf,
-) -> Limit:
-    if asked != "auto":
-        return Limit(EVERY_PAIR if asked is None else np.float32(asked))
-    if why := _vague(int(np.count_nonzero(weak)), len(weak)):
-        return Limit(NO_PAIR, why, blind=True)
-    return likeness_limit(vectors, query_class, document_class, rng, blank, texts)
 
 
 def _describe(negatives: Negatives) -> Metrics:

@@ -77,7 +77,8 @@ def test_the_order_of_dimensions_changes_no_cluster_tour_or_limit(seed: int) -> 
     np.testing.assert_array_equal(balanced(vectors, params, seed), balanced(others, params, seed))
     np.testing.assert_array_equal(short_tour(queries, 3), short_tour(queries[:, order], 3))
     classes = np.arange(pairs, dtype=np.int32)
-    limits = [likeness_limit(of, classes, classes, np.random.default_rng(seed)) for of in (vectors, others)]
+    sure = np.zeros(pairs, bool)
+    limits = [likeness_limit(of, classes, classes, np.random.default_rng(seed), sure) for of in (vectors, others)]
     assert limits[0] == limits[1]
 
 

@@ -1,5 +1,6 @@
 """How alike pairs must be before their documents answer each other's queries."""
 
+import math
 import re
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ from batchwright.formats.pairs import InMemory
 from batchwright.formats.vectors import PairVectors
 from stages.filter import rules
 from stages.filter.params import FilterParams
-from stages.filter.rules import likeness_limit, unread
+from stages.filter.rules import Limit, TextsOf, likeness_limit, unread
 from stages.filter.words import shared_words, texts_of_rows
 
 WIDTH = 64
@@ -48,9 +49,21 @@ def domain(same_answer: bool, pairs: int = 600, topics: int = 30) -> tuple[PairV
     return pair_vectors(queries, documents), topic
 
 
+def found_limit(
+    vectors: PairVectors,
+    classes: NDArray[np.int32] | None = None,
+    doubtful: int = 0,
+    unread: NDArray[np.bool_] | None = None,
+    texts: TextsOf | None = None,
+) -> Limit:
+    """The limit if queries of one class are duplicates, and the first pairs are ``doubtful``."""
+    every = np.arange(len(vectors), dtype=np.int32)
+    queries = every if classes is None else classes
+    return likeness_limit(vectors, queries, every, np.random.default_rng(0), every < doubtful, unread, texts)
+
+
 def limit(vectors: PairVectors, classes: NDArray[np.int32] | None = None) -> np.float32:
-    own = np.arange(len(vectors), dtype=np.int32) if classes is None else classes
-    return likeness_limit(vectors, own, np.arange(len(vectors), dtype=np.int32), np.random.default_rng(0)).likeness
+    return found_limit(vectors, classes).likeness
 
 
 def test_pairs_that_share_an_answer_are_told_from_others() -> None:
@@ -139,13 +152,12 @@ def test_a_query_and_a_document_that_cancel_out_are_like_nothing() -> None:
 
 def test_where_documents_are_worded_as_their_queries_words_say_which_pairs_share_an_answer() -> None:
     vectors, topic = domain(same_answer=False)
-    own = np.arange(len(vectors), dtype=np.int32)
 
     def found(words: Callable[[int], str]) -> rules.Limit:
         def texts(rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
             return [f"what of {words(row)}?" for row in rows], [f"{words(row)} it is" for row in rows]
 
-        return likeness_limit(vectors, own, own, np.random.default_rng(0), None, texts)
+        return found_limit(vectors, texts=texts)
 
     by_topic, by_pair = found(lambda row: f"topic {topic[row]}"), found(lambda row: f"pair {row}")
     sums = vectors.sums(slice(None))
@@ -194,8 +206,7 @@ def test_likeness_is_auto_or_a_number(value: object) -> None:
 def test_a_limit_that_many_random_pairs_reach_is_none() -> None:
     """Two topics, in which any document answers any query: half of the pairs are as alike."""
     vectors, _ = domain(same_answer=True, topics=2)
-    own = np.arange(len(vectors), dtype=np.int32)
-    found = likeness_limit(vectors, own, own, np.random.default_rng(0))
+    found = found_limit(vectors)
     assert found.likeness == NO_PAIR
     assert "of random pairs are as alike" in found.because
 
@@ -204,9 +215,17 @@ def test_pairs_whose_vectors_are_zero_are_no_evidence() -> None:
     vectors, _ = domain(same_answer=False)
     blank = np.arange(len(vectors)) < 540
     vectors.vectors[: np.count_nonzero(blank)] = 0
-    own = np.arange(len(vectors), dtype=np.int32)
     np.testing.assert_array_equal(unread(vectors, vectors.scores()), blank)
-    assert likeness_limit(vectors, own, own, np.random.default_rng(0)).blind  # they can always be exchanged
-    found = likeness_limit(vectors, own, own, np.random.default_rng(0), blank)
+    assert found_limit(vectors).blind  # they can always be exchanged
+    found = found_limit(vectors, unread=blank)
     assert (found.likeness, found.blind) == (NO_PAIR, False)
     assert re.fullmatch(r"\d+% of the 50 pairs most alike can be exchanged, not 65%", found.because)
+
+
+def test_where_too_many_pairs_are_doubtful_there_is_no_limit() -> None:
+    vectors, _ = domain(same_answer=True)
+    least = math.ceil(rules.MOSTLY * len(vectors))
+    assert found_limit(vectors, doubtful=least - 1).likeness < NO_PAIR
+    found = found_limit(vectors, doubtful=least)
+    assert (found.likeness, found.blind) == (NO_PAIR, True)
+    assert found.because == f"the own documents of {least:,} of {len(vectors):,} pairs score no higher than others"
