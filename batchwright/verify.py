@@ -50,7 +50,9 @@ def verify(artifact: Path | None = None, *, mend: bool = False) -> str:
         fault for path in bar(there, desc="verify", unit="artifact") for fault in _faults(path, outputs.get(path))
     ]
     if not faults:
-        return f"{len(there)} artifacts are as they were made"
+        absent = [path for path in chosen if not path.exists()]
+        told = f"; {len(absent)} more of {LOCK} are not here, such as {absent[0]}: dvc repro --pull" if absent else ""
+        return f"{len(there)} artifacts are as they were made{told}"
     if not mend:
         shown = [f"{fault.place}: {fault.reason}" for fault in faults[:_MOST_SHOWN]]
         more = [f"and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []

@@ -31,10 +31,13 @@ from pipelines.ingest.heavy import Heavy, find_heavy
 from pipelines.ingest.params import IngestParams
 from pipelines.ingest.pipeline import read_sources
 from pipelines.ingest.read import PartRead
+from pipelines.ingest.shared import Shared, find_shared
 from pipelines.ingest.sources.base import Source
 from pipelines.ingest.splits import Splits, query_hashes, stated_splits
 
 OUTPUT = RESULTS / "ingest.json"
+MOST_SHARED = 5
+"""Domains with pairs of others that are named; further ones are counted."""
 
 Parts = Sequence[tuple[int, PartRead]]  # index of the source, those of the corpus last, and one of its parts
 Domains = Mapping[str, tuple[Sequence[int], Done]]  # numbers of the parts that hold a domain, and what was made of them
@@ -63,6 +66,7 @@ def main() -> str:
     for each in heavy:
         print(f"ingest: warning: {safe(_told(each))}", file=sys.stderr)
     _warn_of_repeated(pairs)
+    _warn_of_shared(find_shared(domain_parts))
     _warn_of_missing(params, splits, groups, pairs)
     for domain in sorted(corpus.keys() - pairs.keys()):
         what = f"the corpus has documents of '{domain}', but no pair is of this domain"
@@ -88,6 +92,15 @@ def _warn_of_repeated(pairs: Domains) -> None:
             why = "in all splits alike" if side == "document" else "of which none is a negative for another"
             what = f"{shown(text)} is the {side} of {count:,} of {of:,} pairs of '{domain}', {why}"
             print(f"ingest: warning: {safe(what)}; leave most of them out if it says little", file=sys.stderr)
+
+
+def _warn_of_shared(shared: Sequence[Shared]) -> None:
+    """Tell of pairs that two domains have."""
+    for each in shared[:MOST_SHARED]:
+        what = f"{each.pairs:,} of {each.of:,} pairs of '{each.domain}' are pairs of '{each.other}', too"
+        print(f"ingest: warning: {safe(what)}, and count in both; if that is not meant, leave one out", file=sys.stderr)
+    if len(shared) > MOST_SHARED:
+        print(f"ingest: warning: so it is with {len(shared) - MOST_SHARED:,} more domains", file=sys.stderr)
 
 
 def _warn_of_missing(params: IngestParams, splits: Splits, groups: Groups, pairs: Domains) -> None:

@@ -11,6 +11,12 @@ from batchwright.core.atomic import atomic_file
 from batchwright.core.errors import InputError
 
 MEASURES = ("ndcg@10", "mrr@10", "recall@100")
+FLAWS = {
+    "missing_documents": "relevant documents of {} are not in its corpus and count as not found",
+    "missing_queries": "judged queries of {} are not in its queries.jsonl and are left out",
+    "trained_queries": "queries of {} are queries of training pairs, too, which flatters its scores",
+}
+"""What is wrong with a collection, said of their number, for the collection's name."""
 
 QUERY_SCORES_SCHEMA = pa.schema(
     [
@@ -36,6 +42,11 @@ def write_query_scores(file: Path, rows: Sequence[Mapping[str, Any]], measures: 
         schema = schema.append(pa.field(measure, pa.float64()))
     with atomic_file(file) as temporary:
         pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary, compression="zstd")
+
+
+def flaws(counts: Mapping[str, Any], collection: str) -> list[str]:
+    """Say what is wrong with a collection; ``counts`` may hold numbers of other things."""
+    return [f"{counts[flaw]:,} {said.format(collection)}" for flaw, said in FLAWS.items() if counts.get(flaw)]
 
 
 def read_query_scores(file: Path, made_by: str) -> dict[tuple[str, str], BySeed]:

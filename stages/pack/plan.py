@@ -22,6 +22,8 @@ from stages.pack.tour import short_tour
 
 FEWEST_BATCHES = 25
 """Batches an epoch from which on hard ones pay; in a smaller domain, random batches are hard already."""
+SMALLEST_BATCH = 16
+"""Pairs of a batch that can be advised for a small domain: smaller ones have too few negatives."""
 MOST_LOST = 0.05
 """Share of rows that may have more than half of their cluster masked."""
 SAMPLE = 256
@@ -239,7 +241,7 @@ def choose(clusters: Clusters, batch_size: int, epochs: int, measure: Measure, r
     batches = pairs // batch_size
     if batches < FEWEST_BATCHES:
         smaller = pairs // FEWEST_BATCHES
-        cure = f"; a batch_size of {smaller} would make it hard" if smaller > 1 else ""
+        cure = f"; a batch_size of {smaller} would make it hard" if smaller >= SMALLEST_BATCH else ""
         return Recipe(shares=random, reason=f"{batches} batches an epoch, fewer than {FEWEST_BATCHES}{cure}")
     share = 1 / max(1, round(batch_size / max(np.median(clusters.sizes), 1)))
     group = round(share * batch_size)

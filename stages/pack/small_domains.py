@@ -52,11 +52,19 @@ def packed_together(sizes: Mapping[str, tuple[int, int]], small: Mapping[str, Sm
 
 def described(small: Mapping[str, SmallDomain], params: PackParams) -> str:
     """Say what was done with small domains."""
-    if not small:
-        return ""
-    done = {"merge": "packed together", "refill": "completed with repeated pairs", "drop": "left out"}
-    pairs, many = sum(domain.pairs for domain in small.values()), "s" if len(small) > 1 else ""
-    return f"; {len(small):,} domain{many} smaller than a batch ({pairs:,} pairs) {done[params.small_domains]}"
+    sharing: dict[str | None, list[int]] = {}
+    for domain in small.values():
+        sharing.setdefault(domain.packed_as, []).append(domain.pairs)
+    by_fate: dict[str, list[int]] = {}
+    for packed_as, pairs in sharing.items():
+        together = "packed together" if len(pairs) > 1 else ""
+        repeated = "completed with repeated pairs" if sum(pairs) < params.batch_size else ""
+        fate = " and ".join(filter(None, [together, repeated])) if packed_as else "left out"
+        by_fate.setdefault(fate, []).extend(pairs)
+    return "".join(
+        f"; {len(pairs):,} domain{'s' if len(pairs) > 1 else ''} smaller than a batch ({sum(pairs):,} pairs) {fate}"
+        for fate, pairs in by_fate.items()
+    )
 
 
 def _packed_as(name: str, params: PackParams) -> str | None:

@@ -29,13 +29,16 @@ class Scores(Record):
     ndcg: float = Field(alias="ndcg@10")
     mrr: float = Field(alias="mrr@10")
     recall: float = Field(alias="recall@100")
-    missing: int = Field(default=0, alias="missing_documents")
+
+    @property
+    def others(self) -> dict[str, Any]:
+        """What else is said, by name."""
+        return self.model_extra or {}
 
     @property
     def more(self) -> dict[str, float]:
         """Other measures, by name."""
-        others: dict[str, Any] = self.model_extra or {}
-        return {name: value for name, value in others.items() if MEASURE.fullmatch(name)}
+        return {name: value for name, value in self.others.items() if MEASURE.fullmatch(name)}
 
 
 class DomainScores(Scores):

@@ -82,18 +82,17 @@ class Text:
 class Collection:
     """A test collection. ``relevant`` maps query ids to document ids and their relevance, which is at least 1.
 
-    ``missing`` counts what was judged but is not there, by kind. Relevant documents that are missing stay in
-    ``relevant``: nobody finds them. ``candidates`` are the numbers of the documents to rank for each query, in the
-    order of the queries; None means all documents. ``own`` are the numbers of the documents that are the queries
-    themselves, which nobody may find, or -1; if it is empty, there are none. ``answers`` maps query ids to strings that
-    answer the query.
+    ``flaws`` counts those of ``query_scores.FLAWS``, by name. Relevant documents that are missing stay in ``relevant``:
+    nobody finds them. ``candidates`` are the numbers of the documents to rank for each query, in the order of the
+    queries; None means all documents. ``own`` are the numbers of the documents that are the queries themselves, which
+    nobody may find, or -1; if it is empty, there are none. ``answers`` maps query ids to strings that answer the query.
     """
 
     name: str
     queries: list[Text]
     documents: list[Text]
     relevant: dict[str, dict[str, int]]
-    missing: dict[str, int] = field(default_factory=dict)
+    flaws: dict[str, int] = field(default_factory=dict)
     candidates: list[list[int]] | None = None
     own: list[int] = field(default_factory=list)
     answers: dict[str, list[str]] = field(default_factory=dict)

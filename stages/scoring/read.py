@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from batchwright.core.errors import InputError
+from batchwright.core.normal_form import normal_forms
 from batchwright.core.paths import RAW, check_watched
 from batchwright.core.terminal import shown
 from batchwright.formats.beir import BeirFolder
+from batchwright.formats.pairs import domains, scan_pairs
 from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out, own_documents
 from stages.scoring.measures import counts_answers
 from stages.scoring.retrieval import BM25, System, model_system, word_system
@@ -29,6 +31,7 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
     """
     check_watched(params.beir, RAW / "beir")
     collections = [beir(Path(folder), name) for folder, name in zip(params.beir, names(params.beir), strict=True)]
+    collections = _with_trained_queries(collections, pairs)
     if counted := [name for name in params.measures if counts_answers(name)]:
         folders = zip(collections, params.beir, strict=True)
         collections = [
@@ -69,9 +72,12 @@ def beir(folder: Path, name: str | None = None) -> Collection:
     """
     source = BeirFolder(folder)
     grades: dict[str, dict[str, float]] = defaultdict(dict)
-    for query_id, document_id, grade in source.judgments():
+    judgments = list(source.judgments())
+    for query_id, document_id, grade in judgments:
         if grade > 0:
             grades[query_id][document_id] = grade
+    if judgments and not grades:
+        raise InputError(f"{folder}/qrels/test.tsv: no document is relevant; one needs a relevance above 0")
     queries = [Text(id=key, text=text, domain=folder.name) for key, text in source.queries() if key in grades]
     documents = [Text(id=key, text=text, domain=folder.name) for key, text in source.documents()]
     if not queries or not documents:
@@ -80,7 +86,7 @@ def beir(folder: Path, name: str | None = None) -> Collection:
     _check_letters(folder / "corpus.jsonl", documents)
     relevant = _whole({query.id: grades[query.id] for query in queries})
     there = {document.id for document in documents}
-    missing = {
+    flaws = {
         "missing_documents": len({key for judged in relevant.values() for key in judged} - there),
         "missing_queries": len(grades) - len(queries),
     }
@@ -90,8 +96,23 @@ def beir(folder: Path, name: str | None = None) -> Collection:
         documents=documents,
         relevant=relevant,
         own=own_documents(["" if query.id in relevant[query.id] else query.id for query in queries], documents),
-        missing={kind: count for kind, count in missing.items() if count},
+        flaws={flaw: count for flaw, count in flaws.items() if count},
     )
+
+
+def _with_trained_queries(collections: Sequence[Collection], pairs: Path) -> list[Collection]:
+    """Count the queries of each collection that training pairs have, too, in normal form."""
+    forms = [normal_forms([query.text for query in collection.queries]) for collection in collections]
+    asked = {form for of_collection in forms for form in of_collection}
+    trained = set[str]()
+    for domain in domains(pairs) if asked else ():
+        for batch in scan_pairs(pairs, domain, "train", ["query"]):
+            trained |= asked.intersection(normal_forms(batch["query"].to_pylist()))
+    counts = [sum(form in trained for form in of_collection) for of_collection in forms]
+    return [
+        replace(collection, flaws=collection.flaws | ({"trained_queries": count} if count else {}))
+        for collection, count in zip(collections, counts, strict=True)
+    ]
 
 
 def _check_letters(file: Path, texts: Sequence[Text]) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.files import write_json, write_tsv
 from batchwright.core.fingerprint import content_id
-from batchwright.formats.query_scores import MEASURES, write_query_scores
+from batchwright.formats.query_scores import MEASURES, flaws, write_query_scores
 from stages.scoring.collection import Collection, average, score_queries
 from stages.scoring.measures import at_dimension
 from stages.scoring.paired import estimate
@@ -73,7 +73,7 @@ def _score(collection: Collection, ranked: Ranked, measures: Sequence[str]) -> S
 
 
 def _overall(collection: Collection, scored: Sequence[Scored]) -> dict[str, float]:
-    """Averages, the standard error of nDCG@10, how many seeds and queries it counts, and what is missing."""
+    """Averages, the standard error of nDCG@10, how many seeds and queries it counts, and its flaws."""
     ids = list(scored[0])
     error = estimate([[of_seed[query]["ndcg@10"] for query in ids] for of_seed in scored]).error
     return {
@@ -81,7 +81,7 @@ def _overall(collection: Collection, scored: Sequence[Scored]) -> dict[str, floa
         **({"ndcg@10_error": round(error, 6)} if len(ids) > 1 else {}),
         "seeds": len(scored),
         "queries": len(ids),
-        **collection.missing,
+        **collection.flaws,
     }
 
 
@@ -110,12 +110,7 @@ def _summary(collections: Sequence[Collection], overall: Mapping[str, Mapping[st
         + ", ".join(f"{name} {measures['ndcg@10']:.3f}" for name, measures in overall[first].items())
     ]
     for collection in collections:
-        if count := collection.missing.get("missing_documents"):
-            parts.append(
-                f"{collection.name}: {count:,} relevant documents are not in its corpus and count as not found"
-            )
-        if count := collection.missing.get("missing_queries"):
-            parts.append(f"{collection.name}: {count:,} judged queries are not in queries.jsonl and are left out")
+        parts += flaws(collection.flaws, collection.name)
     return "; ".join(parts)
 
 

@@ -1,5 +1,6 @@
 """Stage ``tune``: tries temperature, rate, loss and batches for a run on its dev queries, and chooses."""
 
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -105,9 +106,11 @@ def trial_length(name: str, params: Tuning, run: Run, steps: int) -> int:
     """
     every = max(1, -int(-UNITS // (params.share * run.seeds)))
     if steps // every < FEWEST_STEPS:
+        share = math.ceil(100 * UNITS / (run.seeds * max(steps // FEWEST_STEPS, 1))) / 100
+        cure = f"raise share to {share:g}" if share <= 1 and steps >= FEWEST_STEPS else "train longer"
         raise InputError(
             f"tune.{name}: {params.share:g} of {run.seeds} trainings of {steps} steps leaves {steps // every} for each "
-            f"trial, fewer than {FEWEST_STEPS}; raise share, or leave out tune: so small a set tells too little"
+            f"trial, fewer than {FEWEST_STEPS}; {cure}, or leave out tune: so small a set tells too little"
         )
     return every
 

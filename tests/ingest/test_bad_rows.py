@@ -49,6 +49,19 @@ def test_malformed_lines_of_a_table_are_rejected(workspace: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("last", "fault"), [(",d", "more or fewer fields than the header"), ("d", "not valid CSV")])
+def test_each_line_that_a_stray_quotation_mark_takes_is_rejected(workspace: Path, last: str, fault: str) -> None:
+    rows = [f"q{number},d{number}" for number in range(100)]
+    taken = ['q,"d', *rows[:50], f'q,"{last}']
+    Path("t.csv").write_text("\n".join(["query,document", *taken, *rows[50:], ""]))
+    outcome = ingest(CSV)
+    assert len(outcome.texts) == 50
+    several = f"{fault}, in a record of several lines, as one quotation mark too many makes it"
+    assert outcome.reasons == [("t.csv", number, several) for number in range(2, 54)]
+    with pytest.raises(InputError, match=rf"52 of 102 rows \(51\.0%\) are not pairs, .*{several} \(52\); for example"):
+        ingest(CSV, max_reject_rate=0.5)
+
+
 def test_names_of_columns_between_rows_are_rejected(workspace: Path) -> None:
     Path("t.csv").write_text('query,document\nq,d\nquery,document\n"query","document"\ndocument,query\n')
     outcome = ingest(CSV)

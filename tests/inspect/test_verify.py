@@ -1,6 +1,7 @@
 """``batchwright verify``: damage in what DVC's stages wrote is named, removed, and made anew."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -85,6 +86,12 @@ def flip(file: Path) -> None:
 def test_what_is_sound_is_said_to_be(project: Path) -> None:
     assert verify() == "4 artifacts are as they were made"
     assert verify(Path("data/sealed")) == "1 artifacts are as they were made"
+
+
+def test_what_is_not_here_is_told(project: Path) -> None:
+    shutil.rmtree("data/sealed")
+    told = "3 artifacts are as they were made; 1 more of dvc.lock are not here, such as data/sealed: dvc repro --pull"
+    assert verify() == told
 
 
 @pytest.mark.parametrize("name", FILES)

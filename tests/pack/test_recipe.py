@@ -64,10 +64,11 @@ def test_no_more_clusters_than_a_sample_are_measured(monkeypatch: pytest.MonkeyP
     chosen(400, lost=0)
 
 
-def test_a_small_domain_stays_random() -> None:
+@pytest.mark.parametrize(("smallest", "cure"), [(7, "; a batch_size of 7 would make it hard"), (8, "")])
+def test_a_small_domain_stays_random(monkeypatch: pytest.MonkeyPatch, smallest: int, cure: str) -> None:
+    monkeypatch.setattr(plan, "SMALLEST_BATCH", smallest)
     found = chosen(BATCH * (plan.FEWEST_BATCHES - 1), lost=0)
-    cure = "a batch_size of 7 would make it hard"
-    assert found == Recipe(shares=[0.0] * 4, reason=f"24 batches an epoch, fewer than 25; {cure}")
+    assert found == Recipe(shares=[0.0] * 4, reason=f"24 batches an epoch, fewer than 25{cure}")
 
 
 @pytest.mark.parametrize("reason", REASONS)
@@ -96,6 +97,7 @@ def test_the_decision_and_its_reason_are_reported_unless_shares_are_given(
     workspace: Path, run_pack: RunPack, monkeypatch: pytest.MonkeyPatch, given: object
 ) -> None:
     monkeypatch.setattr(plan, "FEWEST_BATCHES", 5)
+    monkeypatch.setattr(plan, "SMALLEST_BATCH", 4)
     changes = {"pack.cluster_share": given, "cluster.cluster_size": CLUSTER, "filter.margin": None}
     write_params(workspace, {**changes, "filter.threshold": 2.0})
     prepare(large=topic_pairs(100), small=topic_pairs(20), tiny=topic_pairs(9))

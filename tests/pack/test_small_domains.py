@@ -17,6 +17,8 @@ from batchwright.formats.pairs import read_pairs
 from batchwright.formats.shards import REASONS, Manifest, ShardSet, read_reasons
 from project.__main__ import main
 from stages.pack import plan
+from stages.pack.params import PackParams
+from stages.pack.small_domains import described, small_domains
 from stages.report.browser.section import read_browser
 from tests.helpers import planted_vectors, project_environment, run_stage, topic_pairs, write_params
 from tests.pack.corpora import RunPack, prepare
@@ -121,6 +123,23 @@ def test_similarities_across_domains_count_as_nothing(corpus: Path, run_pack: Ru
         left = (batch["reasons"] < 0) & ~np.eye(8, dtype=bool)
         expected = (scores * (own & left)).sum(axis=1) / np.maximum(left.sum(axis=1), 1)
         np.testing.assert_allclose(batch["hardness"], expected, atol=1e-4)
+
+
+def test_what_became_of_small_domains_is_said() -> None:
+    def told(sizes: dict[str, int], **settings: object) -> str:
+        params = PackParams.model_validate({"batch_size": 8, **settings})
+        every = small_domains({name: (pairs, pairs) for name, pairs in sizes.items()}, params)
+        return described(every, params).removeprefix("; ")
+
+    assert told({"ants": 3, "birds": 80}) == "1 domain smaller than a batch (3 pairs) completed with repeated pairs"
+    assert told({"ants": 3, "bees": 6}) == "2 domains smaller than a batch (9 pairs) packed together"
+    both = "packed together and completed with repeated pairs"
+    assert told({"ants": 3, "bees": 4}) == f"2 domains smaller than a batch (7 pairs) {both}"
+    assert told({"ants": 3, "bees": 4}, small_domains="drop") == "2 domains smaller than a batch (7 pairs) left out"
+    assert told({"ants": 3, "bees": 6, "flies": 2}, weights={"flies": 2.0}) == (
+        "2 domains smaller than a batch (9 pairs) packed together"
+        "; 1 domain smaller than a batch (2 pairs) completed with repeated pairs"
+    )
 
 
 def test_small_domains_change_no_batch_of_a_large_one(corpus: Path, run_pack: RunPack) -> None:

@@ -130,14 +130,16 @@ def test_an_evaluation_without_scores_is_refused(tmp_path: Path):
         read_evaluation([tmp_path / "cde.json"])
 
 
-def test_relevant_documents_that_are_missing_are_told(tmp_path: Path, make_report: Report):
+def test_flaws_of_a_collection_are_told(tmp_path: Path, make_report: Report):
     write_artifacts(tmp_path, ("scifact",))
     file = tmp_path / "results/evaluate/biencoder.json"
     found = json.loads(file.read_text())
-    found["scifact"]["biencoder"]["missing_documents"] = 1234
+    found["scifact"]["biencoder"] |= {"missing_documents": 1234, "trained_queries": 56}
     file.write_text(json.dumps(found))
     make_report()
-    assert "1,234 relevant documents of scifact are not in its corpus" in section_of(page_in(tmp_path), "results")
+    results = section_of(page_in(tmp_path), "results")
+    assert "1,234 relevant documents of scifact are not in its corpus" in results
+    assert "56 queries of scifact are queries of training pairs, too" in results
 
 
 def test_differences_are_shown_with_their_standard_errors(tmp_path: Path, make_report: Report):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from batchwright.core.errors import InputError
+from batchwright.formats.query_scores import flaws
 from stages.scoring.collection import EvaluateParams, RerankParams, score_queries
 from stages.scoring.read import beir, names, read_collections
 from stages.scoring.retrieval import word_system
@@ -88,9 +89,30 @@ def test_grades_with_decimals_give_the_ndcg_of_the_same_grades_as_whole_numbers(
 def test_what_is_judged_but_missing_is_counted_and_stays_unfound(folder: Path) -> None:
     judge(folder, "q1 d1 1", "q1 gone 1", "q2 gone 1", "lost d1 1", "q3 nowhere 0")
     collection = beir(folder)
-    assert collection.missing == {"missing_documents": 1, "missing_queries": 1}
+    assert collection.flaws == {"missing_documents": 1, "missing_queries": 1}
     scored = score_queries(collection, np.array([[0, 1], [0, 1]]))
     assert [scored[query]["recall@100"] for query in ("q1", "q2")] == [0.5, 0.0]
+
+
+def test_queries_that_are_trained_on_are_counted(folder: Path) -> None:
+    judge(folder, "q1 d1 1", "q2 d1 1")
+    trained = [("Question 1?", "an answer"), ("question 3", "not judged"), ("question", "another")]
+    write_pairs("birds", trained)
+    write_pairs("fish", [("question 2", "held out")], split="test")
+    collections = {collection.name: collection for collection in read_collections(PAIRS, params(folder))}
+    assert {name: collection.flaws for name, collection in collections.items()} == {
+        "held_out": {},
+        "tiny-facts": {"trained_queries": 1},
+    }
+    assert flaws(collections["tiny-facts"].flaws, "tiny-facts") == [
+        "1 queries of tiny-facts are queries of training pairs, too, which flatters its scores"
+    ]
+
+
+def test_judgements_without_a_relevant_document_are_refused(folder: Path) -> None:
+    judge(folder, "q1 d1 0", "q2 d2 -1")
+    with pytest.raises(InputError, match=r"qrels/test\.tsv: no document is relevant; one needs a relevance above 0"):
+        beir(folder)
 
 
 @pytest.mark.parametrize("rerank", [None, {"documents": 2}])

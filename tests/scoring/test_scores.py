@@ -21,7 +21,7 @@ COLLECTION = Collection(
     queries=[Text(id=f"q{number}", text="", domain="birds" if number < 3 else "fish") for number in range(4)],
     documents=[Text(id=f"d{number}", text="", domain="birds") for number in range(5)],
     relevant={f"q{number}": {f"d{number}": 1} for number in range(4)},
-    missing={"missing_documents": 2},
+    flaws={"missing_documents": 2},
 )
 
 
@@ -53,7 +53,7 @@ def test_scores_are_written_by_query_by_domain_and_overall(tmp_path: Path) -> No
     assert [(row["domain"], row["queries"]) for row in domains] == [("birds", "3"), ("fish", "1")]
     assert line == (
         f"nDCG@10 on held-out queries: run {np.mean(expected):.3f}; "
-        "held_out: 2 relevant documents are not in its corpus and count as not found"
+        "2 relevant documents of held_out are not in its corpus and count as not found"
     )
 
 

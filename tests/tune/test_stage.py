@@ -106,7 +106,10 @@ def test_a_cluster_chooses_as_this_process_does(project: Path, monkeypatch: pyte
     ("changes", "said"),
     [
         ({"start": "models/other"}, "tune.best: runs.static starts from models/other; .* models/start"),
-        ({"share": 0.1}, "0.1 of 1 trainings of 30 steps leaves 0 for each trial, fewer than 5; raise share"),
+        (
+            {"share": 0.1},
+            "0.1 of 1 trainings of 30 steps leaves 0 for each trial, fewer than 5; train longer, or leave",
+        ),
         ({"in_batch": False}, "tune.best: runs.static has in_batch: false, directions or .* which tune tries; remove"),
     ],
 )
@@ -118,6 +121,14 @@ def test_runs_that_cannot_be_tuned_are_refused(
     with pytest.raises(InputError, match=said):
         main("best")
     assert not Path("data/shards/best").exists()
+
+
+def test_the_share_that_is_advised_is_enough(project: Path) -> None:
+    write_project(share=0.1)
+    with pytest.raises(InputError, match=r"leaves 0 for each trial, fewer than 1; raise share to 0\.94, or leave out"):
+        main("best")
+    write_project(share=0.94)
+    assert main("best").startswith("best: ")
 
 
 def test_a_choice_that_is_none_is_refused(project: Path) -> None:

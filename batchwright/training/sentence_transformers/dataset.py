@@ -42,9 +42,14 @@ def shard_dataset(
     the sources, too, to look at: trainers would take them for texts.
 
     Raises:
-        InputError: ``hard_negatives`` is no number of them, or with ``scores``, there are none, or a row lacks a score.
+        InputError: ``hard_negatives`` is no number of them, or no row has any, or with ``scores``, a row lacks one.
     """
     check_count("hard_negatives", hard_negatives, 0)
+    if hard_negatives and not any(batch[0].value_lengths().to_numpy().any() for batch in shards.columns("negatives")):
+        raise InputError(
+            f"{shards.folder}: hard_negatives is {hard_negatives}, and no pair has any; set it to 0, or pack pairs "
+            "with hard negatives, which sources or the stage 'mine' give"
+        )
     if scores:
         check_scores(shards, hard_negatives, whole_domain)
     rows = Dataset(pa.table({ROW: np.arange(shards.manifest.rows)}))

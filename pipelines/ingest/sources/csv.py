@@ -38,7 +38,7 @@ class CsvSource(FileSource):
         first = "header" if self.header else "first row"
         with open_text(part.name) as text:
             records = self._records(part.name, text)
-            number, header, raw = next(records, (1, None, ""))
+            number, header, raw = next(records, (1, None, []))
             if header is None:
                 raise InputError(f"{part.name}: has no readable header line; put the column names in the first line")
             if not self.header:
@@ -47,16 +47,16 @@ class CsvSource(FileSource):
             self.check_columns(part.name, header)
             for number, fields, raw in not_empty(part.name, records):
                 if fields is None:
-                    yield faulty(part.name, number, raw, "not valid CSV")
+                    yield from _faulty(part.name, number, raw, "not valid CSV")
                 elif self.header and fields == header:
-                    yield faulty(part.name, number, raw, "repeats the names of the columns")
+                    yield from _faulty(part.name, number, raw, "repeats the names of the columns")
                 elif len(fields) != len(header):
-                    yield faulty(part.name, number, raw, f"more or fewer fields than the {first}")
+                    yield from _faulty(part.name, number, raw, f"more or fewer fields than the {first}")
                 else:
                     yield from self.to_rows(part.name, number, dict(zip(header, fields, strict=True)))
 
-    def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, str]]:
-        """Yield first line number, fields (None if malformed) and raw text of each record that is not blank."""
+    def _records(self, file: str, text: TextIO) -> Iterator[tuple[int, list[str] | None, list[str]]]:
+        """Yield first line number, fields (None if malformed) and lines of each record that is not blank."""
         records = Records(file, text, **self._dialect(file))
         while True:
             try:
@@ -67,17 +67,24 @@ class CsvSource(FileSource):
                         f"{file}: line {records.first}: a quotation mark is opened and never closed; close it, or set "
                         "quote: '' if quotation marks are ordinary characters"
                     ) from None
-                yield records.first, None, "".join(records.raw)
+                yield records.first, None, [*records.raw]
                 continue
             if fields is None:
                 return
             if fields and not _says_delimiter(records):
-                yield records.first, fields, "".join(records.raw)
+                yield records.first, fields, [*records.raw]
 
     def _dialect(self, file: str) -> dict[str, Any]:
         delimiter = self.delimiter or delimiter_of(file)
         quote = quote_of(file, delimiter) if self.quote is None else self.quote
         return dialect(delimiter, quote)
+
+
+def _faulty(file: str, first: int, lines: Sequence[str], fault: str) -> Iterator[Row]:
+    """Reject each line of a record: with a quotation mark too many, one record holds many that were meant as rows."""
+    several = f"{fault}, in a record of several lines, as one quotation mark too many makes it"
+    for number, line in enumerate(lines, start=first):
+        yield faulty(file, number, line, several if len(lines) > 1 else fault)
 
 
 def dialect(delimiter: str, quote: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from batchwright.core.params import load_params
 from batchwright.core.paths import RESULTS
+from batchwright.formats.query_scores import flaws
 from batchwright.formats.runs import Choice, Run, Runs
 from stages.report import charts
 from stages.report.page import Section, show_charts, show_long_table, show_table
@@ -138,9 +139,5 @@ def _bars(ndcg: Mapping[str, float], collection: str, batches: Mapping[str, str]
 
 
 def _caption(evaluation: Evaluation) -> str:
-    missing = {name: scores.missing for (name, _), scores in evaluation.scores.items() if scores.missing}
-    notes = "".join(
-        f"; {count:,} relevant documents of {name} are not in its corpus and count as not found"
-        for name, count in missing.items()
-    )
-    return f"Retrieval by system, with the number of queries in brackets{notes}"
+    told = {note: None for (name, _), scores in evaluation.scores.items() for note in flaws(scores.others, name)}
+    return "; ".join(["Retrieval by system, with the number of queries in brackets", *told])
