@@ -5,7 +5,7 @@ A corpus is documents without queries, which are written as pairs with an empty 
 
 import shutil
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +24,8 @@ from batchwright.core.terminal import safe, shown
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
-from pipelines.ingest.account import check_rejects, collect_rejected, take_account
-from pipelines.ingest.domain import DUPLICATE, MOVED, PAIRS_FILE, write_domain
+from pipelines.ingest.account import check_rejects, collect_rejected, commonest, take_account
+from pipelines.ingest.domain import MOVED, PAIRS_FILE, write_domain
 from pipelines.ingest.groups import Groups, find_groups
 from pipelines.ingest.heavy import Heavy, find_heavy
 from pipelines.ingest.params import IngestParams
@@ -192,10 +192,9 @@ def _publish(params: IngestParams, labels: Sequence[str], parts: Parts, pairs: D
         told = f"{told}, {sum(documents.values()):,} documents in the corpus"
     removed = sum(account.negatives.total() for account in accounts)
     _warn_of_moved(rejected)
-    summary = f"{told}, {sum(account.rejected.total() for account in accounts):,} rows rejected"
-    if repeated := sum(account.rejected[DUPLICATE] for account in accounts):
-        summary = f"{summary}, {repeated:,} of them as duplicates"
-    return f"{summary}, {removed:,} hard negatives removed that answer their query" if removed else summary
+    reasons = sum((account.rejected for account in accounts), Counter[str]())
+    summary = f"{told}, {reasons.total():,} rows rejected{f': {commonest(reasons)}' if reasons else ''}"
+    return f"{summary}; {removed:,} hard negatives removed that answer their query" if removed else summary
 
 
 def _warn_of_moved(rejected: pa.Table) -> None:

@@ -99,11 +99,18 @@ def check_rejects(labels: Sequence[str], accounts: Sequence[Account], rejected: 
         raise InputError("\n".join(messages))
 
 
+def commonest(reasons: Counter[str]) -> str:
+    """Say the reasons that most rows are rejected for, and how many rows."""
+    more = len(reasons) - _SHOWN_REASONS
+    most = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    named = [f"{reason} ({count:,})" for reason, count in most[:_SHOWN_REASONS]]
+    return ", ".join([*named, *([f"{more} more reasons"] if more > 0 else [])])
+
+
 def _explain(label: str, account: Account, rejected: pa.Table, most: float) -> str:
     no_faults = pa.array([*_NO_FAULTS, *OF_PAIRS])
     faults = rejected.filter(pc.invert(pc.is_in(rejected["reason"], no_faults)))
-    commonest = Counter(faults["reason"].to_pylist()).most_common(_SHOWN_REASONS)
-    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in commonest)
+    reasons = commonest(Counter(faults["reason"].to_pylist()))
     example = faults.slice(0, 1).to_pylist()[0]
     return (
         f"{label}: {account.faults:,} of {account.rows:,} rows ({account.faults / account.rows:.1%}) are not pairs, "

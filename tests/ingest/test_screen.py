@@ -61,7 +61,10 @@ def test_the_stage_counts_them_beside_the_rows(workspace: Path) -> None:
     )
     done = run_stage("ingest", cwd=workspace)
     assert done.returncode == 0, done.stderr
-    assert "2 rows rejected, 1 of them as duplicates, 3 hard negatives removed that answer their query" in done.stdout
+    assert (
+        "2 rows rejected: duplicate (1), empty query (1); 3 hard negatives removed that answer their query"
+        in done.stdout
+    )
     [account] = json.loads((workspace / "results/ingest.json").read_text())["sources"].values()
     assert account == {
         "in": 4,

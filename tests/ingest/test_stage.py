@@ -55,7 +55,9 @@ def test_the_command_writes_pairs_rejects_and_counts_and_prints_a_summary(publis
     done = run_stage("ingest", cwd=Path())
     assert (done.returncode, done.stdout[:8]) == (0, "ingest: ")
     assert done.stderr.startswith("ingest: warning: 12 of 12 pairs of 'north' are pairs of 'south', too")
-    assert done.stdout.endswith(" test pairs in 2 domains, 12 rows rejected, 10 of them as duplicates\n")
+    assert done.stdout.endswith(
+        " test pairs in 2 domains, 12 rows rejected: duplicate (10), empty query (1), query equals document (1)\n"
+    )
     assert artifacts() == published
 
 
