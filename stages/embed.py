@@ -1,6 +1,6 @@
 """Stage ``embed``: encodes the texts of all pairs with each encoder that later stages use."""
 
-import sys
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from batchwright.core.fingerprint import text_keys
 from batchwright.core.params import load_params
 from batchwright.core.paths import PAIRS, RAW, VECTORS, check_watched, watching
 from batchwright.core.spill import find_keys
-from batchwright.core.terminal import safe, shown
+from batchwright.core.terminal import shown, warn
 from batchwright.formats.models import SIDES, check_model_watched
 from batchwright.formats.pairs import domains, scan_texts
 from batchwright.formats.vectors import VectorStore, blocks
@@ -34,13 +34,13 @@ def main() -> str:
         for name, encoder in params.models.items():
             total, encoded = embed(PAIRS, encoder, folder / name)
             counts.append(f"{total:,} vectors of '{name}' ({encoded:,} encoded now)")
-            _warn_of_unread(name, VectorStore.open(folder / name))
+            warn("embed", _unread(name, VectorStore.open(folder / name)))
         check_unchanged()
     return ", ".join(counts)
 
 
-def _warn_of_unread(name: str, store: VectorStore) -> None:
-    """Warn of domains with many texts whose vector is 0."""
+def _unread(name: str, store: VectorStore) -> Iterator[str]:
+    """Tell of domains with many texts whose vector is 0."""
     for domain in domains(PAIRS):
         found = store.of(domain, checked=False)
         zero = np.concatenate(
@@ -55,9 +55,8 @@ def _warn_of_unread(name: str, store: VectorStore) -> None:
             )
             example = next(text for text, read in texts if zero[find_keys(found.words, text_keys([read]))[0]])
             what = f"'{name}' reads nothing in {count:,} of {len(zero):,} texts of '{domain}' ({count / len(zero):.0%})"
-            print(
-                f"embed: warning: {safe(what)}, such as {shown(example)}: their vectors are 0, so that nothing is "
-                "like them; if they are too many, add a model that knows their language to embed.models and name it in "
-                "filter.vectors and cluster.vectors",
-                file=sys.stderr,
+            yield (
+                f"{what}, such as {shown(example)}: their vectors are 0, so that nothing is like them; if they are too "
+                "many, add a model that knows their language to embed.models and name it in filter.vectors and "
+                "cluster.vectors"
             )

@@ -4,9 +4,8 @@ A corpus is documents without queries, which are written as pairs with an empty 
 """
 
 import shutil
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.params import load_params
 from batchwright.core.paths import CORPUS, PAIRS, RAW_PAIRS, REJECTS, RESULTS, check_watched, watching
-from batchwright.core.terminal import safe, shown
+from batchwright.core.terminal import shown, warn
 from batchwright.formats.pairs import REJECTS_SCHEMA, pairs_file, write_table
 from pipelines import ingest
 from pipelines.beam.spread import spread
@@ -36,8 +35,6 @@ from pipelines.ingest.sources.base import Source
 from pipelines.ingest.splits import Splits, query_hashes, stated_splits
 
 OUTPUT = RESULTS / "ingest.json"
-MOST_SHARED = 5
-"""Domains with pairs of others that are named; further ones are counted."""
 
 Parts = Sequence[tuple[int, PartRead]]  # index of the source, those of the corpus last, and one of its parts
 Domains = Mapping[str, tuple[Sequence[int], Done]]  # numbers of the parts that hold a domain, and what was made of them
@@ -63,18 +60,21 @@ def main() -> str:
     corpus = _do_domains("ingest/corpus", parts, _parts_of_domains(parts, range(first, len(sources))), Splits())
     summary = _publish(params, [source.label for source in sources], parts, pairs, corpus)
     check_unchanged()
-    for each in heavy:
-        print(f"ingest: warning: {safe(_told(each))}", file=sys.stderr)
-    _warn_of_repeated(pairs)
-    _warn_of_shared(find_shared(domain_parts))
-    _warn_of_missing(params, splits, groups, pairs)
-    for domain in sorted(corpus.keys() - pairs.keys()):
-        what = f"the corpus has documents of '{domain}', but no pair is of this domain"
-        print(f"ingest: warning: {safe(what)}; nothing is mined from them", file=sys.stderr)
+    warn("ingest", map(_too_heavy, heavy))
+    warn("ingest", _repeated(pairs))
+    warn("ingest", map(_shared, find_shared(domain_parts)))
+    warn("ingest", _missing(params, splits, groups, pairs))
+    warn(
+        "ingest",
+        (
+            f"the corpus has documents of '{domain}', but no pair is of this domain; nothing is mined from them"
+            for domain in sorted(corpus.keys() - pairs.keys())
+        ),
+    )
     return summary
 
 
-def _told(heavy: Heavy) -> str:
+def _too_heavy(heavy: Heavy) -> str:
     name = shown(heavy.name)
     if heavy.what == "group":
         name = f"group {name}" + (f" with {heavy.others:,} that share queries with it" if heavy.others else "")
@@ -82,7 +82,7 @@ def _told(heavy: Heavy) -> str:
     return f"{what}, too many for one {heavy.what}; it stays in train"
 
 
-def _warn_of_repeated(pairs: Domains) -> None:
+def _repeated(pairs: Domains) -> Iterator[str]:
     """Tell of texts of most pairs: documents, since ranking these first would look like a success wherever the pairs
     are, and queries, whose documents are no negatives for one another.
     """
@@ -91,19 +91,15 @@ def _warn_of_repeated(pairs: Domains) -> None:
         for side, (text, count) in done.metrics["repeated"].items():
             why = "in all splits alike" if side == "document" else "of which none is a negative for another"
             what = f"{shown(text)} is the {side} of {count:,} of {of:,} pairs of '{domain}', {why}"
-            print(f"ingest: warning: {safe(what)}; leave most of them out if it says little", file=sys.stderr)
+            yield f"{what}; leave most of them out if it says little"
 
 
-def _warn_of_shared(shared: Sequence[Shared]) -> None:
-    """Tell of pairs that two domains have."""
-    for each in shared[:MOST_SHARED]:
-        what = f"{each.pairs:,} of {each.of:,} pairs of '{each.domain}' are pairs of '{each.other}', too"
-        print(f"ingest: warning: {safe(what)}, and count in both; if that is not meant, leave one out", file=sys.stderr)
-    if len(shared) > MOST_SHARED:
-        print(f"ingest: warning: so it is with {len(shared) - MOST_SHARED:,} more domains", file=sys.stderr)
+def _shared(shared: Shared) -> str:
+    what = f"{shared.pairs:,} of {shared.of:,} pairs of '{shared.domain}' are pairs of '{shared.other}', too"
+    return f"{what}, and count in both; if that is not meant, leave one out"
 
 
-def _warn_of_missing(params: IngestParams, splits: Splits, groups: Groups, pairs: Domains) -> None:
+def _missing(params: IngestParams, splits: Splits, groups: Groups, pairs: Domains) -> Iterator[str]:
     """Tell of a split that has no pairs because there are few queries or groups, or none to train on."""
 
     def missing(split: str) -> bool:
@@ -116,11 +112,9 @@ def _warn_of_missing(params: IngestParams, splits: Splits, groups: Groups, pairs
                 few, cure = f"{groups.number:,} groups", ", or take out columns.group"
             if groups.apart < groups.number:
                 few = f"{few}, and those that share queries go together, which leaves {groups.apart:,} to draw from"
-            what = f"no pair is in {split}, since there are {few}; raise ingest.{name}{cure}"
-            print(f"ingest: warning: {what}", file=sys.stderr)
+            yield f"no pair is in {split}, since there are {few}; raise ingest.{name}{cure}"
     if missing("train"):
-        what = "no pair is in train: columns.split puts all into others; nothing can be trained"
-        print(f"ingest: warning: {what}", file=sys.stderr)
+        yield "no pair is in train: columns.split puts all into others; nothing can be trained"
 
 
 def _files(sources: Sequence[Source]) -> list[str]:
@@ -191,20 +185,19 @@ def _publish(params: IngestParams, labels: Sequence[str], parts: Parts, pairs: D
     if more:
         told = f"{told}, {sum(documents.values()):,} documents in the corpus"
     removed = sum(account.negatives.total() for account in accounts)
-    _warn_of_moved(rejected)
+    warn("ingest", _moved(rejected))
     reasons = sum((account.rejected for account in accounts), Counter[str]())
     summary = f"{told}, {reasons.total():,} rows rejected{f': {commonest(reasons)}' if reasons else ''}"
     return f"{summary}; {removed:,} hard negatives removed that answer their query" if removed else summary
 
 
-def _warn_of_moved(rejected: pa.Table) -> None:
+def _moved(rejected: pa.Table) -> Iterator[str]:
     """Tell of pairs whose row says another split than their query is in."""
     moved = rejected.filter(pc.is_in(rejected["reason"], pa.array(list(MOVED.values()))))
     if len(moved):
         first = moved.slice(0, 1).to_pylist()[0]
         where = f"{first['source']}, row {first['row']}: {shown(first['text'])}"
-        print(
-            f"ingest: warning: {len(moved):,} rows go to another split than they say: all rows of a query or group go "
-            f"to test if one of them says so, or else to dev; such as {safe(where)}; all are in {REJECTS}",
-            file=sys.stderr,
+        yield (
+            f"{len(moved):,} rows go to another split than they say: all rows of a query or group go to test if one of "
+            f"them says so, or else to dev; such as {where}; all are in {REJECTS}"
         )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 MOST = 500
+TOLD = 10
+"""So many warnings, or reasons, of one kind are told; further ones are counted."""
 
 
 def safe(text: str) -> str:
@@ -35,6 +37,14 @@ def say(text: str) -> None:
         print(text, flush=True)
     except BrokenPipeError:  # such as head; Python would complain when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def warn(program: str, warnings: Iterable[str]) -> None:
+    """Print warnings of one kind, which cannot control the terminal: ``TOLD`` of them, and how many more there are."""
+    told = list(warnings)
+    more = len(told) - TOLD
+    for warning in [*told[:TOLD], *([f"and {more:,} more like the last one"] if more > 0 else [])]:
+        print(f"{program}: warning: {safe(warning)}", file=sys.stderr)
 
 
 def short(text: str, program: str) -> str:

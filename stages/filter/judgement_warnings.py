@@ -1,6 +1,6 @@
 """What became of judgements that could not do what they say, with file and row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +9,11 @@ from numpy.typing import NDArray
 from batchwright.formats.negatives import Negatives
 from stages.filter.judgements import BY_PAIR, NOT_OVERRULED, Judgements, Matched, verdicts
 
-SHOWN = 10
-"""Rows that are named; further ones are counted."""
-
 
 def about_no_pair(judgements: Judgements, numbers: NDArray[np.int64]) -> list[str]:
     """Say which judgements are about texts that no domain's training pairs have any more, or never had."""
     places = [judgements.places[number] for number in numbers]
-    return _cut([f"{place}: no domain has training pairs with this query and this document" for place in places])
+    return [f"{place}: no domain has training pairs with this query and this document" for place in places]
 
 
 def overruled(
@@ -39,9 +36,4 @@ def overruled(
                 else f"but {judgements.places[other]} says that it is, which counts; correct one of the two"
             )
             told.append(f"{judgements.places[number]}: says that the document is not relevant, {because}")
-    return _cut(told)
-
-
-def _cut(told: Sequence[str]) -> list[str]:
-    more = len(told) - SHOWN
-    return [*told[:SHOWN], *([f"and {more:,} more rows like the last one"] if more > 0 else [])]
+    return told

@@ -1,7 +1,6 @@
 """Compute each domain's scores, thresholds, duplicate classes, judged cells and hard negatives."""
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from batchwright.core.fingerprint import content_id, files_fingerprint
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import NEGATIVES, PAIRS, RAW, RESULTS, VECTORS, check_watched, watching
-from batchwright.core.terminal import safe
+from batchwright.core.terminal import TOLD, safe, warn
 from batchwright.formats.models import SIDES
 from batchwright.formats.negatives import DOUBTFUL, EVERY_PAIR, KEPT, NO_PAIR, Negatives
 from batchwright.formats.pairs import Texts, count_pairs, domains, pair_parts, pairs_file, scan_texts
@@ -34,8 +33,6 @@ OUTPUT = RESULTS / "filter.json"
 JUDGEMENTS = RESULTS / "judgements.json"
 NO_LIMIT, BLIND = "no_limit_because", "blind"
 """Why ``auto`` found no limit of likeness, and whether the vectors know too little."""
-TOLD = 10
-"""Domains without a limit that are named."""
 
 
 def main() -> str:
@@ -86,10 +83,10 @@ def main() -> str:
     )
     publish_domains(done, source.write, NEGATIVES)
     metrics = {domain: of.metrics for domain, of in done.items()}
-    _warn(params.vectors, metrics)
+    warn("filter", _knowing_too_little(params.vectors, metrics))
     sizes = {domain: of["pairs"] for domain, of in metrics.items()}
-    for warning in (*about_no_pair(judgements, unmatched), *overruled(judgements, matched, NEGATIVES, sizes)):
-        print(f"filter: warning: {safe(warning)}", file=sys.stderr)
+    warn("filter", about_no_pair(judgements, unmatched))
+    warn("filter", overruled(judgements, matched, NEGATIVES, sizes))
     write_json(OUTPUT, metrics)
     write_json(JUDGEMENTS, {"read": len(judgements), "unmatched": len(unmatched)})
     pairs = sum(domain["pairs"] for domain in metrics.values())
@@ -114,8 +111,8 @@ def _no_limits(domains: Mapping[str, Metrics]) -> str:
     return "".join(told[:TOLD]) + (f"\n  nor in {len(told) - TOLD:,} more, see {OUTPUT}" if len(told) > TOLD else "")
 
 
-def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
-    """Warn of domains of which the vectors know too little; ``domains`` are their summaries."""
+def _knowing_too_little(vectors: str, domains: Mapping[str, Metrics]) -> Iterator[str]:
+    """Tell of domains of which the vectors know too little; ``domains`` are their summaries."""
     for domain, metrics in domains.items():
         why = metrics[NO_LIMIT] if metrics.get(BLIND) else vague(metrics["doubtful"], metrics["pairs"])
         if not why:
@@ -124,8 +121,7 @@ def _warn(vectors: str, domains: Mapping[str, Metrics]) -> None:
             masked = f"likeness: auto sets no limit in '{domain}', and nothing is masked by score"
         else:
             masked = f"what is masked by score in '{domain}' is chance"
-        what = f"{masked}: by '{vectors}', {why}; if other vectors know more, name them in filter.vectors"
-        print(f"filter: warning: {safe(what)}", file=sys.stderr)
+        yield f"{masked}: by '{vectors}', {why}; if other vectors know more, name them in filter.vectors"
 
 
 def _judge_domain(

@@ -1,8 +1,7 @@
 """Pack clusters into training batches, stored in Arrow shards."""
 
-import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from batchwright.core.fingerprint import versions
 from batchwright.core.neighbours import processes
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SHARDS
-from batchwright.core.terminal import hint, safe
+from batchwright.core.terminal import TOLD, hint, safe, warn
 from batchwright.formats.cross_encoder import LIBRARIES
 from batchwright.formats.pairs import count_pairs, domains
 from batchwright.formats.runs import of_seed
@@ -35,8 +34,6 @@ MOSTLY = 0.9
 """A domain is named if more than this share of its negatives is masked."""
 MANY = 0.01
 """A domain is named if more than this share of its rows have more than half of their negatives masked."""
-TOLD = 10
-"""Domains whose random batches are explained."""
 
 Row = Mapping[str, Any]
 """Measures of a batch."""
@@ -65,7 +62,7 @@ def main(policy: str) -> str:
     summary = _summarise(manifest, rows, of_domains)
     write_tsv(OUTPUT / f"{policy}.tsv", rows)
     write_json(OUTPUT / f"{policy}.json", summary)
-    _warn_of_masked(policy, summary["domains"], params.batch_size)
+    warn("pack", _masked(policy, summary["domains"], params.batch_size))
     return (
         f"{manifest.batches:,} {policy} batches of {params.batch_size}{_for_seeds(params.seeds)}, "
         f"hardness {summary['hardness']:.4f}, {summary['masked_share']:.2%} masked, "
@@ -208,20 +205,15 @@ def _never_hard(policy: str, domains: Domains) -> str:
     return "; random batches only for" + "".join(f"\n  {reason}" for reason in reasons[:TOLD]) + more
 
 
-def _warn_of_masked(policy: str, domains: Mapping[str, Mapping[str, Any]], batch_size: int) -> None:
-    """Warn of domains that masks leave little of; ``domains`` are their measures."""
+def _masked(policy: str, domains: Mapping[str, Mapping[str, Any]], batch_size: int) -> Iterator[str]:
+    """Tell of domains that masks leave little of; ``domains`` are their measures."""
+    see = f"batchwright show --worst masked --shards {policy}"
+    look = f"the reasons are in {OUTPUT}/{policy}.json; see them with {see}"
     for domain, measures in domains.items():
         rows, lost = measures["batches"] * batch_size, measures["rows_mostly_masked"]
         if measures["masked_share"] > MOSTLY:
             masked = f"{measures['masked_share'] * 100:.0f}% of the negatives of '{domain}' are masked"
-            _warn(policy, f"{masked}, so it adds next to nothing to training")
+            yield f"{masked}, so it adds next to nothing to training; {look}"
         elif lost > MANY * rows:
             masked = f"{lost:,} of {rows:,} rows of '{domain}' have more than half of their negatives masked"
-            _warn(policy, f"{masked}, so they add little to training")
-
-
-def _warn(policy: str, what: str) -> None:
-    look = f"batchwright show --worst masked --shards {policy}"
-    print(
-        f"pack: warning: {safe(what)}; the reasons are in {OUTPUT}/{policy}.json; see them with {look}", file=sys.stderr
-    )
+            yield f"{masked}, so they add little to training; {look}"

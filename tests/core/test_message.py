@@ -6,7 +6,7 @@ import pytest
 
 from batchwright.core.command import run
 from batchwright.core.errors import InputError
-from batchwright.core.terminal import MOST, safe, shown
+from batchwright.core.terminal import MOST, TOLD, safe, shown, warn
 from tests.helpers import run_python
 
 
@@ -35,3 +35,15 @@ def test_what_could_control_a_terminal_is_escaped() -> None:
     assert safe("a\x1b]0;title\x07\r\u202e\nb") == "a\\x1b]0;title\\x07\\r\\u202e\nb"
     assert safe("é 日本 \ud800") == "é 日本 \\ud800"
     assert shown("two\nlines\x1b", 8) == "'two\\nline…'"
+
+
+def test_of_many_warnings_the_first_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    warn("pack", [f"\x1b{number}" for number in range(TOLD)])
+    assert capsys.readouterr().err == "".join(f"pack: warning: \\x1b{number}\n" for number in range(TOLD))
+    warn("pack", map(str, range(TOLD + 3)))
+    assert capsys.readouterr().err.splitlines()[TOLD - 1 :] == [
+        f"pack: warning: {TOLD - 1}",
+        "pack: warning: and 3 more like the last one",
+    ]
+    warn("pack", [])
+    assert capsys.readouterr().err == ""

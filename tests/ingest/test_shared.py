@@ -31,7 +31,7 @@ def test_pairs_of_two_domains_are_told(workspace: Path, capsys: pytest.CaptureFi
 
 
 def test_of_many_the_first_are_told_and_the_others_counted(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ingest(*(write(name, range(number, 300)) for number, name in enumerate("abcdefgh")))
+    ingest(*(write(name, range(number, 300)) for number, name in enumerate("abcdefghijklmn")))
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("ingest: warning: 299 of 299 pairs of 'b' are pairs of 'a', too")
-    assert said[5:] == ["ingest: warning: so it is with 2 more domains"]
+    assert said[10:] == ["ingest: warning: and 3 more like the last one"]
