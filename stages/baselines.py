@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import RootModel
 
-from batchwright.core.params import load_params
+from batchwright.core.params import Base, load_params
 from batchwright.core.paths import PAIRS, RESULTS, SCORES, START_MODELS
 from stages.scoring.collection import EvaluateParams
 from stages.scoring.read import read_collections
@@ -23,9 +23,10 @@ def main() -> str:
     ``results/baselines*`` and, query by query, ``data/scores/baselines.parquet``.
     """
     params = load_params("evaluate", EvaluateParams)
-    collections = read_collections(PAIRS, params)
+    language = load_params("base", Base).language
+    collections = read_collections(PAIRS, params, language)
     names = sorted([*load_params("start_models", Entries).root, *load_params("pretrain", Entries).root])
-    systems = {BM25: [word_system(params.depth)]}
+    systems = {BM25: [word_system(params.depth, language)]}
     systems |= {f"{name}, before training": [model_system(START_MODELS / name, params)] for name in names}
     file = RESULTS / "baselines.json"
     return write_scores(file, SCORES / "baselines.parquet", systems, collections, params.measures)

@@ -1,6 +1,6 @@
 """Stage ``evaluate``: how well trained models retrieve, on held-out pairs and BEIR collections."""
 
-from batchwright.core.params import load_params
+from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, RESULTS, SCORES
 from batchwright.formats.runs import seed_folders
 from batchwright.retrievers import ModelInfo
@@ -17,7 +17,7 @@ def evaluate(run: str) -> str:
     ``data/scores/runs/RUN.parquet``.
     """
     params = load_params("evaluate", EvaluateParams)
-    collections = read_collections(PAIRS, params)
+    collections = read_collections(PAIRS, params, load_params("base", Base).language)
     file, queries = RESULTS / "evaluate" / f"{run}.json", SCORES / "runs" / f"{run}.parquet"
     folders = seed_folders(MODELS / run)
     systems = [matryoshka_system(folder, ModelInfo.read(folder).dimensions or (), params) for folder in folders]

@@ -1,6 +1,7 @@
 """Stage ``teach``: batches with a teacher's scores of each pair's document and hard negatives."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.fingerprint import fingerprint, text_keys, versions
 from batchwright.core.names import Name, NamedPath
-from batchwright.core.params import load_params
+from batchwright.core.params import Base, Language, load_params
 from batchwright.core.paths import RESULTS, SHARDS
 from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
 from batchwright.core.terminal import bar, safe
@@ -100,7 +101,7 @@ def main(name: str) -> str:
             f"teach.{name}: the pairs in {folder} have no hard negatives, without which nothing is learned from a "
             "teacher; name batches of the stage 'mine', or set filter.mine"
         )
-    teacher = open_teacher(name, params)
+    teacher = open_teacher(name, params, load_params("base", Base).language)
     scores, starts = _score(name, params, teacher, pairs)
     first = 0
     with atomic_dir(SHARDS / name) as output:
@@ -117,14 +118,14 @@ def main(name: str) -> str:
     )
 
 
-def open_teacher(name: str, params: Teaching) -> Teacher:
-    """Load the teacher of ``teach.NAME``.
+def open_teacher(name: str, params: Teaching, language: Language | None) -> Teacher:
+    """Load the teacher of ``teach.NAME``; the ``language`` of the texts is for BM25.
 
     Raises:
         InputError: it is neither a cross-encoder nor a retriever.
     """
     if params.name == WORDS:
-        return Teacher(WORDS, _by_words, whole=True)
+        return Teacher(f"{WORDS} {language}", partial(_by_words, language), whole=True)
     folder = Path(params.model)
     if params.name is None and (folder / FILE).exists():
         retriever = load_retriever(folder)
@@ -139,9 +140,11 @@ def open_teacher(name: str, params: Teaching) -> Teacher:
     return Teacher(reranker.weights, score)
 
 
-def _by_words(_: str, queries: Sequence[str], own: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+def _by_words(
+    language: Language | None, _: str, queries: Sequence[str], own: Sequence[Sequence[str]]
+) -> NDArray[np.float32]:
     numbers = {text: number for number, text in enumerate(sorted({text for texts in own for text in texts}))}
-    found = zip(WordIndex(list(numbers)).scores(queries), own, strict=True)
+    found = zip(WordIndex(list(numbers), language).scores(queries), own, strict=True)
     return np.concatenate([of_all[[numbers[text] for text in texts]] for of_all, texts in found]).astype(np.float32)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -18,6 +18,44 @@ _MALFORMED = (yaml.YAMLError, ValueError, LookupError, AttributeError, Arithmeti
 """What PyYAML raises: its own errors, and those of Python for a scalar that its tag does not fit."""
 
 P = TypeVar("P", bound=BaseModel)
+
+Language = Literal[
+    "arabic",
+    "armenian",
+    "basque",
+    "catalan",
+    "czech",
+    "danish",
+    "dutch",
+    "english",
+    "esperanto",
+    "estonian",
+    "finnish",
+    "french",
+    "german",
+    "greek",
+    "hindi",
+    "hungarian",
+    "indonesian",
+    "irish",
+    "italian",
+    "lithuanian",
+    "nepali",
+    "norwegian",
+    "persian",
+    "polish",
+    "portuguese",
+    "romanian",
+    "russian",
+    "serbian",
+    "sesotho",
+    "spanish",
+    "swedish",
+    "tamil",
+    "turkish",
+    "yiddish",
+]
+"""Languages whose words BM25 can stem."""
 
 
 class Params(BaseModel):
@@ -60,6 +98,9 @@ class Base(Params):
 
     seed: int = Field(default=17, ge=0, lt=2**32)
     """Seed of all random numbers; it determines clusters, batches and initial weights."""
+    language: Language | None = "english"
+    """The language of the texts, for BM25 only: it compares stems, and leaves out stop words where it knows some. null
+    compares whole words, for languages that are not here, or several."""
 
 
 def with_kind(choose: Callable[[dict[str, Any]], str | None]) -> BeforeValidator:

@@ -8,7 +8,7 @@ import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.normal_form import normal_forms
-from batchwright.core.params import load_params
+from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, SCORES, START_MODELS
 from batchwright.formats.pairs import domains, scan_pairs
 from batchwright.formats.query_scores import MEASURES, BySeed, read_query_scores
@@ -31,9 +31,9 @@ def score(runs: Mapping[str, Run], deployed: str | None, over: Sequence[str]) ->
     the deployed commit as well: if today's data are broken, so are the queries made of them, and only those of before
     tell. Queries that one of the two was trained on, since the split has changed in between, are left out.
     """
-    params = load_params("evaluate", EvaluateParams)
+    params, language = load_params("evaluate", EvaluateParams), load_params("base", Base).language
     there = set() if deployed is None else _outputs(deployed)
-    collections = {each.name: (each, _domains(each)) for each in read_collections(PAIRS, params)}
+    collections = {each.name: (each, _domains(each)) for each in read_collections(PAIRS, params, language)}
     notes: list[str] = []
     before = None
     if deployed and str(PAIRS) in there:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.by_domain.spread import Map
+from batchwright.core.params import Language
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import blocks
 from batchwright.retrievers import Index, load_retriever
@@ -33,20 +34,23 @@ class Miner(Protocol):
         """Number documents from 0."""
 
 
+@dataclass(frozen=True)
 class _Words:
-    """BM25 as a miner."""
+    """BM25 as a miner, for texts of a language."""
+
+    language: Language | None
 
     def index(self, documents: Sequence[str], domains: Sequence[str] | None = None) -> Index:  # noqa: ARG002
-        return WordIndex(documents)
+        return WordIndex(documents, self.language)
 
 
-def load_miner(name: str) -> Miner:
-    """Load a model from its folder, or BM25.
+def load_miner(name: str, language: Language | None) -> Miner:
+    """Load a model from its folder, or BM25 for texts of a language.
 
     Raises:
         InputError: the folder does not contain such a model, or the model is damaged.
     """
-    return _Words() if name == BM25 else load_retriever(Path(name))
+    return _Words(language) if name == BM25 else load_retriever(Path(name))
 
 
 @dataclass(frozen=True)

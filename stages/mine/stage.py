@@ -36,9 +36,9 @@ OUTPUT = RESULTS / "mine"
 def main(name: str) -> str:
     """Write ``data/shards/NAME``, and the number of hard negatives found to ``results/mine/NAME.json``."""
     params = load_params(f"mine.{name}", Mining)
-    seed = load_params("base", Base).seed
+    base = load_params("base", Base)
     shards = ShardSet.open(BATCHES)
-    miners = [load_miner(miner) for miner in params.miners]
+    miners = [load_miner(miner, base.language) for miner in params.miners]
     hashes = {miner: model_hash(Path(miner)) for miner in params.miners if miner != BM25}
     source = Provenance.read(NEGATIVES, made_by="filter")
     store = VectorStore.open(VECTORS / source.vectors)
@@ -46,13 +46,19 @@ def main(name: str) -> str:
 
     def work(domain: str, folder: Path, do_parts: Map) -> Metrics:
         texts = read_documents(domain)
-        rows = _mine(domain, texts, store, miners, near_duplicates, params, seed, do_parts)
+        rows = _mine(domain, texts, store, miners, near_duplicates, params, base.seed, do_parts)
         write_mined(folder, rows, texts)
         counts = {"mined": np.count_nonzero(rows != NONE), "from_corpus": np.count_nonzero(rows >= len(rows))}
         return {"pairs": len(rows), **{name: int(count) for name, count in counts.items()}}
 
     needed = {domain: _inputs(domain, store) for domain in domains(PAIRS)}
-    settings = params.model_dump(), hashes, seed, near_duplicates, files_fingerprint([Path(shared.__file__).parent])
+    settings = (
+        params.model_dump(),
+        hashes,
+        base.model_dump(),
+        near_duplicates,
+        files_fingerprint([Path(shared.__file__).parent]),
+    )
     done = do_domains(
         f"mine/{name}",
         Path(__file__).parent,

@@ -9,6 +9,7 @@ import numpy as np
 
 from batchwright.core.errors import InputError
 from batchwright.core.normal_form import normal_forms
+from batchwright.core.params import Language
 from batchwright.core.paths import RAW, check_watched
 from batchwright.core.terminal import shown
 from batchwright.formats.beir import BeirFolder
@@ -22,8 +23,8 @@ MOST_DECIMALS = 3
 """Decimals of grades that count."""
 
 
-def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
-    """Read the held-out pairs, if there are any, then the BEIR folders.
+def read_collections(pairs: Path, params: EvaluateParams, language: Language | None = "english") -> list[Collection]:
+    """Read the held-out pairs, if there are any, then the BEIR folders; ``language`` is for BM25 as ``rerank.first``.
 
     Raises:
         InputError: there is nothing to evaluate on, a folder is named twice, or it lies outside ``raw/beir``, or a
@@ -44,7 +45,7 @@ def read_collections(pairs: Path, params: EvaluateParams) -> list[Collection]:
             )
     if params.rerank:
         first, depth = params.rerank.first, params.rerank.documents
-        system = word_system(depth) if first == BM25 else model_system(Path(first), params, depth)
+        system = word_system(depth, language) if first == BM25 else model_system(Path(first), params, depth)
         collections = [truncate(collection, system) for collection in collections]
     if not collections or has_split(pairs, "test"):
         collections.insert(0, held_out(pairs, params.held_out))

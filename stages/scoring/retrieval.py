@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.params import Language
 from batchwright.core.runtime import scratch
 from batchwright.retrievers import Index, Retriever, load_retriever
 from batchwright.retrievers.common.retriever import DenseIndex, DiskRetriever
@@ -36,12 +37,12 @@ Search = Callable[[Sequence[Text], int], NDArray[np.int64]]
 """Finds the k best documents for each query, ``(Q, k)``."""
 
 
-def word_system(depth: int = DEPTH) -> System:
-    """Return BM25 as a system that ranks ``depth`` documents for each query."""
+def word_system(depth: int = DEPTH, language: Language | None = "english") -> System:
+    """Return BM25 for texts of a language as a system that ranks ``depth`` documents for each query."""
 
     def rank(collection: Collection) -> NDArray[np.int64]:
         documents = [document.text for document in collection.documents]
-        index = WordIndex(documents)
+        index = WordIndex(documents, language)
         return _rank(collection, depth, lambda queries, k: index.search([query.text for query in queries], k)[0])
 
     return rank

@@ -1,9 +1,14 @@
 """The BM25 baseline."""
 
+from typing import cast, get_args
+
+import bm25s
 import numpy as np
 import pytest
+import Stemmer
 
 from batchwright.core.errors import InputError
+from batchwright.core.params import Language
 from batchwright.retrievers import Ranking
 from batchwright.retrievers.common import words as bm25
 from batchwright.retrievers.common.words import WordIndex
@@ -88,6 +93,35 @@ def test_texts_without_spaces_are_found(query: str) -> None:
 def test_words_match_by_their_stems() -> None:
     indices, scores = rank_by_words(["mining batches"], ["one batch was mined", "the weather today"], k=2)
     assert indices.tolist() == [[0, -1]] and scores[0, 0] > 0
+
+
+@pytest.mark.parametrize(
+    ("language", "found"),
+    [
+        ("german", [["ein Haus"], []]),
+        ("english", [[], ["und wo steht ein Auto?"]]),
+        (None, [[], ["und wo steht ein Auto?"]]),
+    ],
+)
+def test_stems_and_stop_words_are_those_of_the_language(language: Language | None, found: list[list[str]]) -> None:
+    documents = ["ein Haus", "und wo steht ein Auto?"]
+    indices, _ = WordIndex(documents, language).search(["Häuser", "und"], 2)
+    assert [[documents[place] for place in row if place >= 0] for row in indices.tolist()] == found
+
+
+def test_without_a_language_words_are_whole() -> None:
+    documents = ["the mined batch", "mining the batches"]
+    indices, _ = WordIndex(documents, None).search(["batches", "the"], 2)
+    assert indices.tolist() == [[1, -1], [0, 1]]
+
+
+def test_all_stems_and_stop_words_that_there_are_can_be_had() -> None:
+    stemmed = {name for name in Stemmer.algorithms() if not name.endswith("porter")}
+    assert set(get_args(Language)) == stemmed
+    stopped = {name for name in stemmed if hasattr(bm25s.stopwords, f"STOPWORDS_{name.upper()}")} | {"english"}
+    assert set(bm25.WITH_STOP_WORDS) == stopped
+    for name in stemmed:
+        assert WordIndex(["wort"], cast(Language, name)).search(["wort"], 1)[0].tolist() == [[0]]
 
 
 def test_many_documents_show_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.errors import InputError
+from batchwright.core.params import Language
 from batchwright.core.terminal import bar
 from batchwright.core.words import MARKS, words
 from batchwright.retrievers.common.dense import keep_best
@@ -17,6 +18,11 @@ from batchwright.retrievers.common.retriever import Ranking
 
 K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini and BEIR set them: nDCG@10 .676 on SciFact with stemming, .662 without."""
+WITH_STOP_WORDS = (
+    *("danish", "dutch", "english", "french", "german", "italian"),
+    *("norwegian", "portuguese", "russian", "spanish", "swedish", "turkish"),
+)
+"""Languages whose stop words ``bm25s`` has."""
 PROGRESS_FROM = 100_000
 """From so many documents on BM25 takes long, and shows how far it is."""
 WORD = re.compile(rf"(?=\w[\w{MARKS}])(?:\w+[{MARKS}]*)++")  # of two characters or more
@@ -24,7 +30,9 @@ WORD = re.compile(rf"(?=\w[\w{MARKS}])(?:\w+[{MARKS}]*)++")  # of two characters
 
 
 class WordIndex:
-    """An ``Index`` by Lucene's BM25 over English stems; of scripts without spaces over letters and pairs of them.
+    """An ``Index`` by Lucene's BM25 over stems of a language; of scripts without spaces over letters and pairs of them.
+
+    Without a language, it is over whole words.
 
     Documents without a word of the query are not ranked: the places left have number -1, score 0.
 
@@ -32,11 +40,12 @@ class WordIndex:
         InputError: ``documents`` is no list of texts, or none contains a word that BM25 indexes.
     """
 
-    def __init__(self, documents: Sequence[str]) -> None:
+    def __init__(self, documents: Sequence[str], language: Language | None = "english") -> None:
         check_texts("documents", documents)
         self._count = len(documents)
+        self._language = language
         self._progress = {"show_progress": len(documents) >= PROGRESS_FROM}
-        tokens = _stems(documents, self._progress)
+        tokens = self._stems(documents)
         if not any(tokens.ids):
             raise InputError("BM25 cannot rank the documents: they contain no words, only punctuation and stop words")
         self._index = bm25s.BM25(k1=K1, b=B)
@@ -56,9 +65,17 @@ class WordIndex:
 
     def scores(self, queries: Sequence[str]) -> Iterator[NDArray[np.float32]]:
         """Yield the scores ``(N,)`` of all documents for each query."""
-        asked = bm25s.tokenization.convert_tokenized_to_string_list(_stems(queries, self._progress))
+        asked = bm25s.tokenization.convert_tokenized_to_string_list(self._stems(queries))
         for query in bar(asked, desc="BM25", unit="query"):
             yield self._index.get_scores_from_ids(self._index.get_tokens_ids(query))
+
+    def _stems(self, texts: Sequence[str]) -> bm25s.tokenization.Tokenized:
+        cut = [" ".join(words(text.lower(), WORD)) for text in texts]
+        stemmer = Stemmer.Stemmer(self._language) if self._language else None
+        stopwords = self._language if self._language in WITH_STOP_WORDS else None
+        return bm25s.tokenize(
+            cut, lower=False, token_pattern=r"\S+", stopwords=stopwords, stemmer=stemmer, **self._progress
+        )
 
 
 def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
@@ -66,10 +83,3 @@ def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     found = np.flatnonzero(scores > 0)
     kept: NDArray[np.int64] = found[keep_best(scores[None, found], k)[0]]
     return kept[np.argsort(-scores[kept], kind="stable")]
-
-
-def _stems(texts: Sequence[str], progress: dict[str, bool]) -> bm25s.tokenization.Tokenized:
-    cut = [" ".join(words(text.lower(), WORD)) for text in texts]
-    return bm25s.tokenize(
-        cut, lower=False, token_pattern=r"\S+", stopwords="en", stemmer=Stemmer.Stemmer("english"), **progress
-    )
