@@ -12,6 +12,7 @@ from torch.nn import Identity
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
+from batchwright.core.params import Language
 from batchwright.core.paths import PAIRS
 from batchwright.formats.pairs import scan_texts
 from batchwright.formats.shards import SCORED_ANNOTATED_SCHEMA, SCORED_SCHEMA, SHARD_SCHEMA, ShardSet
@@ -44,8 +45,8 @@ def run_teach(workspace: Path) -> RunTeach:
     save_cross_encoder(Path(MODEL))
     pack.main("contextual")
 
-    def run(**changes: object) -> str:
-        write_params(workspace, {**params, "teach": {"taught": TEACHING | changes}})
+    def run(language: str | None = "english", **changes: object) -> str:
+        write_params(workspace, {**params, "base.language": language, "teach": {"taught": TEACHING | changes}})
         return teach.main("taught")
 
     return run
@@ -94,7 +95,7 @@ def test_weights_and_metadata_stay_where_scores_come_and_go(run_teach: RunTeach)
     assert before.equals(after) and len(set(after["metadata"].to_pylist())) > 1
 
 
-def test_a_trained_model_and_bm25_teach_too(run_teach: RunTeach) -> None:
+def test_a_trained_model_teaches_too(run_teach: RunTeach) -> None:
     shutil.copytree(save_bert(Path("made")), "models/first")
     describe(Path("models/first"))
     run_teach(model="models/first")
@@ -103,7 +104,19 @@ def test_a_trained_model_and_bm25_teach_too(run_teach: RunTeach) -> None:
         texts = [row["query"], row["document"], *row["negatives"]]
         query, *others = vectors.encode(texts, normalize_embeddings=True)
         np.testing.assert_allclose(row["scores"], np.stack(others) @ query, atol=1e-5)
-    run_teach(model="raw/models", name="bm25")
+
+
+def test_bm25_teaches_in_the_language_of_the_texts(run_teach: RunTeach, monkeypatch: pytest.MonkeyPatch) -> None:
+    languages: list[str | None] = []
+
+    def index(documents: list[str], language: Language | None) -> WordIndex:
+        languages.append(language)
+        return WordIndex(documents, language)
+
+    monkeypatch.setattr(teach, "WordIndex", index)
+    run_teach("german", model="raw/models", name="bm25")
+    run_teach(model="raw/models", name="bm25")  # nothing is kept of the other language
+    assert languages == ["german"] * 2 + ["english"] * 2  # of two domains
     rows = rows_of(TAUGHT)
     for domain in ("birds", "fish"):
         own = [row for row in rows if row["domain"] == domain]
