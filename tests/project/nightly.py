@@ -74,6 +74,7 @@ PIPELINE = {
     }
 }
 PARAMS = {
+    "base": {"seed": 1},
     "runs": {"m": {"variant": "biencoder", "batches": "contextual", "start": "models/start/minilm"}},
     "evaluate": {"held_out": {"queries": 100, "documents": 100}, "beir": []},
     "retrain": {"floor": 0.2},

@@ -213,9 +213,10 @@ def _check_negatives(name: str, shards: ShardSet, batches: Sequence[int], common
     counts = (shards.batch(number)["negatives"].value_lengths().to_numpy() for number in batches)
     if common.in_batch:
         if not any(of_batch.any() for of_batch in counts):
-            raise InputError(
-                f"train {name}: hard_negatives is {common.hard_negatives}, and no pair of {shards.folder} has any; set "
-                "it to 0, or use pairs with hard negatives, which sources or the stage 'mine' give"
+            print(
+                f"warning: train {name}: hard_negatives is {common.hard_negatives}, and no pair of {shards.folder} has "
+                "any, so none is trained with; sources or the stage 'mine' give some",
+                file=sys.stderr,
             )
         return
     pairs, without = 0, 0
