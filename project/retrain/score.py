@@ -10,12 +10,11 @@ from batchwright.core.errors import InputError
 from batchwright.core.normal_form import normal_forms
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import MODELS, PAIRS, SCORES, START_MODELS
-from batchwright.formats.pairs import domains, scan_pairs
 from batchwright.formats.query_scores import MEASURES, BySeed, read_query_scores
 from batchwright.formats.runs import Run, seed_folders
 from project.retrain.gate import Scored
 from project.retrain.repository import copy_of, locked
-from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries
+from stages.scoring.collection import Collection, EvaluateParams, has_split, held_out, score_queries, trained_forms
 from stages.scoring.read import HELD_OUT, read_collections
 from stages.scoring.retrieval import BM25, model_system
 
@@ -83,10 +82,7 @@ def _with_those_before(
 def not_trained_on(collection: Collection, pairs: Path) -> dict[str, str]:
     """Return the domains of the queries that are no training queries of ``pairs``, however they are written there."""
     forms = normal_forms([query.text for query in collection.queries])
-    asked, trained = set(forms), set[str]()
-    for domain in domains(pairs):
-        for batch in scan_pairs(pairs, domain, "train", ["query"]):
-            trained |= asked.intersection(normal_forms(batch["query"].to_pylist()))
+    trained = trained_forms(pairs, set(forms))
     return {
         query.id: query.domain for query, form in zip(collection.queries, forms, strict=True) if form not in trained
     }

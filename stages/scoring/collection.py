@@ -1,7 +1,7 @@
 """Test collections (queries, documents and what is relevant), those made of pairs, and how well a ranking finds it."""
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -159,6 +159,15 @@ def _relevant(pairs: Path, split: Split, queries: Sequence[Text]) -> dict[str, d
         query.id: {document: 1 for document in found[form] if document != content_id(query.text)}
         for query, form in zip(queries, forms, strict=True)
     }
+
+
+def trained_forms(pairs: Path, asked: Set[str]) -> set[str]:
+    """Return those of the normal forms ``asked`` that queries of training pairs have."""
+    trained = set[str]()
+    for domain in domains(pairs) if asked else ():
+        for batch in scan_pairs(pairs, domain, "train", ["query"]):
+            trained |= asked & set(normal_forms(batch["query"].to_pylist()))
+    return trained
 
 
 def _documents(pairs: Path, wanted: set[str], count: int) -> list[Text]:

@@ -13,8 +13,15 @@ from batchwright.core.params import Language
 from batchwright.core.paths import RAW, check_watched
 from batchwright.core.terminal import shown
 from batchwright.formats.beir import BeirFolder
-from batchwright.formats.pairs import domains, scan_pairs
-from stages.scoring.collection import Collection, EvaluateParams, Text, has_split, held_out, own_documents
+from stages.scoring.collection import (
+    Collection,
+    EvaluateParams,
+    Text,
+    has_split,
+    held_out,
+    own_documents,
+    trained_forms,
+)
 from stages.scoring.measures import counts_answers
 from stages.scoring.retrieval import BM25, System, model_system, word_system
 
@@ -104,11 +111,7 @@ def beir(folder: Path, name: str | None = None) -> Collection:
 def _with_trained_queries(collections: Sequence[Collection], pairs: Path) -> list[Collection]:
     """Count the queries of each collection that training pairs have, too, in normal form."""
     forms = [normal_forms([query.text for query in collection.queries]) for collection in collections]
-    asked = {form for of_collection in forms for form in of_collection}
-    trained = set[str]()
-    for domain in domains(pairs) if asked else ():
-        for batch in scan_pairs(pairs, domain, "train", ["query"]):
-            trained |= asked.intersection(normal_forms(batch["query"].to_pylist()))
+    trained = trained_forms(pairs, {form for of_collection in forms for form in of_collection})
     counts = [sum(form in trained for form in of_collection) for of_collection in forms]
     return [
         replace(collection, flaws=collection.flaws | ({"trained_queries": count} if count else {}))

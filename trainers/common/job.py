@@ -143,8 +143,10 @@ def plan_job(
     shard_set.verify()
     if common.distill:
         _check_scores(name, shard_set, batches, common)
-    if common.hard_negatives or not common.in_batch:
+    if not common.in_batch:
         _check_negatives(name, shard_set, batches, common)
+    elif common.hard_negatives:
+        _tell_of_no_negatives(name, shard_set, batches, common)
     redraw &= info.random
     settings = [common.model_dump(), params.model_dump(), info.model_dump(), redraw]
     watched = dev.fingerprint if dev else None
@@ -208,20 +210,20 @@ def planned_batches(shards: ShardSet, common: Common) -> Sequence[int]:
     return batches[: common.steps]
 
 
+def _tell_of_no_negatives(name: str, shards: ShardSet, batches: Sequence[int], common: Common) -> None:
+    """Tell if no pair has the hard negatives that are asked for."""
+    if not any(shards.batch(number)["negatives"].value_lengths().to_numpy().any() for number in batches):
+        print(
+            f"warning: train {name}: hard_negatives is {common.hard_negatives}, and no pair of {shards.folder} has "
+            "any, so none is trained with; sources or the stage 'mine' give some",
+            file=sys.stderr,
+        )
+
+
 def _check_negatives(name: str, shards: ShardSet, batches: Sequence[int], common: Common) -> None:
-    """Check that pairs have the hard negatives that are asked for, and tell of pairs without, if these are all."""
-    counts = (shards.batch(number)["negatives"].value_lengths().to_numpy() for number in batches)
-    if common.in_batch:
-        if not any(of_batch.any() for of_batch in counts):
-            print(
-                f"warning: train {name}: hard_negatives is {common.hard_negatives}, and no pair of {shards.folder} has "
-                "any, so none is trained with; sources or the stage 'mine' give some",
-                file=sys.stderr,
-            )
-        return
-    pairs, without = 0, 0
-    for of_batch in counts:
-        pairs, without = pairs + len(of_batch), without + int((of_batch == 0).sum())
+    """Check that pairs have hard negatives, the only ones without those in the batch, and tell of pairs without."""
+    counts = [shards.batch(number)["negatives"].value_lengths().to_numpy() for number in batches]
+    pairs, without = sum(map(len, counts)), sum(int((each == 0).sum()) for each in counts)
     if without == pairs or not common.hard_negatives:
         lacking = "the pairs have no hard negatives" if without == pairs else "hard_negatives is 0"
         raise InputError(
