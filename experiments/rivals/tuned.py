@@ -1,9 +1,10 @@
 """What the stage ``tune`` finds on each set, against the best arm of the whole grid.
 
 ``python -m experiments.rivals.tuned PAIRS --runs RUNS --output FILE`` searches as the stage does: from temperature
-.05 and a quarter of the arms' first rate on, within half of one training's steps, on the queries that choose settings.
-Then it trains what was chosen with other seeds, and scores the other queries. ``difference`` is that to the best arm in
-RUNS, a folder that ``python -m experiments.rivals`` wrote, which was chosen on the very queries that are compared.
+.05 and a quarter of the default rate on, within half of one training's steps, on the queries that choose settings. Then
+it trains what was chosen with other seeds, and scores the other queries. ``difference`` is that to the best arm in
+RUNS, a folder that ``python -m experiments.rivals`` wrote, which was chosen on the very queries that are compared;
+``untuned`` is the same of the default run's settings.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from batchwright.core.command import run as run_command
 from batchwright.core.files import write_tsv
@@ -25,7 +27,7 @@ from experiments.rivals.runs import Row, Run, Runs
 from experiments.rivals.sets import PairSet, pairs_parser, read_set
 from experiments.rivals.summary import Group, gain, outcomes
 from experiments.rivals.training import Settings, train
-from stages.tune.search import UNITS, Scores, Trial, search
+from stages.tune.search import MOST, Scores, Trial, search
 
 KIND: Kind = "static"
 EPOCHS, SEEDS = 4, 3
@@ -58,21 +60,28 @@ def main() -> str:
 def tune(pairs: PairSet, runs: Runs) -> Row:
     """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
     count = steps(pairs.training, EPOCHS)
-    chosen = search(TEMPERATURE, RATE, round(UNITS / SHARE), partial(_try, pairs, count))
+    chosen = search(TEMPERATURE, RATE, round(MOST / SHARE), partial(_try, pairs, count))
     trial = chosen.settings
     arm = ARM_OF[trial.batches, trial.negatives_stand_for]
     settings = Settings(trial.temperature, trial.learning_rate)
-    kept = Runs(runs.folder / "tuned")  # not among the runs that a summary reads
-    tests = [Run(pairs.name, arm, KIND, EPOCHS, settings, seed) for seed in range(1, SEEDS + 1)]
-    scores = np.stack([result_of(pairs, kept, run).scores for run in tests])
     arms = outcomes(runs)[Group(pairs.name, KIND, EPOCHS)]
     best = max(arms, key=lambda name: arms[name].scores.mean(dtype=np.float64))
+    kept = Runs(runs.folder / "tuned")  # not among the runs that a summary reads
+    scores = _test_scores(pairs, kept, arm, settings)
+    untuned = _test_scores(pairs, kept, "ours", Settings(TEMPERATURE, RATES[KIND]))
     return {
         **{"set": pairs.name, "steps": count, "trials": len(chosen.tried)},
-        **{"share": round(sum(1 / tried.every for tried in chosen.tried), 2)},
+        **{"share": round(len(chosen.tried) / chosen.every, 2)},
         **{"chosen": arm, **settings._asdict(), "ndcg": round(float(scores.mean(dtype=np.float64)), 4)},
         **{"best": best, "difference": gain(scores, arms[best].scores)},
+        "untuned": gain(untuned, arms[best].scores),
     }
+
+
+def _test_scores(pairs: PairSet, kept: Runs, arm: str, settings: Settings) -> NDArray[np.float16]:
+    """Scores ``(SEEDS, Q)`` of the test queries."""
+    tests = [Run(pairs.name, arm, KIND, EPOCHS, settings, seed) for seed in range(1, SEEDS + 1)]
+    return np.stack([result_of(pairs, kept, run).scores for run in tests])
 
 
 def _try(pairs: PairSet, count: int, trials: Sequence[Trial], every: int) -> list[Scores]:

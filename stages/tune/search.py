@@ -1,12 +1,11 @@
 """The search for the settings of a run by short trials.
 
-What short trials tell, and what not, was seen on static models of four sets; ``experiments.rivals.tuned`` tries it on
-nine. The best rate of a short trial is several times that of the whole training, and not by the same factor on all
-sets; the best temperature is about that of the whole if a trial is a twelfth of it, not if it is a fiftieth. Hard
-batches pay late: random ones that are ahead by little in a trial fall behind at the end.
-
-So the rate is climbed in short trials, then the temperature in longer ones with contextual batches, and last the losses
-and batches meet.
+It begins at the run's own settings with contextual batches and our loss, which are a good choice for most data, and
+leaves them only as far as trials can tell. What they tell was seen on static models of eleven sets
+(``experiments.rivals.tuned``): the best rate of a trial is higher than that of the whole training, by a factor that
+depends on its length and, which nobody knows before, on the data. The best temperature is about the same, and a matter
+of chance within a factor of two. Another loss or other batches must be ahead by more than two errors: hard batches pay
+late.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,18 +18,16 @@ CONTEXTUAL, RANDOM = "contextual", "random"
 Field = Literal["temperature", "learning_rate"]
 STEPS: dict[Field, float] = {"temperature": 2.0, "learning_rate": 4.0}
 """Factors between neighbours: so large that three of them differ by more than chance."""
-SHORT: dict[Field, float] = {"temperature": 2**0.125, "learning_rate": 2**1.5}
-"""How many times as high the best values of a trial are: those of the temperature in long ones, of the rate in short
-ones."""
+FALL = 1 / 3
+"""The best rate falls with about this power of the number of steps."""
+TRUST = 0.5
+"""How far towards the temperature that is best in trials the run's own one moves, on a logarithmic scale."""
 SOFTER = 1.5
 """How many times as high the best temperature of InfoNCE is as that of ``negatives_stand_for: domain``."""
-LONGER = 4
-"""How many short trials a long one costs."""
-RATES, TEMPERATURES, FINALS = 4, 4, 2
-"""How many trials there are at most: short ones for the rate, long ones for temperature, then for loss and batches."""
-MOST = RATES + TEMPERATURES + FINALS
-UNITS = RATES + LONGER * (TEMPERATURES + FINALS)
-"""What all trials cost at most, in short ones."""
+RATES, TEMPERATURES = 4, 3
+"""How many trials there are at most, for the rate and then for the temperature."""
+MOST = RATES + TEMPERATURES + 2
+"""How many trials there are at most; all are of one length."""
 
 Scores = Mapping[str, float]
 """nDCG@10 of each dev query; nothing if training diverged."""
@@ -46,10 +43,9 @@ class Trial(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A trial on every ``every``-th batch, and what came of it."""
+    """A trial, and what came of it."""
 
     trial: Trial
-    every: int
     scores: Scores
 
     @property
@@ -59,8 +55,8 @@ class Tried(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The settings for the whole training, what contextual batches ``gain`` over random ones after one ``every``-th of
-    it, and all trials in their order."""
+    """The settings for the whole training, what contextual batches ``gain`` over random ones in trials on every
+    ``every``-th batch of it, and all trials in their order."""
 
     settings: Trial
     gain: Estimate
@@ -73,26 +69,24 @@ Train = Callable[[Sequence[Trial], int], Sequence[Scores]]
 
 
 def search(temperature: float, learning_rate: float, every: int, train: Train) -> Chosen:
-    """Search from a temperature and rate on, with trials on every ``every``-th batch, and longer ones.
+    """Search from a temperature and rate on, with trials on every ``every``-th batch.
 
-    Contextual batches are chosen unless random ones are ahead by more than two errors. The same scores lead to the same
-    choice: what is tried next depends on nothing else.
+    The same scores lead to the same choice: what is tried next depends on nothing else.
     """
-    short = _Trials(train, every)
-    first = Trial(RANDOM, "batch", temperature, _rounded(learning_rate * SHORT["learning_rate"]))
-    rate = short.peak(short.climb(first, "learning_rate", RATES), "learning_rate")
-    long = _Trials(train, -(-every // LONGER))
-    warmest = long.climb(Trial(CONTEXTUAL, "domain", temperature, rate), "temperature", TEMPERATURES)
-    peak = long.peak(warmest, "temperature")
-    infonce = Trial(CONTEXTUAL, "batch", _rounded(peak * SOFTER), rate)
-    contextual = long.best([warmest, infonce])
+    trials, shorter = _Trials(train, every), every**FALL
+    first = Trial(CONTEXTUAL, "domain", temperature, _rounded(learning_rate * shorter))
+    best = trials.climb(first, "learning_rate", RATES)
+    rate = trials.peak(best, "learning_rate") / shorter
+    best = trials.climb(best, "temperature", 1 + TEMPERATURES)
+    own = _rounded(temperature * (trials.peak(best, "temperature") / temperature) ** TRUST)
+    infonce = best._replace(negatives_stand_for="batch", temperature=_rounded(own * SOFTER))
+    contextual = infonce if trials.ahead(infonce, best) else best
     random = contextual._replace(batches=RANDOM)
-    long.best([random])
-    gain = _gain(long.tried[contextual], long.tried[random])
-    settings = contextual if gain.mean >= -2 * gain.error else random
+    settings = random if trials.ahead(random, contextual) else contextual
     if settings.negatives_stand_for == "domain":
-        settings = settings._replace(temperature=peak)
-    return Chosen(settings, gain, long.every, [*short.tried.values(), *long.tried.values()])
+        settings = settings._replace(temperature=own)
+    gain = _gain(trials.tried[contextual], trials.tried[random])
+    return Chosen(settings._replace(learning_rate=_rounded(rate)), gain, every, [*trials.tried.values()])
 
 
 def _gain(ours: Tried, theirs: Tried) -> Estimate:
@@ -105,7 +99,7 @@ class _Trials:
     """Trains each trial once, on every ``every``-th batch."""
 
     def __init__(self, train: Train, every: int) -> None:
-        self._train, self.every = train, every
+        self._train, self._every = train, every
         self.tried: dict[Trial, Tried] = {}
 
     def climb(self, trial: Trial, field: Field, most: int) -> Trial:
@@ -118,25 +112,32 @@ class _Trials:
         return trial
 
     def peak(self, trial: Trial, field: Field) -> float:
-        """Return a field's best value for the whole training, given the best ``trial``.
+        """Return a field's best value in trials, given the best one.
 
-        In trials it is where the parabola through that one and its neighbours is highest, on a logarithmic scale: less
+        It is where the parabola through that one and its neighbours is highest, on a logarithmic scale: less
         a matter of chance than which of the three is best; without both neighbours, that is taken.
         """
         around = [self.tried.get(_moved(trial, field, steps)) for steps in (-1, 1)]
         value: float = getattr(trial, field)
         if not all(tried and tried.scores for tried in around):
-            return _rounded(value / SHORT[field])
+            return value
         low, high = (tried.ndcg for tried in around if tried)
         bend = 2 * self.tried[trial].ndcg - low - high
         steps = (high - low) / (2 * bend) if bend > 0 else 0.0
-        return _rounded(value * STEPS[field] ** steps / SHORT[field])
+        peak: float = value * STEPS[field] ** steps
+        return peak
+
+    def ahead(self, trial: Trial, other: Trial) -> bool:
+        """Whether a trial is ahead of another by more than two errors."""
+        self.best([other, trial])
+        gain = _gain(self.tried[trial], self.tried[other])
+        return gain.mean > 2 * gain.error
 
     def best(self, trials: Sequence[Trial]) -> Trial:
         """Train those that were not yet, and return the best; the first of equals."""
         if new := [trial for trial in trials if trial not in self.tried]:
-            for trial, scores in zip(new, self._train(new, self.every), strict=True):
-                self.tried[trial] = Tried(trial, self.every, scores)
+            for trial, scores in zip(new, self._train(new, self._every), strict=True):
+                self.tried[trial] = Tried(trial, scores)
         return max(trials, key=lambda trial: self.tried[trial].ndcg)
 
 

@@ -22,7 +22,7 @@ from batchwright.formats.runs import Choice, Run
 from batchwright.formats.shards import Manifest, ShardSet
 from stages.scoring.collection import Collection, HeldOutParams, held_out, score_queries
 from stages.scoring.retrieval import model_system
-from stages.tune.search import CONTEXTUAL, MOST, RANDOM, UNITS, Chosen, Scores, Trial, search
+from stages.tune.search import CONTEXTUAL, MOST, RANDOM, Chosen, Scores, Trial, search
 from trainers.common.job import TrainJob, job_storage, plan_job, planned_batches
 from trainers.common.params import Common, VariantParams, overridden
 from trainers.launch.trials import trial_runner
@@ -104,9 +104,9 @@ def trial_length(name: str, params: Tuning, run: Run, steps: int) -> int:
     Raises:
         InputError: a trial would have too few steps to tell anything.
     """
-    every = max(1, -int(-UNITS // (params.share * run.seeds)))
+    every = max(1, math.ceil(round(MOST / (params.share * run.seeds), 9)))  # 9 / .3 is above 30
     if steps // every < FEWEST_STEPS:
-        share = math.ceil(100 * UNITS / (run.seeds * max(steps // FEWEST_STEPS, 1))) / 100
+        share = math.ceil(100 * MOST / (run.seeds * max(steps // FEWEST_STEPS, 1))) / 100
         cure = f"raise share to {share:g}" if share <= 1 and steps >= FEWEST_STEPS else "train longer"
         raise InputError(
             f"tune.{name}: {params.share:g} of {run.seeds} trainings of {steps} steps leaves {steps // every} for each "
@@ -130,13 +130,12 @@ def reason(chosen: Chosen) -> str:
 
 def rows(chosen: Chosen) -> Iterator[dict[str, Any]]:
     """Yield a row for each trial in their order; ``cost`` is that of all trials so far, in trainings of one seed, and
-    ``best`` the best nDCG@10 of those of the same length so far."""
-    cost, best = 0.0, -1.0
+    ``best`` the best nDCG@10 so far."""
+    best = -1.0
     for number, tried in enumerate(chosen.tried, start=1):
-        cost += 1 / tried.every
-        best = max(best, tried.ndcg) if number > 1 and chosen.tried[number - 2].every == tried.every else tried.ndcg
-        measured = {MEASURE: round(tried.ndcg, 4), "best": round(best, 4), "cost": round(cost, 3)}
-        yield {"trial": number, **tried.trial._asdict(), "every": tried.every, **measured}
+        best = max(best, tried.ndcg)
+        measured = {MEASURE: round(tried.ndcg, 4), "best": round(best, 4), "cost": round(number / chosen.every, 3)}
+        yield {"trial": number, **tried.trial._asdict(), **measured}
 
 
 def _plan(name: str, run: Run, common: Common, variant: VariantParams, batches: str) -> TrainJob:
