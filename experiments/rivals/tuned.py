@@ -8,7 +8,6 @@ RUNS, a folder that ``python -m experiments.rivals`` wrote, which was chosen on 
 """
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -60,7 +59,8 @@ def main() -> str:
 def tune(pairs: PairSet, runs: Runs) -> Row:
     """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
     count = steps(pairs.training, EPOCHS)
-    chosen = search(TEMPERATURE, RATE, round(MOST / SHARE), partial(_try, pairs, count))
+    every = round(MOST / SHARE)
+    chosen = search(TEMPERATURE, RATE, every, partial(_try, pairs, count, every))
     trial = chosen.settings
     arm = ARM_OF[trial.batches, trial.negatives_stand_for]
     settings = Settings(trial.temperature, trial.learning_rate)
@@ -84,18 +84,14 @@ def _test_scores(pairs: PairSet, kept: Runs, arm: str, settings: Settings) -> ND
     return np.stack([result_of(pairs, kept, run).scores for run in tests])
 
 
-def _try(pairs: PairSet, count: int, trials: Sequence[Trial], every: int) -> list[Scores]:
-    """Train each trial on every ``every``-th batch of a whole training with seed 0."""
-    texts, score = texts_of(pairs, KIND), scorer(pairs, KIND, dev=True)
-    scored: list[Scores] = []
-    for trial in trials:
-        arm = ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
-        batches = list(islice(arm.batches(pairs.training, EPOCHS, 0), count))[every // 2 :: every]
-        settings = Settings(trial.temperature, trial.learning_rate)
-        model, loss = build(KIND, 0, texts.tokens), arm.loss(pairs.training)
-        curve = train(model, KIND, texts.pairs, batches, len(batches), loss, settings, score, points=1)
-        scored.append({str(query): float(value) for query, value in enumerate(curve.scores[-1])})
-    return scored
+def _try(pairs: PairSet, count: int, every: int, trial: Trial) -> Scores:
+    """Train a trial on every ``every``-th batch of a whole training with seed 0."""
+    texts, arm = texts_of(pairs, KIND), ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
+    batches = list(islice(arm.batches(pairs.training, EPOCHS, 0), count))[every // 2 :: every]
+    settings = Settings(trial.temperature, trial.learning_rate)
+    model, loss, score = build(KIND, 0, texts.tokens), arm.loss(pairs.training), scorer(pairs, KIND, dev=True)
+    curve = train(model, KIND, texts.pairs, batches, len(batches), loss, settings, score, points=1)
+    return {str(query): float(value) for query, value in enumerate(curve.scores[-1])}
 
 
 if __name__ == "__main__":

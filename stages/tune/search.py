@@ -3,12 +3,12 @@
 It begins at the run's own settings with contextual batches and our loss, which are a good choice for most data, and
 leaves them only as far as trials can tell. What they tell was seen on static models of eleven sets
 (``experiments.rivals.tuned``): the best rate of a trial is higher than that of the whole training, by a factor that
-depends on its length and, which nobody knows before, on the data. The best temperature is about the same, and a matter
-of chance within a factor of two. Another loss or other batches must be ahead by more than two errors: hard batches pay
-late.
+depends on its length and, which nobody knows before, on the data; far above it, scores hardly fall. The best
+temperature is about the same, and a matter of chance within a factor of two. Hard batches pay late.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from batchwright.formats.runs import StandFor
@@ -22,6 +22,10 @@ FALL = 1 / 3
 """The best rate falls with about this power of the number of steps."""
 TRUST = 0.5
 """How far towards the temperature that is best in trials the run's own one moves, on a logarithmic scale."""
+CLIMBS, CHANGES = 1.5, 2.0
+"""By how many errors another rate or temperature must be ahead, and by how many another loss or other batches."""
+NEAR = 0.5
+"""How far the best value may be from the last that was clearly ahead, in steps."""
 SOFTER = 1.5
 """How many times as high the best temperature of InfoNCE is as that of ``negatives_stand_for: domain``."""
 RATES, TEMPERATURES = 4, 3
@@ -64,25 +68,24 @@ class Chosen(NamedTuple):
     tried: list[Tried]
 
 
-Train = Callable[[Sequence[Trial], int], Sequence[Scores]]
-"""Trains trials on every so-manyth batch of the run."""
+Train = Callable[[Trial], Scores]
 
 
 def search(temperature: float, learning_rate: float, every: int, train: Train) -> Chosen:
-    """Search from a temperature and rate on, with trials on every ``every``-th batch.
+    """Search from a temperature and rate on; ``train`` trains a trial on every ``every``-th batch of the run.
 
     The same scores lead to the same choice: what is tried next depends on nothing else.
     """
-    trials, shorter = _Trials(train, every), every**FALL
+    trials, shorter = _Trials(train), every**FALL
     first = Trial(CONTEXTUAL, "domain", temperature, _rounded(learning_rate * shorter))
     best = trials.climb(first, "learning_rate", RATES)
     rate = trials.peak(best, "learning_rate") / shorter
     best = trials.climb(best, "temperature", 1 + TEMPERATURES)
     own = _rounded(temperature * (trials.peak(best, "temperature") / temperature) ** TRUST)
     infonce = best._replace(negatives_stand_for="batch", temperature=_rounded(own * SOFTER))
-    contextual = infonce if trials.ahead(infonce, best) else best
+    contextual = infonce if trials.ahead(infonce, best, CHANGES) else best
     random = contextual._replace(batches=RANDOM)
-    settings = random if trials.ahead(random, contextual) else contextual
+    settings = random if trials.ahead(random, contextual, CHANGES) else contextual
     if settings.negatives_stand_for == "domain":
         settings = settings._replace(temperature=own)
     gain = _gain(trials.tried[contextual], trials.tried[random])
@@ -96,26 +99,26 @@ def _gain(ours: Tried, theirs: Tried) -> Estimate:
 
 
 class _Trials:
-    """Trains each trial once, on every ``every``-th batch."""
+    """Trains each trial once."""
 
-    def __init__(self, train: Train, every: int) -> None:
-        self._train, self._every = train, every
+    def __init__(self, train: Train) -> None:
+        self._train = train
         self.tried: dict[Trial, Tried] = {}
 
     def climb(self, trial: Trial, field: Field, most: int) -> Trial:
-        """Go from ``trial`` along a field as long as it gains, up or else down, in ``most`` trials."""
-        self.best([trial])
+        """Go from ``trial`` along a field as long as it clearly gains, up or else down, in ``most`` trials."""
+        self._try(trial)
         last = len(self.tried) - 1 + most
         for steps in (1, -1):
-            while len(self.tried) < last and self.best([trial, ahead := _moved(trial, field, steps)]) == ahead:
+            while len(self.tried) < last and self.ahead(ahead := _moved(trial, field, steps), trial, CLIMBS):
                 trial = ahead
         return trial
 
     def peak(self, trial: Trial, field: Field) -> float:
-        """Return a field's best value in trials, given the best one.
+        """Return a field's best value in trials, given the one that was climbed to.
 
-        It is where the parabola through that one and its neighbours is highest, on a logarithmic scale: less
-        a matter of chance than which of the three is best; without both neighbours, that is taken.
+        It is where the parabola through that one and its neighbours is highest, on a logarithmic scale, but within
+        ``NEAR`` steps: less a matter of chance than which of the three is best. Without both neighbours, that is taken.
         """
         around = [self.tried.get(_moved(trial, field, steps)) for steps in (-1, 1)]
         value: float = getattr(trial, field)
@@ -123,22 +126,20 @@ class _Trials:
             return value
         low, high = (tried.ndcg for tried in around if tried)
         bend = 2 * self.tried[trial].ndcg - low - high
-        steps = (high - low) / (2 * bend) if bend > 0 else 0.0
-        peak: float = value * STEPS[field] ** steps
+        steps = (high - low) / (2 * bend) if bend > 0 else math.copysign(NEAR, high - low)
+        peak: float = value * STEPS[field] ** min(max(steps, -NEAR), NEAR)
         return peak
 
-    def ahead(self, trial: Trial, other: Trial) -> bool:
-        """Whether a trial is ahead of another by more than two errors."""
-        self.best([other, trial])
-        gain = _gain(self.tried[trial], self.tried[other])
-        return gain.mean > 2 * gain.error
+    def ahead(self, trial: Trial, other: Trial, errors: float) -> bool:
+        """Whether a trial is ahead of another by more than so many errors."""
+        gain = _gain(self._try(trial), self._try(other))
+        return gain.mean > errors * gain.error
 
-    def best(self, trials: Sequence[Trial]) -> Trial:
-        """Train those that were not yet, and return the best; the first of equals."""
-        if new := [trial for trial in trials if trial not in self.tried]:
-            for trial, scores in zip(new, self._train(new, self._every), strict=True):
-                self.tried[trial] = Tried(trial, scores)
-        return max(trials, key=lambda trial: self.tried[trial].ndcg)
+    def _try(self, trial: Trial) -> Tried:
+        """Train a trial, unless it was."""
+        if trial not in self.tried:
+            self.tried[trial] = Tried(trial, self._train(trial))
+        return self.tried[trial]
 
 
 def _moved(trial: Trial, field: Field, steps: int) -> Trial:

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -77,10 +77,10 @@ def main(name: str) -> str:
     kept = scratch("tune", fingerprint(*decides)).resolve()
 
     numbers = count(1)
-    with trial_runner(DevScores(collection)) as run_trials:
+    with trial_runner(DevScores(collection)) as run_trial:
 
-        def train(trials: Sequence[Trial], every: int) -> Sequence[Scores]:
-            return run_trials([_trial(whole[trial.batches], trial, every, kept, next(numbers)) for trial in trials])
+        def train(trial: Trial) -> Scores:
+            return run_trial(_trial(whole[trial.batches], trial, every, kept, next(numbers)))
 
         chosen = search(variant.temperature, common.learning_rate, every, train)
     choice = Choice(
@@ -124,8 +124,8 @@ def reason(chosen: Chosen) -> str:
     )
     if chosen.settings.batches == RANDOM:
         return f"random batches, since contextual ones have {measured}"
-    late = "" if gain.mean > gain.error else ", which random ones win as often; what hard batches bring shows late"
-    return f"contextual batches, which have {measured}{late}"
+    late = "; random ones must win by two errors, since what hard batches bring shows late"
+    return f"contextual batches, which have {measured}{'' if gain.mean > gain.error else late}"
 
 
 def rows(chosen: Chosen) -> Iterator[dict[str, Any]]:

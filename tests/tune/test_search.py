@@ -1,7 +1,6 @@
 """The search on landscapes whose best settings are known."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -29,12 +28,8 @@ class Landscape:
         self.gain, self.noise, self.better = gain, noise, better
         self.asked: list[Trial] = []
 
-    def __call__(self, trials: Sequence[Trial], every: int) -> list[Scores]:
-        assert every == EVERY
-        self.asked += trials
-        return [self._scores(trial) for trial in trials]
-
-    def _scores(self, trial: Trial) -> Scores:
+    def __call__(self, trial: Trial) -> Scores:
+        self.asked.append(trial)
         off = math.log2(trial.temperature / self.temperatures[trial.negatives_stand_for])
         mean = 0.6 - 0.02 * off**2 - 0.02 * math.log2(trial.learning_rate / self.rate) ** 2
         kinds = [trial.batches == "random", trial.negatives_stand_for == "batch"]
@@ -95,12 +90,21 @@ def test_random_batches_are_chosen_if_they_gain_more_than_two_errors(gain: float
     assert chosen.gain.mean == pytest.approx(gain)
 
 
+def test_gains_that_may_be_chance_move_the_rate_by_half_a_step_at_most() -> None:
+    def train(trial: Trial) -> Scores:
+        drawn = np.random.default_rng(int(trial.learning_rate * 1e6)).standard_normal(QUERIES)
+        mean = 0.6 + 0.002 * math.log2(trial.learning_rate)
+        return dict(zip(map(str, range(QUERIES)), mean + 0.1 * (drawn - drawn.mean()), strict=True))
+
+    assert abs(octaves(search(*START, EVERY, train).settings.learning_rate, START[1])) <= 1.05
+
+
 def test_trials_that_diverge_are_the_worst() -> None:
     landscape = Landscape(0.05, 0.08)
 
-    def train(trials: Sequence[Trial], every: int) -> list[Scores]:
-        scored = landscape(trials, every)
-        return [scored[place] if trial.learning_rate <= 0.1 else {} for place, trial in enumerate(trials)]
+    def train(trial: Trial) -> Scores:
+        scores = landscape(trial)
+        return scores if trial.learning_rate <= 0.1 else {}
 
     chosen = search(*START, EVERY, train)
     assert chosen.settings.learning_rate == pytest.approx(START[1], rel=0.05)

@@ -1,7 +1,7 @@
-"""Trains short trials of a run, each in one process: in this one, or several at a time as tasks of Ray."""
+"""Trains short trials of a run, in this process or as tasks of Ray: one at a time, since each depends on the last."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,26 +24,24 @@ RESTARTS = 2
 
 
 @contextmanager
-def trial_runner(measure: Measure) -> Iterator[Callable[[Sequence[TrainJob]], list[Scores]]]:
-    """Yield a function that trains jobs and returns what each model scores; nothing if its loss was not finite.
+def trial_runner(measure: Measure) -> Iterator[Callable[[TrainJob], Scores]]:
+    """Yield a function that trains a job and returns what its model scores; nothing if its loss was not finite.
 
-    ``BATCHWRIGHT_TRAIN_WORKERS`` says how many train at a time; 0 trains them in this process, one after the other.
-    Each is as if it were the only one. What a killed stage has finished is not trained again.
+    ``BATCHWRIGHT_TRAIN_WORKERS`` says whether Ray trains them; 0 trains them in this process. What a killed stage has
+    finished is not trained again.
 
     Raises:
         InputError: the cluster is too small or does not answer, or a trial failed on every attempt.
     """
-    workers = train_workers()
+    on_cluster = train_workers().most > 0
 
-    def run(jobs: Sequence[TrainJob]) -> list[Scores]:
-        waiting = [job for job in jobs if not _result(job).exists()]
-        if workers.most and waiting:
-            _on_cluster(waiting, measure, workers)
-        for job in [] if workers.most else waiting:
-            _try(job, measure)
-        return [read_json(_result(job), made_by="tune") for job in jobs]
+    def run(job: TrainJob) -> Scores:
+        if not _result(job).exists():
+            (_on_cluster if on_cluster else _try)(job, measure)
+        scores: Scores = read_json(_result(job), made_by="tune")
+        return scores
 
-    with connected() if workers.most else nullcontext():
+    with connected() if on_cluster else nullcontext():
         yield run
 
 
@@ -64,15 +62,13 @@ def _try(job: TrainJob, measure: Measure) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _on_cluster(jobs: Sequence[TrainJob], measure: Measure, workers: Workers) -> None:
-    """Train on as many workers at a time as are asked for; Ray keeps their processes for the next trials."""
+def _on_cluster(job: TrainJob, measure: Measure) -> None:
+    """Train on a worker; Ray keeps its process for the next trial."""
     device = workers_device()
-    check_resources(replace(jobs[0], device=device), Workers(1, 1))
+    check_resources(replace(job, device=device), Workers(1, 1))
     task = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RESTARTS)(_try)
     try:
-        for start in range(0, len(jobs), workers.most):
-            now = jobs[start : start + workers.most]
-            ray.get([task.remote(replace(job, device=device), measure) for job in now])
+        ray.get(task.remote(replace(job, device=device), measure))
     except ray.exceptions.RayTaskError as error:
         raise InputError(f"a trial failed: {error.cause}") from error
     except ray.exceptions.RayError as error:
