@@ -125,7 +125,7 @@ def open_teacher(name: str, params: Teaching, language: Language | None) -> Teac
         InputError: it is neither a cross-encoder nor a retriever.
     """
     if params.name == WORDS:
-        return Teacher(f"{WORDS} {language}", partial(_by_words, language), whole=True)
+        return Teacher(f"{WORDS} {language or 'of whole words'}", partial(_by_words, language), whole=True)
     folder = Path(params.model)
     if params.name is None and (folder / FILE).exists():
         retriever = load_retriever(folder)

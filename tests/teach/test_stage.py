@@ -117,6 +117,7 @@ def test_bm25_teaches_in_the_language_of_the_texts(run_teach: RunTeach, monkeypa
     run_teach("german", model="raw/models", name="bm25")
     run_teach(model="raw/models", name="bm25")  # nothing is kept of the other language
     assert languages == ["german"] * 2 + ["english"] * 2  # of two domains
+    assert ShardSet.open(TAUGHT).manifest.models["teacher"] == "bm25 english"
     rows = rows_of(TAUGHT)
     for domain in ("birds", "fish"):
         own = [row for row in rows if row["domain"] == domain]
@@ -126,6 +127,11 @@ def test_bm25_teaches_in_the_language_of_the_texts(run_teach: RunTeach, monkeypa
             of = {documents[place]: score for place, score in zip(places, found, strict=True) if place >= 0}
             expected = [of.get(text, 0) for text in (row["document"], *row["negatives"])]
             np.testing.assert_allclose(row["scores"], expected, rtol=1e-6)
+
+
+def test_bm25_without_a_language_says_that_it_compares_whole_words(run_teach: RunTeach) -> None:
+    run_teach(None, model="raw/models", name="bm25")
+    assert ShardSet.open(TAUGHT).manifest.models["teacher"] == "bm25 of whole words"
 
 
 def test_a_cross_encoder_on_the_hub_gives_the_same_bytes_as_its_folder(run_teach: RunTeach) -> None:
