@@ -48,7 +48,7 @@ STAGES = {
         {"name": {"help": "an entry of pretrain in params.yaml"}},
     ),
     "mine": Command(
-        "Rewrites the contextual batches with hard negatives mined by trained models: data/shards/NAME.",
+        "Rewrites the contextual batches with hard negatives that models or BM25 find: data/shards/NAME.",
         ("python -m stages mine mined-1",),
         "stages.mine.stage:main",
         {"name": {"help": "an entry of mine in params.yaml"}},

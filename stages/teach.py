@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from batchwright.by_domain.domains import Metrics, do_domains
 from batchwright.by_domain.kept import keep, kept
@@ -17,7 +18,7 @@ from batchwright.core.atomic import atomic_dir, atomic_file
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_json
 from batchwright.core.fingerprint import fingerprint, text_keys, versions
-from batchwright.core.names import Name, NamedPath
+from batchwright.core.names import BM25, Name, WatchedPath, check_instead
 from batchwright.core.params import Base, Language, load_params
 from batchwright.core.paths import RESULTS, SHARDS
 from batchwright.core.spill import SpilledRows, SpilledTexts, spilled
@@ -29,10 +30,9 @@ from batchwright.formats.runs import of_seed, seed_folders
 from batchwright.formats.shards import Manifest, ShardSet, extended, format_with, write_shard
 from batchwright.formats.shards.manifest import write_card
 from batchwright.retrievers import load_retriever
-from batchwright.retrievers.common.words import WordIndex
+from batchwright.retrievers.common.words import WordIndex, words_of
 
 OUTPUT = RESULTS / "teach"
-WORDS = "bm25"
 AT_ONCE = 512
 """Pairs whose scores are kept together, for a run that is killed to go on from."""
 
@@ -42,12 +42,17 @@ class Teaching(Reading):
 
     batches: Name
     """A folder in ``data/shards``, whose pairs have hard negatives: a packing policy, or an entry of ``mine``."""
-    model: NamedPath
+    model: WatchedPath
     """The teacher: the folder of a cross-encoder, such as ``raw/models/reranker``, or of a trained model, such as
     ``models/biencoder``. DVC watches it."""
     name: str | None = None
     """A teacher that is no folder, with ``model: raw/models``: a cross-encoder in an installed Python package,
     ``package:NAME``, or on the hub, or ``bm25``."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Teaching":
+        check_instead(self.model, self.name)
+        return self
 
 
 _COLUMNS = ("domain", "query", "document")
@@ -124,8 +129,8 @@ def open_teacher(name: str, params: Teaching, language: Language | None) -> Teac
     Raises:
         InputError: it is neither a cross-encoder nor a retriever.
     """
-    if params.name == WORDS:
-        return Teacher(f"{WORDS} {language or 'of whole words'}", partial(_by_words, language), whole=True)
+    if params.name == BM25:
+        return Teacher(words_of(language), partial(_by_words, language), whole=True)
     folder = Path(params.model)
     if params.name is None and (folder / FILE).exists():
         retriever = load_retriever(folder)

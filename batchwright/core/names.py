@@ -11,6 +11,10 @@ from batchwright.core.errors import InputError
 from batchwright.core.params import PARAMS_FILE, read_params
 from batchwright.core.terminal import shown
 
+BM25 = "bm25"
+"""What ranks by words, among the names of models."""
+NO_MODEL = "raw/models"
+"""What DVC watches where something else than a model's folder counts: a folder that every project has."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, **{group: {"contextual", "random"} for group in ("mine", "teach", "tune")}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""
@@ -42,8 +46,30 @@ def check_path(path: str) -> str:
     return path
 
 
+def check_watched(path: str) -> str:
+    """Return the path of a model that DVC watches.
+
+    Raises:
+        ValueError: it is ``BM25``, or no path of names.
+    """
+    if path == BM25:
+        raise ValueError(f"'{BM25}' is no folder, which DVC could watch; write 'model: {NO_MODEL}' and 'name: {BM25}'")
+    return check_path(path)
+
+
+def check_instead(model: str, name: str | None) -> None:
+    """Check that no ``model`` is watched where its ``name`` counts instead.
+
+    Raises:
+        ValueError: one is.
+    """
+    if name and model != NO_MODEL:
+        raise ValueError(f"'name: {name}' counts instead of '{model}'; write 'model: {NO_MODEL}', or remove 'name'")
+
+
 Name = Annotated[str, AfterValidator(check_name)]
 NamedPath = Annotated[str, AfterValidator(check_path)]
+WatchedPath = Annotated[str, AfterValidator(check_watched)]
 
 
 def main() -> str:

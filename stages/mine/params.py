@@ -1,14 +1,12 @@
 """Parameters of the stage ``mine``."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
-from batchwright.core.names import NamedPath, check_path
+from batchwright.core.names import BM25, WatchedPath, check_instead, check_path
 from batchwright.core.paths import START_MODELS
 from stages.negatives.choice import Choice
-
-BM25 = "bm25"
 
 
 def _watched(miner: str) -> str:
@@ -19,22 +17,23 @@ def _watched(miner: str) -> str:
     return miner
 
 
-def _folder(model: str) -> str:
-    if model == BM25:
-        raise ValueError(f"'{BM25}' is no folder, which DVC could watch; name a model, and join '{BM25}'")
-    return model
-
-
 class Mining(Choice):
     """Group ``mine.NAME``."""
 
-    model: Annotated[NamedPath, AfterValidator(_folder)]
+    model: WatchedPath
     """The folder of a trained model or a start model, such as ``models/biencoder``, whose ranks and scores count."""
+    name: Literal["bm25"] | None = None
+    """BM25 instead of a model, with ``model: raw/models``."""
     join: list[Annotated[str, AfterValidator(_watched)]] = []
     """Further miners, which take turns with the model: ``bm25``, or models in ``models/start``. Each counts ranks and
     scores of its own; what is too high for one is taken from none."""
 
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Mining":
+        check_instead(self.model, self.name)
+        return self
+
     @property
     def miners(self) -> list[str]:
-        """The model, and what is joined with it, each once."""
-        return list(dict.fromkeys([self.model, *self.join]))
+        """The model or BM25, and what is joined with it, each once."""
+        return list(dict.fromkeys([self.name or self.model, *self.join]))

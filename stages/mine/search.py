@@ -11,12 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from batchwright.by_domain.spread import Map
+from batchwright.core.names import BM25
 from batchwright.core.params import Language
 from batchwright.core.spill import spilled
 from batchwright.formats.vectors import blocks
 from batchwright.retrievers import Index, load_retriever
 from batchwright.retrievers.common.words import WordIndex
-from stages.mine.params import BM25
 from stages.negatives.choice import NONE
 
 RESIDENT = 500_000

@@ -13,6 +13,7 @@ from batchwright.by_domain.spread import Map
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.files import write_json
 from batchwright.core.fingerprint import files_fingerprint
+from batchwright.core.names import BM25
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CORPUS, NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
@@ -22,9 +23,10 @@ from batchwright.formats.pairs import count_pairs, domains, file_stem, pair_part
 from batchwright.formats.shards import ShardSet, format_with, unscored
 from batchwright.formats.shards.manifest import write_card
 from batchwright.formats.vectors import PairVectors, Provenance, VectorStore, blocks
+from batchwright.retrievers.common.words import words_of
 from stages import negatives as shared
 from stages.mine.documents import Known, know, read_documents
-from stages.mine.params import BM25, Mining
+from stages.mine.params import Mining
 from stages.mine.rewrite import Mined, rewrite_shards, write_mined
 from stages.mine.search import Found, Miner, Search, load_miner
 from stages.negatives.choice import MOST_RANKS, NONE, Choice, Ranking, choose, draw_keys
@@ -39,7 +41,7 @@ def main(name: str) -> str:
     base = load_params("base", Base)
     shards = ShardSet.open(BATCHES)
     miners = [load_miner(miner, base.language) for miner in params.miners]
-    hashes = {miner: model_hash(Path(miner)) for miner in params.miners if miner != BM25}
+    hashes = {miner: words_of(base.language) if miner == BM25 else model_hash(Path(miner)) for miner in params.miners}
     source = Provenance.read(NEGATIVES, made_by="filter")
     store = VectorStore.open(VECTORS / source.vectors)
     near_duplicates = float(source.parameters["near_duplicates"])
@@ -69,7 +71,8 @@ def main(name: str) -> str:
     with atomic_dir(SHARDS / name) as folder:
         mined = {domain: _open(domain, of.files) for domain, of in done.items()}
         written = rewrite_shards(shards, mined, folder)
-        own = {"miner": hashes[params.model], **{f"miner {also}": hashes[also] for also in list(hashes)[1:]}}
+        first, *joined = params.miners
+        own = {"miner": hashes[first], **{f"miner {also}": hashes[also] for also in joined}}
         changes = {
             "format": format_with(unscored(shards.batch(0)).schema.names),
             "shards": written,

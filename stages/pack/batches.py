@@ -42,7 +42,7 @@ def make_batches(
     domain, draws = source.opened
     recipe = choose_recipe(name, domain, draws[0], params, seed) if policy == "contextual" else None
     batches = plan_domain(name, draws, policy, params, seed, recipe)
-    measures = _write(source, folder, batches, params.batches_per_shard, do_parts)
+    measures = _write(source, folder, batches, params, do_parts)
     met = met_before(((batch.epoch, batch.rows) for batch in batches), len(domain.pairs))
     rows = [
         {"epoch": batch.epoch, "domain": name, **measured, "met_before": share}
@@ -72,30 +72,53 @@ def batch_file(folder: Path, place: int, batches_per_file: int) -> tuple[Path, i
     return folder / f"{place // batches_per_file:06d}.arrow", place % batches_per_file
 
 
-def _write(source: Source, folder: Path, batches: Sequence[Batch], per_file: int, do_parts: Map) -> list[Row]:
+def _write(source: Source, folder: Path, batches: Sequence[Batch], params: PackParams, do_parts: Map) -> list[Row]:
     """Write all files; return the measures of all batches."""
+    per_file = params.batches_per_shard
     files = {
         batch_file(folder, start, per_file)[0].resolve(): batches[start : start + per_file]
         for start in range(0, len(batches), per_file)
     }
     _ = source.opened[0].relations  # takes time and memory: processes that are forked from now on share it
+    write = partial(_write_file, source, params.hard_negatives)
     left, rows = {file for file in files if file.exists()}, []  # by a run that was killed
-    for file, (sha256, measures) in zip(files, do_parts(partial(_write_file, source), files.items()), strict=True):
+    for file, (sha256, measures) in zip(files, do_parts(write, files.items()), strict=True):
         if not file.exists() or (file in left and file_sha256(file) != sha256):
-            _, measures = _write_file(source, (file, files[file]))
+            _, measures = write((file, files[file]))
         rows += measures
     return rows
 
 
-def _write_file(source: Source, part: tuple[Path, Sequence[Batch]]) -> tuple[str, list[Row]]:
-    """Write a file of batches; return its SHA-256 and the measures of the batches."""
+def _write_file(source: Source, most: int | None, part: tuple[Path, Sequence[Batch]]) -> tuple[str, list[Row]]:
+    """Write a file of batches with at ``most`` so many hard negatives a pair; return its SHA-256 and their measures."""
     file, batches = part
     domain, draws = source.opened
     # A batch's products are small: threads of theirs would mostly wait for each other.
     with _pools().limit(limits=1):
         packed = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch in batches]
-    shard = write_shard(file, [record_batch for record_batch, _ in packed], compressed=False)  # it is read again soon
+    made = [of_epoch(record_batch, batch.epoch, most) for (record_batch, _), batch in zip(packed, batches, strict=True)]
+    shard = write_shard(file, made, compressed=False)  # it is read again soon
     return shard.sha256, [measures for _, measures in packed]
+
+
+def of_epoch(batch: pa.RecordBatch, epoch: int, most: int | None) -> pa.RecordBatch:
+    """Return a batch with at ``most`` so many hard negatives a pair, and their scores: in each epoch the next ones."""
+    lengths = batch["negatives"].value_lengths().to_pylist()
+    if most is None or max(lengths) <= most:
+        return batch
+    chosen = [
+        [(epoch * most + turn) % length for turn in range(most)] if length > most else list(range(length))
+        for length in lengths
+    ]
+    for name, before in (("negatives", 0), ("scores", 1)):  # the first score is that of the pair's own document
+        if (place := batch.schema.get_field_index(name)) >= 0:
+            rows = zip(batch[name].to_pylist(), chosen, strict=True)
+            lists = [
+                own[:before] + [own[before + number] for number in numbers] if own else [] for own, numbers in rows
+            ]
+            field = batch.schema.field(place)
+            batch = batch.set_column(place, field, pa.array(lists, field.type))
+    return batch
 
 
 @cache

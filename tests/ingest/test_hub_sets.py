@@ -1,5 +1,6 @@
 """The sets of the papers' profiles, read from stand-ins: as on the hub, in splits, configurations and columns."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,19 @@ def test_ms_marco_is_read_with_its_negatives(workspace: Path, name: str) -> None
     stand_in(source)
     row = read(source)[0]
     assert (row.query, row.document, row.negatives) == ("first query", "first positive", ["first negative"])
+
+
+def test_natural_questions_are_read_with_each_passage_and_bm25s_negatives(workspace: Path) -> None:
+    ingest = composed("seed_encoder_nq")["ingest"]
+    passages = [{"docid": str(number), "title": f"Title {number}", "text": f"text {number}"} for number in range(4)]
+    row = {"query_id": "1", "query": "question", "answers": ["text"]}
+    row |= {"positive_passages": passages[:2], "negative_passages": passages[2:]}
+    file = Path(ingest["sources"][0]["path"])
+    file.parent.mkdir(parents=True)
+    file.write_bytes(gzip.compress(json.dumps(row).encode()))
+    found = [(row.query, row.document, row.negatives) for row in read(ingest["sources"][0])]
+    negatives = ["Title 2 text 2", "Title 3 text 3"]
+    assert found == [("question", f"Title {number} text {number}", negatives) for number in (0, 1)]
 
 
 def test_ms_marcos_documents_are_read_from_a_folder_with_judgements_as_trec_has_them(workspace: Path) -> None:

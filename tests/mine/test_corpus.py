@@ -126,7 +126,15 @@ def test_miners_take_turns_and_each_has_limits_of_its_own(run_mine: Mine, join: 
     run_mine(join=join, max_share=0.95)
     assert mined("birds") == by_hand("birds", CORPUS, ["models/first", *join], share=0.95)
     models = ShardSet.open(ROUND).manifest.models
-    assert [name for name in models if name.startswith("miner")] == ["miner", *(f"miner {j}" for j in join[1:])]
+    assert [name for name in models if name.startswith("miner")] == ["miner", *(f"miner {name}" for name in join)]
+
+
+def test_bm25_mines_alone(run_mine: Mine) -> None:
+    write_corpus("birds", CORPUS)
+    run_mine(model="raw/models", name="bm25", join=["bm25"])
+    assert mined("birds") == by_hand("birds", CORPUS, ["bm25"])
+    models = ShardSet.open(ROUND).manifest.models
+    assert {name: said for name, said in models.items() if name.startswith("miner")} == {"miner": "bm25 english"}
 
 
 @pytest.mark.parametrize("sample", [False, True])

@@ -131,7 +131,11 @@ def test_a_second_run_and_a_resumed_one_give_the_same_bytes(
             {"join": ["models/second"]},
             "a miner to join is 'bm25' or a model in models/start: of the others, DVC",
         ),
-        ({"model": "bm25"}, "'bm25' is no folder, which DVC could watch; name a model, and join 'bm25'"),
+        ({"model": "bm25"}, "'bm25' is no folder, which DVC could watch; write 'model: raw/models' and 'name: bm25'"),
+        (
+            {"name": "bm25"},
+            "'name: bm25' counts instead of 'models/first'; write 'model: raw/models', or remove 'name'",
+        ),
         ({"model": "made"}, "model 'made': has no batchwright.json"),
         ({"modl": "models/first"}, "unknown parameter 'mine.again.modl'; did you mean 'model'"),
     ],

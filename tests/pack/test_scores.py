@@ -1,5 +1,6 @@
 """What a source says of its pairs reaches the shards of all domains; mined negatives have no scores."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,25 @@ def test_weights_and_metadata_of_some_domains_reach_the_shards_of_all(workspace:
     assert ("| `scores` |" in (shards.folder / "README.md").read_text()) == scored
 
 
+def test_of_many_hard_negatives_each_epoch_has_the_next_ones_and_their_scores(workspace: Path) -> None:
+    write_params(workspace, {"pack.hard_negatives": 2, "pack.epochs": 3})
+    _prepare_four()
+    many = [f"bad answer {number}" for number in range(5)]
+    _score("birds", many)
+    _score("small")
+    shards = _packed()
+    turns: dict[str, list[list[str]]] = {}
+    for row in (row for number in range(len(shards)) for row in shards.batch(number).to_pylist()):
+        if row["domain"] == "birds":
+            turns.setdefault(row["id"], []).append(row["negatives"])
+            assert row["scores"] == [len(row["document"]), *(0.5 + many.index(text) for text in row["negatives"])]
+        elif row["domain"] == "small":
+            assert (row["negatives"], row["scores"][1:]) == (["a bad answer"], [0.5])
+    expected = [many[:2], many[2:4], [many[4], many[0]]]
+    assert [each for each in turns.values() if len(each) == 3]
+    assert all(each == [turn for turn in expected if turn in each] for each in turns.values())
+
+
 def _prepare_four() -> None:
     """Prepare four domains, two of them small."""
     prepare(
@@ -85,10 +105,11 @@ def _annotate(domain: str) -> None:
     write_table(pairs_file(PAIRS, domain), pa.Table.from_pylist(rows, ANNOTATED_PAIRS), ANNOTATED_PAIRS)
 
 
-def _score(domain: str) -> None:
-    """Give each pair a negative, and both documents a score."""
+def _score(domain: str, negatives: Sequence[str] = ("a bad answer",)) -> None:
+    """Give each pair ``negatives``, and all documents a score."""
+    scores = [0.5 + number for number in range(len(negatives))]
     rows = [
-        row | {"negatives": ["a bad answer"], "scores": [len(row["document"]), 0.5]}
+        row | {"negatives": list(negatives), "scores": [len(row["document"]), *scores]}
         for row in read_pairs(PAIRS, domain).to_pylist()
     ]
     write_table(pairs_file(PAIRS, domain), pa.Table.from_pylist(rows, SCORED_PAIRS), SCORED_PAIRS)

@@ -95,6 +95,7 @@ def test_the_manifest_says_what_the_shards_were_made_from(corpus: Path, run_pack
         "left_over": "drop",
         "small_domains": "merge",
         "weights": {},
+        "hard_negatives": None,
         "judge": None,
         "batches_per_shard": 3,
     }
@@ -180,9 +181,9 @@ def test_a_killed_run_resumes_and_gives_the_same_bytes(
     written: list[Path] = []
     write_file = batches._write_file
 
-    def watched(source: Any, part: tuple[Path, Any]) -> Any:
+    def watched(source: Any, most: int | None, part: tuple[Path, Any]) -> Any:
         written.append(part[0])
-        return write_file(source, part)
+        return write_file(source, most, part)
 
     monkeypatch.setattr(batches, "_write_file", watched)
     monkeypatch.setattr(domains, "LARGE", 60)

@@ -208,6 +208,8 @@ def _nothing_mined(domain: str, pairs: int) -> Mined:
     [
         ({"model": "raw/models/nothing"}, "model 'raw/models/nothing': no such folder"),
         ({"model": "raw/models/bert"}, "is not a cross-encoder but SentenceTransformer; name a reranker"),
+        ({"model": "bm25"}, "'bm25' is no folder, which DVC could watch; write 'model: raw/models' and 'name: bm25'"),
+        ({"name": "bm25"}, "'name: bm25' counts instead of '.*'; write 'model: raw/models', or remove 'name'"),
         ({"max_length": 4096}, "reads 512 tokens; lower max_length"),
         ({"batches": "nothing"}, "data/shards/nothing/manifest.json: no such file"),
         ({"modl": "x"}, "unknown parameter 'teach.taught.modl'; did you mean 'model'"),

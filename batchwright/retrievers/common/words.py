@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from batchwright.core.arguments import check_count, check_texts
 from batchwright.core.errors import InputError
+from batchwright.core.names import BM25
 from batchwright.core.params import Language
 from batchwright.core.terminal import bar
 from batchwright.core.words import MARKS, words
@@ -27,6 +28,11 @@ PROGRESS_FROM = 100_000
 """From so many documents on BM25 takes long, and shows how far it is."""
 WORD = re.compile(rf"(?=\w[\w{MARKS}])(?:\w+[{MARKS}]*)++")  # of two characters or more
 """What counts as a word of a text with spaces; that is the library's default."""
+
+
+def words_of(language: Language | None) -> str:
+    """Return what BM25 compares, in place of a model's hash."""
+    return f"{BM25} {language or 'of whole words'}"
 
 
 class WordIndex:
