@@ -9,6 +9,7 @@ import pytest
 from datasets import Dataset
 from mteb.abstasks.retrieval import AbsTaskRetrieval
 from mteb.abstasks.task_metadata import TaskMetadata
+from sentence_transformers import SentenceTransformer
 
 from batchwright.core.errors import InputError
 from batchwright.mteb import MtebModel
@@ -60,18 +61,22 @@ class ToyRetrieval(AbsTaskRetrieval):
         self.data_loaded = True
 
 
-@pytest.fixture(params=VARIANTS)
-def model(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(tmp_path / "scratch"))
-    start = write_toy_model(tmp_path / "toy")
-    shards = write_toy_shards(tmp_path / "shards", [toy_batch(toy_rows(8))])
-    own = {"context_documents": 3} if request.param == "cde" else {}
-    job = toy_job(tmp_path / "out", start, shards, request.param, **own)
+def train_toy(variant: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **params: Any) -> Path:
+    monkeypatch.setenv("BATCHWRIGHT_SCRATCH", str(folder / "scratch"))
+    start = write_toy_model(folder / "toy")
+    shards = write_toy_shards(folder / "shards", [toy_batch(toy_rows(8))])
+    job = toy_job(folder / "out", start, shards, variant, **params)
     train(job)
     return job.model
 
 
-def evaluate(model: MtebModel, task: AbsTaskRetrieval) -> dict[str, float]:
+@pytest.fixture(params=VARIANTS)
+def model(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    own = {"context_documents": 3} if request.param == "cde" else {}
+    return train_toy(request.param, tmp_path, monkeypatch, **own)
+
+
+def evaluate(model: MtebModel | SentenceTransformer, task: AbsTaskRetrieval) -> dict[str, float]:
     results = mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False)
     return results.task_results[0].scores["test"][0]
 
@@ -86,6 +91,22 @@ def test_mteb_finds_the_scores_that_evaluation_finds(model: Path) -> None:
     scored = score_queries(collection, model_system(model)(collection))
     found = evaluate(MtebModel(model), ToyRetrieval())
     assert found["ndcg_at_10"] == pytest.approx(average(scored, scored)["ndcg@10"], abs=1e-4)
+
+
+def test_mteb_reads_texts_with_a_context_of_other_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = train_toy("cde", tmp_path, monkeypatch, context_documents=3, context="sequence", context_bias=None)
+    queries, documents = ([str(row[side]) for row in ROWS] for side in ("query", "document"))
+    found = []
+    for context in ([], queries[ASKED:]):
+        model = SentenceTransformer(str(folder), trust_remote_code=True)
+        if context:
+            model[0].fit_context(context)
+        asked = model.encode_query(queries[:ASKED], normalize_embeddings=True)
+        scores = asked @ model.encode_document(documents, normalize_embeddings=True).T
+        ranks = (scores > scores.diagonal()[:, None]).sum(axis=1)
+        found.append(evaluate(model, ToyRetrieval())["ndcg_at_10"])
+        assert found[-1] == pytest.approx(np.where(ranks < 10, 1 / np.log2(ranks + 2), 0).mean(), abs=1e-4)
+    assert found[0] != found[1]
 
 
 def test_a_task_of_reranking_ranks_the_given_documents_alone(model: Path) -> None:
