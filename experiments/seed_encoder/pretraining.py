@@ -1,16 +1,16 @@
 """Does a weak decoder make a better encoder (*Less is More*, section 5)? Pre-training compared after fine-tuning.
 
 ``python -m experiments.seed_encoder.pretraining DATA KEPT --domains ... [--seeds N] [--steps N] [--tuning N]
-[--kinds KIND ...] [--rate RATE] [--labels SHARE ...] [--output FILE]``
+[--kinds KIND ...] [--rate RATE] [--labels SHARE ...] [--equal steps] [--output FILE]``
 
 ``DATA`` is a folder like the ``data`` that ``dvc repro embed`` makes; ``KEPT`` keeps what was measured, so that an
 interrupted run goes on where it was; name another folder for other data or code. Encoders are pre-trained on the texts
-of ``--domains`` for the processor time of ``--steps`` steps of SEED (3, 2), then all are fine-tuned on the same random
-batches for ``--tuning`` steps and asked the held-out queries: once for each share of the pairs (``--labels``), of which
-the steps then read some more often. One seed and the largest share choose each kind's learning rate: from ``--rate``
-on, it is doubled or halved as long as that gains (``FILE-rates.tsv``). ``--seeds`` further ones compare the chosen, or
-the same one if that is 0. ``gain`` is the mean difference in nDCG@10 from MLM at its chosen rate for as many labels,
-paired by query and seed, ± its standard error.
+of ``--domains`` for the processor time of ``--steps`` steps of SEED (3, 2), or for as many steps (``--equal``), then
+all are fine-tuned on the same random batches for ``--tuning`` steps and asked the held-out queries: once for each share
+of the pairs (``--labels``), of which the steps then read some more often. One seed and the largest share choose each
+kind's learning rate: from ``--rate`` on, it is doubled or halved as long as that gains (``FILE-rates.tsv``).
+``--seeds`` further ones compare the chosen, or the same one if that is 0. ``gain`` is the mean difference in nDCG@10
+from MLM at its chosen rate for as many labels, paired by query and seed, ± its standard error.
 """
 
 import argparse
@@ -19,11 +19,12 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import mean
+from typing import get_args
 
 from batchwright.core.files import write_tsv
 from experiments.common.workspace import Row, training_parser
 from experiments.rivals.tuning import Place, climb
-from experiments.seed_encoder.trials import COMPARED, KINDS, MLM, SEED, Measured, Setting, Trials
+from experiments.seed_encoder.trials import COMPARED, KINDS, MLM, SEED, Equal, Measured, Setting, Trials
 from stages.scoring.paired import by_query, difference
 
 _LOSSES = ("mlm", "decoder", "h0_gap")
@@ -42,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trials = Trials(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
-            reference=SEED, steps=arguments.steps, tuning=arguments.tuning,
+            reference=SEED, steps=arguments.steps, tuning=arguments.tuning, equal=arguments.equal,
         )  # fmt: skip
 
         def measure(setting: Setting, labels: float, seed: int) -> float:
@@ -82,6 +83,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--tuning", type=int, default=300)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(COMPARED), metavar="KIND")
     parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--equal", choices=get_args(Equal), default="time")
     parser.add_argument("--labels", nargs="+", type=float, default=[1.0], metavar="SHARE")
     arguments = parser.parse_args()
     if MLM not in arguments.kinds:

@@ -7,7 +7,7 @@ import shutil
 import time
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from batchwright.core.files import read_json, read_tsv, write_json
 from batchwright.core.fingerprint import fingerprint
@@ -73,6 +73,8 @@ class Setting(NamedTuple):
         return SHARED | {"learning_rate": self.rate, "steps": steps} | KINDS[self.kind]
 
 
+Equal = Literal["time", "steps"]
+"""What all settings have as much of."""
 BATCH = 64
 SIZES = HeldOutParams(queries=1000, documents=3000)
 TIMED, WARM, ANY_RATE = 100, 20, 1e-3
@@ -92,23 +94,35 @@ class Measured(NamedTuple):
 class Trials:
     """Trials on some ``domains`` of ``data``, in the empty ``folder``; results are kept in ``kept``.
 
-    All settings take the processor time of ``steps`` steps of the kind ``reference``, on the texts of all pairs. A seed
-    draws weights, masks and batches.
+    All settings take ``steps`` steps or, if ``equal`` is their ``time``, the processor time of as many of the kind
+    ``reference``, on the texts of all pairs. A seed draws weights, masks and batches.
     """
 
     def __init__(
-        self, folder: Path, data: Path, domains: list[str], kept: Path, *, reference: str, steps: int, tuning: int
+        self,
+        folder: Path,
+        data: Path,
+        domains: list[str],
+        kept: Path,
+        *,
+        reference: str,
+        steps: int,
+        tuning: int,
+        equal: Equal = "time",
     ) -> None:
         self._workspace = Workspace(folder / "space", data, domains, sizes=SIZES)
         self._labelled = partial(Workspace, data=data, names=domains, sizes=SIZES)
         self._folder, self._kept, self._reference, self._steps, self._tuning = folder, kept, reference, steps, tuning
+        self._equal = equal
         self._held_out = DevScores(self._workspace.held_out)
         self._pretrained: tuple[Setting, int] | None = None
 
     def measure(self, setting: Setting, seed: int, labels: float) -> Measured:
         """Pre-train, fine-tune on a share ``labels`` of the pairs and score; read the result if it was kept."""
-        steps = round(self._steps * self._cost(self._reference) / self._cost(setting.kind))
-        file = self._kept / f"{fingerprint(setting.params(self._steps), self._tuning, seed, labels)}.json"
+        by_time = self._equal == "time" or setting.kind == self._reference  # whose steps are the same either way
+        steps = round(self._steps * self._cost(self._reference) / self._cost(setting.kind)) if by_time else self._steps
+        key = [setting.params(self._steps), self._tuning, seed, labels, *([] if by_time else [self._equal])]
+        file = self._kept / f"{fingerprint(*key)}.json"
         if not file.exists():
             write_json(file, self._run(setting, steps, seed, labels)._asdict())
         return Measured(**read_json(file, made_by="this experiment"))

@@ -68,12 +68,13 @@ def test_pretraining(experiment: Experiment, folder: Path) -> None:
     assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("nDCG@10, 0", "nDCG@10, 6"))
 
 
-def test_fine_tuning_on_few_labels(experiment: Experiment) -> None:
+def test_fine_tuning_on_few_labels_after_as_many_steps(experiment: Experiment) -> None:
     rows = experiment(
         "seed_encoder.pretraining", "few", "--domains", "birds", "--seeds", "0", "--steps", "2", "--tuning", "6",
         "--kinds", *(kinds := ("MLM", "SEED, 3 layers, window 2")), "--rate", "1e-3", "--labels", "0.25", "1",
-        table="labels.tsv",
+        "--equal", "steps", table="labels.tsv",
     )  # fmt: skip
+    assert [row["steps"] for row in rows] == ["2"] * 4
     assert [(row["pre-training"], row["labels"]) for row in rows] == list(product(kinds, ("0.25", "1")))
     start = {row["pre-training"]: row["nDCG@10, 0"] for row in rows}
     assert all(row["nDCG@10, 0"] == start[row["pre-training"]] for row in rows), "the same encoder"
