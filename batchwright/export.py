@@ -33,9 +33,9 @@ def export(
     """Write ``output`` and return a summary, which counts the pairs left out because they have too few negatives.
 
     ``negatives`` is how many each pair must have. By default, ``pairs``, which has a column for each, takes as many as
-    any pair has; the other formats have lists, and take all pairs with what they have. A teacher's scores are written
-    where the format has a place for them, null for a text that has none. With ``metadata``, columns of the sources come
-    last; without it, the summary names them: trainers would take them for texts.
+    any pair has in a batch; the other formats have lists, and take all pairs with what they have there. A teacher's
+    scores are written where the format has a place for them, null for a text that has none. With ``metadata``, columns
+    of the sources come last; without it, the summary names them: trainers would take them for texts.
 
     Raises:
         InputError: the format has no such kind of file, or no pair has that many negatives.
@@ -45,10 +45,11 @@ def export(
         raise InputError(f"{output}: the output must end in {' or '.join(kinds)}")
     shard_set = ShardSet.open(shards)
     rows = _scan(shard_set)
-    most = int(rows.negatives.max(initial=0))
+    most, limit = int(rows.negatives.max(initial=0)), shard_set.manifest.parameters.get("hard_negatives")
     wanted = most if negatives is None else negatives
     if not 0 <= wanted <= most:
-        raise InputError(f"{shards}: no pair has {wanted} hard negatives, the most are {most}; lower --negatives")
+        cure = f"lower --negatives, or raise pack.hard_negatives from {limit}" if limit else "lower --negatives"
+        raise InputError(f"{shards}: no pair has {wanted} hard negatives, the most are {most}; {cure}")
     all_pairs = negatives is None and file_format != "pairs"
     chosen = rows.once & (all_pairs | (rows.negatives >= wanted))
     named = shard_set.metadata_names
@@ -71,6 +72,8 @@ def export(
     notes = [f"{int(which.sum()):,} {what}" for what, which in told.items() if which.any()]
     if shard_set.scored and file_format == "tevatron":
         notes.append("the scores left out, for which Tevatron has no place")
+    if limit and most == limit:
+        notes.append(f"those of each pair's first batch, since pack.hard_negatives is {limit}")
     if named and not metadata:
         notes.append(f"without {', '.join(named)} (see --metadata)")
     return "; ".join([f"{int(chosen.sum()):,} pairs with {count} hard negatives in {output}", *notes])

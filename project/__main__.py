@@ -122,7 +122,7 @@ COMMANDS = {
                 "choices": ["pairs", "flagembedding", "tevatron"],
                 "default": "pairs",
                 "help": "pairs: columns anchor, positive, negative_1, ..., scores; or what FlagEmbedding or Tevatron "
-                "reads, with all negatives of each pair by default",
+                "reads, with all negatives that a pair has in its first batch by default",
             },
             "--doubtful": {
                 "action": "store_true",

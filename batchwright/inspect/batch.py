@@ -21,7 +21,8 @@ HARDEST = 10
 class Row:
     """A pair of the batch; ``own_score`` is the surrogate's score of the pair itself, if it is known.
 
-    ``weight`` multiplies its term in the loss, and ``metadata`` is what its source says of it beside.
+    ``weight`` multiplies its term in the loss, ``metadata`` is what its source says of it beside, and ``negatives`` are
+    its own hard negatives.
     """
 
     row: int
@@ -34,6 +35,7 @@ class Row:
     own_score: float | None
     weight: float = 1.0
     metadata: dict[str, str] = field(default_factory=dict)
+    negatives: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,7 @@ def _check(number: int, count: int, what: str, many: str, shards: ShardSet) -> N
 
 def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
     scores = evidence.surrogate.scores.diagonal().tolist() if evidence.surrogate else [None] * batch.num_rows
-    names = ("id", "query", "document", "cluster", "hardness", "masked_share")
+    names = ("id", "query", "document", "cluster", "hardness", "masked_share", "negatives")
     metadata = metadata_of(batch)
     weights = batch["weight"].to_pylist() if "weight" in batch.schema.names else [1.0] * batch.num_rows
     return [
@@ -137,8 +139,9 @@ def _rows(batch: pa.RecordBatch, evidence: Evidence) -> list[Row]:
             own_score=_rounded(scores[place]),
             weight=round(weights[place], 6),
             metadata=metadata[place],
+            negatives=negatives,
         )
-        for place, (name, query, document, cluster, hardness, share) in enumerate(
+        for place, (name, query, document, cluster, hardness, share, negatives) in enumerate(
             zip(*(batch[name].to_pylist() for name in names), strict=True)
         )
     ]

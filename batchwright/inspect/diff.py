@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from batchwright.core.fingerprint import content_id
 from batchwright.formats.shards import NAMES, Manifest, ShardSet
 from batchwright.formats.shards.batch import Numbers, batch_numbers, share_met
 from batchwright.inspect.overview import Measured, by_domain, means, measure
@@ -39,7 +40,8 @@ class Group:
 class Difference:
     """How ``b`` differs from ``a``.
 
-    ``lost`` and ``gained`` are ids by domain, ``examples`` some of their queries by id. ``masked_by`` are shares of the
+    ``lost`` and ``gained`` are ids by domain, ``examples`` some of their queries by id. Of the pairs in ``both``,
+    ``other_negatives`` have other hard negatives in the first of their batches. ``masked_by`` are shares of the
     negatives. ``meet_in_both`` are the shares of each set's meetings, that is, of two pairs in one batch, that take
     place in the other set as well, in any epoch.
     """
@@ -49,6 +51,7 @@ class Difference:
     parameters: list[Sides]
     pairs: Sides
     both: int
+    other_negatives: int
     lost: dict[str, list[str]]
     gained: dict[str, list[str]]
     examples: dict[str, str]
@@ -59,7 +62,7 @@ class Difference:
 
 def compare(a: ShardSet, b: ShardSet) -> Difference:
     """Compare two shard sets."""
-    queries, batches = zip(*(_read(shards) for shards in (a, b)), strict=True)
+    queries, negatives, batches = zip(*(_read(shards) for shards in (a, b)), strict=True)
     lost, gained = queries[0].keys() - queries[1].keys(), queries[1].keys() - queries[0].keys()
     every = queries[0] | queries[1]
     measured = measure(a), measure(b)
@@ -68,7 +71,8 @@ def compare(a: ShardSet, b: ShardSet) -> Difference:
         b=str(b.folder),
         parameters=_parameters(a, b),
         pairs=Sides(name="pairs", a=len(queries[0]), b=len(queries[1])),
-        both=len(queries[0].keys() & queries[1].keys()),
+        both=len(both := queries[0].keys() & queries[1].keys()),
+        other_negatives=sum(negatives[0].get(pair) != negatives[1].get(pair) for pair in both),
         lost=_of_domains(lost, every),
         gained=_of_domains(gained, every),
         examples={name: every[name][1] for ids in (lost, gained) for name in sorted(ids)[:EXAMPLES]},
@@ -78,15 +82,19 @@ def compare(a: ShardSet, b: ShardSet) -> Difference:
     )
 
 
-def _read(shards: ShardSet) -> tuple[dict[str, tuple[str, str]], list[list[str]]]:
-    """Return domain and query of each pair, and the ids of each batch."""
+def _read(shards: ShardSet) -> tuple[dict[str, tuple[str, str]], dict[str, str], list[list[str]]]:
+    """Return domain and query of each pair, a hash of its first hard negatives, and the ids of each batch."""
     pairs: dict[str, tuple[str, str]] = {}
+    negatives: dict[str, str] = {}
     batches = []
-    for batch in shards.columns("id", "query", "domain"):
-        ids, queries, domains = (batch[name].to_pylist() for name in ("id", "query", "domain"))
+    for batch in shards.columns("id", "query", "domain", "negatives"):
+        ids, queries, domains, lists = (batch[name].to_pylist() for name in ("id", "query", "domain", "negatives"))
         pairs.update(zip(ids, zip(domains, queries, strict=True), strict=True))
+        for pair, texts in zip(ids, lists, strict=True):
+            if texts and pair not in negatives:
+                negatives[pair] = content_id(*texts)
         batches.append(ids)
-    return pairs, batches
+    return pairs, negatives, batches
 
 
 def _parameters(a: ShardSet, b: ShardSet) -> list[Sides]:

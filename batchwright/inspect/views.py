@@ -14,9 +14,9 @@ from batchwright.inspect.trace import Pair, Reject, Trace
 
 View = list[RenderableType]
 
-ROWS, LINES, LEFT, PAIRS = 10, 6, 5, 20
-"""Shown unless all is asked for: rows and masked documents of a batch, lines of a text, hardest negatives of a row,
-and pairs or rejected rows that have the words."""
+ROWS, LINES, LEFT, NEGATIVES, PAIRS = 10, 6, 5, 5, 20
+"""Shown unless all is asked for: rows and masked documents of a batch, lines of a text, hardest negatives of a row, its
+own hard negatives, and pairs or rejected rows that have the words."""
 WORST = {
     "easiest": "far easier than others of their domain and epoch",
     "hardest": "far harder than others of their domain and epoch",
@@ -117,6 +117,10 @@ def diff_view(difference: Difference) -> View:
         line(("Pairs", "bold"), f"  {pairs.a:,} in A, {pairs.b:,} in B, {difference.both:,} in both"),
         *_changed_pairs("lost", difference.lost, difference),
         *_changed_pairs("gained", difference.gained, difference),
+        *(
+            [line(f"{difference.other_negatives:,} of both have other hard negatives")]
+            * (difference.other_negatives > 0)
+        ),
         "",
         line(("Meetings", "bold"), "  of two pairs in a batch"),
         line(f"of A's, {_share(met.a)} take place in B too; of B's, {_share(met.b)} in A"),
@@ -164,10 +168,17 @@ def _cells(title: str, cells: Iterable[tuple[str, Cell]], rows: dict[int, Row]) 
 
 
 def _pair(view: BatchView, *, full: bool) -> View:
-    """Lay out the texts of a row's pair."""
+    """Lay out the texts of a row's pair, and its own hard negatives."""
     row, most = _focus(view), None if full else LINES
     texts = {"query": row.query, "document": row.document, **_said(row)}
-    return [labelled(words(name), excerpt(text, most)) for name, text in texts.items()]
+    pair = [labelled(words(name), excerpt(text, most)) for name, text in texts.items()]
+    negatives = row.negatives[: None if full else NEGATIVES]
+    more = len(row.negatives) - len(negatives)
+    return [
+        *pair,
+        *(labelled("negative", excerpt(text, None if full else 2)) for text in negatives),
+        *([line(f"{'':<11} and {more} more hard negatives; --full shows all")] if more else []),
+    ]
 
 
 def _said(row: Row) -> dict[str, str]:

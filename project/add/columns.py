@@ -39,6 +39,7 @@ Table = dict[str, list[object]]
 
 _LONGER = 1.5
 """If the first of two columns has texts this many times as long as the second, it holds the documents."""
+_NEARLY_ALL = 0.9
 _MOST_COLUMNS = 200
 """If objects have more keys, these are texts."""
 _SIDES = {*QUERIES, *DOCUMENTS}
@@ -118,28 +119,43 @@ def _named_and(word: str, test: Callable[[Sequence[object]], bool], table: Mappi
 def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     """The columns of a teacher's scores, such as ``pos_scores`` and ``neg_scores``: a number for each text of a row.
 
-    A number of a row without hard negatives is none: it may say whether the row is a pair. Columns that some rows lack
-    are left out, since it is not known which.
+    A number of a row without hard negatives is none: it may say whether the row is a pair. Rows may lack scores, and a
+    few may have too many or too few, which ingest rejects.
     """
     if "negatives" not in columns or not table.keys() >= {columns["document"], *columns["negatives"]}:
         return []  # columns that are named but not there are an error of the source
-    documents = [len(items_of(value)) for value in table[columns["document"]]]
-    given = [table[column] for column in columns["negatives"]]
-    negatives = [sum(len(items_of(value)) for value in values) for values in zip(*given, strict=False)]
+    documents = [_counted([value]) for value in table[columns["document"]]]
+    negatives = [_counted(values) for values in zip(*(table[column] for column in columns["negatives"]), strict=False)]
     named = {
-        column: [len(items_of(value)) for value in values]
+        column: [len(_cells(value)) if items_of(value) else 0 for value in values]
         for column, values in table.items()
         if words(column)[-1:] in (["score"], ["scores"]) and _are_numbers(values)
     }
     apart = [next((c for c in named if words(c)[0] == side), "") for side in ("pos", "neg")]
-    if [named.get(column) for column in apart] == [documents, negatives]:
+    if all(apart) and all(map(_fit, (named[column] for column in apart), (documents, negatives))):
         return apart
-    together = [one + more for one, more in zip(documents, negatives, strict=False)]
-    return [column for column, counts in named.items() if counts == together][:1]
+    together = [(one + more, other + most) for (one, other), (more, most) in zip(documents, negatives, strict=False)]
+    return [column for column, counts in named.items() if _fit(counts, together)][:1]
+
+
+def _counted(values: Sequence[object]) -> tuple[int, int]:
+    """How many texts a row has in some columns, without and with those that are empty or missing in lists."""
+    return sum(len(items_of(value)) for value in values), sum(len(_cells(value)) for value in values)
+
+
+def _cells(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _fit(scores: Sequence[int], texts: Sequence[tuple[int, int]]) -> bool:
+    """Whether nearly all rows that have scores have one for each text."""
+    rows = [count in counts for count, counts in zip(scores, texts, strict=False) if count]
+    return sum(rows) >= _NEARLY_ALL * len(rows) > 0
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    return all(number_of(item) is not None for value in values for item in items_of(value)) and bool(filled(values))
+    items = [item for value in values for item in items_of(value)]
+    return all(number_of(item) is not None for item in items) and bool(items)
 
 
 def _first(known: Sequence[str], columns: Sequence[str]) -> str | None:

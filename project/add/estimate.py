@@ -84,7 +84,7 @@ def _preview(source: AnySource) -> Preview:
     try:
         return preview(source)
     except InputError:  # ingest will say it
-        return Preview(pairs=[], rejected=Counter(), more=True)
+        return Preview(pairs=[], rejected=Counter(), rows=0, more=True)
 
 
 def _work(model: Mapping[str, Any], pairs: Sequence[Pair]) -> float | None:

@@ -38,10 +38,11 @@ ROWS, MEASURED, SHOWN, WIDTH = 20_000, 1_000, 5, 100
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """The first pairs of a source, and the reasons for which rows among them are none."""
+    """The first pairs of a source, the reasons for which others are none, and how many ``rows`` they come from."""
 
     pairs: list[Pair]
     rejected: Counter[str]
+    rows: int
     more: bool
 
     @property
@@ -59,12 +60,14 @@ def preview(source: AnySource) -> Preview:
     pairs: list[Pair] = []
     rejected: Counter[str] = Counter()
     rows = (row for part in source.parts() for row in source.rows(part))
+    places = set()
     for row in itertools.islice(rows, ROWS):
+        places.add((row.source, row.number))
         try:
             pairs.append(normalise(row))
         except RowError as error:
             rejected[str(error)] += 1
-    return Preview(pairs=pairs, rejected=rejected, more=next(rows, None) is not None)
+    return Preview(pairs=pairs, rejected=rejected, rows=len(places), more=next(rows, None) is not None)
 
 
 def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
@@ -74,7 +77,7 @@ def describe(rows: Preview, entry: Entry, params: dict[str, Any]) -> str:
     lines = [f"{entry['kind']}: {', '.join(f'{key} {value}' for key, value in shown.items())}", ""]
     for pair in rows.pairs[:: max(len(rows.pairs) // SHOWN, 1)][:SHOWN]:
         lines += [f"  query     {_short(pair.query)}", f"  document  {_short(pair.document)}", ""]
-    counts = f"{count:,} rows" + (", and more" if rows.more else "")
+    counts = f"{rows.rows:,} rows" + (", and more" if rows.more else "")
     lines.append(f"{counts}: {len(rows.pairs):,} pairs, {rows.repeated:,} of them repeated")
     lines += [f"  rejected: {reason} ({number:,})" for reason, number in rows.rejected.most_common()]
     most = float(
@@ -135,10 +138,13 @@ def _role(column: str, values: Sequence[object], entry: Entry) -> str:
     only = {known_split(value) for value in values}
     if words(column)[-1:] == ["split"] and len(only) == 1 and None not in only:
         return f"{LEFT_OUT} (only {only.pop()} so far; --split-column {shlex.quote(column)} reads it)"
-    kind = _kind(values)
-    if words(column)[-1:] == ["group"] and kind != "empty":
-        return f"{LEFT_OUT} ({kind}; --group {shlex.quote(column)} keeps each of them in one split)"
-    return f"{LEFT_OUT} ({kind})"
+    kind, option = _kind(values), shlex.quote(column)
+    hints = {
+        "domain": f"--domain-column {option} makes a domain of each of them",
+        "group": f"--group {option} keeps each of them in one split",
+    }
+    hint = hints.get(words(column)[-1]) if words(column) and kind != "empty" else None
+    return f"{LEFT_OUT} ({kind}; {hint})" if hint else f"{LEFT_OUT} ({kind})"
 
 
 def _of_side(column: str, values: Sequence[object], columns: Entry) -> str:
@@ -182,6 +188,7 @@ def _cut_shares(texts: Sequence[str], params: dict[str, Any]) -> dict[str, float
         if file.is_file():
             tokenizer = Tokenizer.from_file(str(file))
             tokenizer.no_truncation()
+            tokenizer.no_padding()
             lengths = np.array([len(encoding.ids) for encoding in tokenizer.encode_batch(list(texts[:MEASURED]))])
             given = model["max_length"]
             limit = max(map(int, given.values() if isinstance(given, dict) else [given]))

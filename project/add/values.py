@@ -90,4 +90,4 @@ def are_chats(values: Sequence[object]) -> bool:
 
 
 def _has_text(item: object) -> bool:
-    return isinstance(item, str) or (isinstance(item, dict) and isinstance(item.get("text"), str))
+    return isinstance(item, str) or (isinstance(item, dict) and isinstance(item.get("text", 0), str | None))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchwright.by_domain.domains import Metrics, do_domains
@@ -76,6 +77,8 @@ def main(name: str) -> str:
         changes = {
             "format": format_with(unscored(shards.batch(0)).schema.names),
             "shards": written,
+            "made_with": {**shards.manifest.made_with, "mine": params.model_dump()},
+            "parameters": {**shards.manifest.parameters, "hard_negatives": None},  # those of all epochs are the same
             "models": {**shards.manifest.models, **own},
         }
         manifest = shards.manifest.model_copy(update=changes)
@@ -86,8 +89,12 @@ def main(name: str) -> str:
     write_json(OUTPUT / f"{name}.json", {**counts, "missing": missing})
     by = " and ".join(f"'{miner}'" for miner in params.miners)
     corpus = f", {counts['from_corpus']:,} of them from the corpus" if counts["from_corpus"] else ""
+    before = any(
+        pc.any(pc.greater(batch["negatives"].value_lengths(), 0)).as_py() for batch in shards.columns("negatives")
+    )
+    instead = "; they replace those that the batches had" if before else ""
     found = f"{counts['mined']:,} hard negatives for {counts['pairs']:,} pairs, mined by {by}"
-    return f"{name}: {found}{corpus}; {missing:,} missing"
+    return f"{name}: {found}{corpus}; {missing:,} missing{instead}"
 
 
 def _inputs(domain: str, store: VectorStore) -> list[Path]:

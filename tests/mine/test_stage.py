@@ -3,8 +3,10 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -13,12 +15,15 @@ from batchwright.core.files import read_json
 from batchwright.core.fingerprint import content_id
 from batchwright.export import export
 from batchwright.formats.negatives import Negatives
-from batchwright.formats.pairs import InMemory, read_pairs
+from batchwright.formats.pairs import PAIRS_SCHEMA, InMemory, pairs_file, read_pairs, write_table
 from batchwright.formats.shards import ShardSet
 from batchwright.formats.vectors import VectorStore
+from project.__main__ import main as project
+from stages.cluster import stage as cluster
+from stages.filter import stage as judge
 from stages.mine import stage as mine
 from stages.pack import stage as pack
-from tests.helpers import annotate_shards, run_stage, topic_pairs, tree, write_params
+from tests.helpers import annotate_shards, plant_vectors, run_stage, topic_pairs, tree, write_params
 from tests.pack.corpora import prepare
 from tests.tiny_models import save_bert
 from tests.train.toys import describe, retrieve
@@ -61,15 +66,47 @@ def test_batches_stay_and_negatives_are_the_best_ranked_that_are_not_positives(r
     assert counted["mined"] > 100
 
 
+def test_shards_say_how_their_negatives_were_mined(run_mine: RunMine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not run_mine().endswith("replace those that the batches had")
+    assert ShardSet.open(ROUND).manifest.made_with["mine"]["depth"] == 25
+    assert "depth: 25" in (ROUND / "README.md").read_text(encoding="utf-8")
+    project(["diff", "contextual", "again"])
+    with_negatives = sum(bool(row["negatives"]) for row in rows_by_id(ROUND).values())
+    printed = capsys.readouterr().out
+    assert f"{with_negatives} of both have other hard negatives" in printed and "mine.depth" in printed
+    row = ShardSet.open(ROUND).batch(0).to_pylist()[0]
+    project(["show", "0", "--row", "0", "--shards", "again"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert len(row["negatives"]) == 3 and all(f"negative {text}" in shown for text in row["negatives"])
+
+
+def test_negatives_of_the_source_are_replaced_and_that_is_said(run_mine: RunMine, workspace: Path) -> None:
+    for domain in ("birds", "fish"):
+        rows = [row | {"negatives": ["a", "b"]} for row in read_pairs(Path("data/pairs"), domain).to_pylist()]
+        write_table(pairs_file(Path("data/pairs"), domain), pa.Table.from_pylist(rows), PAIRS_SCHEMA)
+    plant_vectors()
+    judge.main()
+    cluster.main()
+    write_params(workspace, {"pack.hard_negatives": 1, "mine": {"again": MINING}})
+    pack.main("contextual")
+    assert {len(row["negatives"]) for row in rows_by_id(Path("data/shards/contextual")).values()} == {1}
+    assert run_mine().endswith("; they replace those that the batches had")
+    assert ShardSet.open(ROUND).manifest.parameters["hard_negatives"] is None
+
+
+def rows_by_id(shards: Path) -> dict[str, dict[str, Any]]:
+    opened = ShardSet.open(shards)
+    return {row["id"]: row for number in range(len(opened)) for row in opened.batch(number).to_pylist()}
+
+
 def test_what_was_mined_is_exported(run_mine: RunMine) -> None:
     annotate_shards(Path("data/shards/contextual"))
     run_mine()
     assert "their id" in ShardSet.open(ROUND).batch(0)["metadata"][1].as_py()
     said = export(ROUND, Path("pairs.parquet"), 3)
     exported = pq.read_table("pairs.parquet").to_pylist()
-    shards = ShardSet.open(ROUND)
-    rows = {row["id"]: row for number in range(len(shards)) for row in shards.batch(number).to_pylist()}
-    whole = [(row["query"], row["document"], *row["negatives"]) for row in rows.values() if len(row["negatives"]) == 3]
+    rows = rows_by_id(ROUND).values()
+    whole = [(row["query"], row["document"], *row["negatives"]) for row in rows if len(row["negatives"]) == 3]
     assert sorted(tuple(row.values()) for row in exported) == sorted(whole) != []
     assert list(exported[0]) == ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
     assert said.startswith(f"{len(whole)} pairs with 3 hard negatives in pairs.parquet")

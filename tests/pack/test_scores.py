@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from batchwright.core.errors import InputError
+from batchwright.export import export
 from batchwright.formats.pairs import ANNOTATED_PAIRS, SCORED_PAIRS, pairs_file, read_pairs, write_table
 from batchwright.formats.shards import SCORED_SCHEMA, ShardSet
 from stages.cluster import stage as cluster
@@ -79,6 +81,10 @@ def test_of_many_hard_negatives_each_epoch_has_the_next_ones_and_their_scores(wo
     expected = [many[:2], many[2:4], [many[4], many[0]]]
     assert [each for each in turns.values() if len(each) == 3]
     assert all(each == [turn for turn in expected if turn in each] for each in turns.values())
+    said = export(shards.folder, Path("pairs.jsonl"), file_format="flagembedding")
+    assert "; those of each pair's first batch, since pack.hard_negatives is 2" in said
+    with pytest.raises(InputError, match=r"the most are 2; lower --negatives, or raise pack\.hard_negatives from 2"):
+        export(shards.folder, Path("pairs.jsonl"), 3)
 
 
 def _prepare_four() -> None:

@@ -285,7 +285,11 @@ def test_texts_that_a_model_cuts_are_told(project: Path, capsys) -> None:
         "query,document\n" + "".join(f"q{number},{'word ' * 200}{number}\n" for number in range(5))
     )
     add("long.csv", "--look")
-    assert "100% are cut at start_models.minilm.max_length (128 tokens)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.count("100% are cut at start_models.minilm.max_length (128 tokens)") == 1, "the documents"
+    Path("params.yaml").write_text(Path("params.yaml").read_text().replace("max_length: 128", "max_length: 16"))
+    add("long.csv", "--look")
+    assert capsys.readouterr().out.count("100% are cut at start_models.minilm.max_length (16 tokens)") == 1
 
 
 @pytest.mark.parametrize("content", ["ingest: {sources: [}", "<<<<<<< HEAD\ningest: {}\n", "ingest: {sources: 3}"])

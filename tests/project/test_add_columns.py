@@ -75,6 +75,27 @@ def write(**columns: Any) -> str:
             {},
             {"query": "query", "document": "pos", "negatives": ["neg"], "scores": ["pos_scores", "neg_scores"]},
         ),
+        (  # a few rows have no scores, a score too few, or no document
+            {
+                "query": [f"a {n}" for n in range(30)],
+                "pos": [*([f"b {n}"] for n in range(29)), []],
+                "neg": [*([f"c {n}", f"d {n}"] for n in range(28)), ["c", ""], ["d"]],
+                "pos_scores": [None, *[[0.9]] * 28, []],
+                "neg_scores": [None, [0.1], *[[0.1, None]] * 27, [0.1]],
+            },
+            {},
+            {"query": "query", "document": "pos", "negatives": ["neg"], "scores": ["pos_scores", "neg_scores"]},
+        ),
+        (  # as they are exported
+            {
+                "anchor": ["a", "b", "c"],
+                "positive": ["d", "e", "f"],
+                "negative_1": ["g", "h", "i"],
+                "scores": [[0.9, 0.1], [None, None], [0.7, None]],
+            },
+            {},
+            {"query": "anchor", "document": "positive", "negatives": ["negative_1"], "scores": ["scores"]},
+        ),
         (
             {"query": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": ["d"], "score": [[0.9, 0.2, 0.1]]},
             {},
@@ -215,6 +236,12 @@ def test_every_column_is_shown_with_what_it_is_read_as(project: Path, capsys: py
         "note": "left out (texts)",
         "area": "read as domain",
     }
+
+
+def test_a_domain_that_is_left_out_says_how_to_read_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(write(domain=lambda n: "ab"[n % 2]))
+    hint = "--domain-column domain makes a domain of each of them"
+    assert roles(capsys.readouterr().out)["domain"] == f"left out (texts; {hint})"
 
 
 def roles(printed: str) -> dict[str, str]:
@@ -578,6 +605,12 @@ def test_a_list_of_positives_becomes_a_pair_for_each(project: Path, kind: str) -
         },
         {"query": "q5", "pos": [{"text": "of text"}, {"title": "only"}], "neg": []},
         {"query": "q6", "pos": [{"text": "more"}], "neg": []},
+        {
+            "query": "q7",
+            "pos": [{"title": "Title", "text": "again"}],
+            "neg": [{"title": "t", "text": None}, {"title": "t", "text": ""}, {"title": "t", "text": "worst"}],
+        },
+        {"query": "q8", "pos": [{"title": "Title", "text": ""}], "neg": []},
     ]
     for name, table in (("texts", rows), ("passages", passages)):
         add(write_table(Path(f"raw/pairs/{name}.{kind}"), table))
@@ -589,9 +622,11 @@ def test_a_list_of_positives_becomes_a_pair_for_each(project: Path, kind: str) -
         ("q4", "Title body", "bad"),
         ("q5", "of text"),
         ("q6", "more"),
+        ("q7", "Title again", "t worst"),
     }
     assert [(Path(file).name, reason) for file, _, reason in outcome.reasons] == [
-        (f"passages.{kind}", "document is not text"),
+        (f"passages.{kind}", "document is not text" if kind == "jsonl" else "no document"),  # or a null
+        (f"passages.{kind}", "empty document"),
         (f"texts.{kind}", "no document"),
     ]
 

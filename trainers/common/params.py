@@ -60,7 +60,7 @@ class Common(LossOptions, Optimisation):
     epochs: int = Field(default=1, ge=1)
     """How many of the packed epochs to train on."""
     skip_epochs: int = Field(default=0, ge=0)
-    """How many packed epochs to leave out at the beginning: a model that retrieves can do without the easy ones."""
+    """How many packed epochs to leave out at the beginning."""
     steps: int | None = Field(default=None, ge=1)
     """Stops training after this many steps; null trains on every batch of the epochs."""
     evaluate_every: int | None = Field(default=None, ge=1)

@@ -66,10 +66,10 @@ class Manifest(Params):
     ``documents`` is the number of different documents of each domain, and ``cluster_shares`` the share of a batch that
     comes from one cluster in each of its epochs, 0 if batches are random. ``likeness`` is how alike pairs of a domain
     must be for one's document to be masked for the other's query, None if nothing is masked so, and ``made_with`` are
-    the parameters of the stages ``filter`` and ``cluster``. Older manifests lack these four. ``small_domains`` says
-    what was done with domains that cannot fill a batch. Shards of ``format`` 1 lack the columns that say why cells
-    are masked (``SHARD_SCHEMA``); they are still read (``completed``). Those of 3 and 5 have a teacher's scores
-    beside, and those of 4 and 5 weights and metadata.
+    the parameters of the stages ``filter``, ``cluster`` and, where it replaced the hard negatives, ``mine``. Older
+    manifests lack these four. ``small_domains`` says what was done with domains that cannot fill a batch. Shards of
+    ``format`` 1 lack the columns that say why cells are masked (``SHARD_SCHEMA``); they are still read (``completed``).
+    Those of 3 and 5 have a teacher's scores beside, and those of 4 and 5 weights and metadata.
     """
 
     format: Format = 2

@@ -170,7 +170,7 @@ class TableSource(Source):
     def to_rows(self, name: str, number: int, values: Mapping[str, object]) -> Iterator[Row]:
         """Make row ``number`` of the table ``name`` from its values by column: one for each of its documents."""
         negatives, scores = (
-            [each for column in columns for each in _listed(values.get(column))]
+            [_text_of(each) for column in columns for each in _listed(values.get(column))]
             for columns in (self.columns.negatives, self.columns.scores)
         )
         query, documents = values.get(self.columns.query), values.get(self.columns.document)
@@ -195,7 +195,7 @@ class TableSource(Source):
                 query=query if self.columns.query else NO_QUERY,
                 document=_text_of(document),
                 domain=self.domain if self.domain_column is None else values.get(self.domain_column),
-                negatives=list(map(_text_of, negatives)),
+                negatives=negatives,
                 fault=fault,
                 scores=[scores[place], *scores[len(documents) :]] if scored and fault is None else (),
                 split=split,
@@ -232,10 +232,10 @@ def _listed(value: object) -> list[object]:
 
 def _text_of(value: object) -> object:
     """Return the text of an object that has one, preceded by its title, as passages in lists often are."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or "text" not in value:
         return value
-    parts = [value.get(name) for name in ("title", "text")]
-    return " ".join(part for part in parts if part and isinstance(part, str)) if isinstance(parts[1], str) else value
+    title, text = value.get("title"), value["text"]
+    return f"{title} {text}" if title and isinstance(title, str) and text and isinstance(text, str) else text
 
 
 class FileSource(TableSource):
