@@ -45,10 +45,12 @@ def export(
         raise InputError(f"{output}: the output must end in {' or '.join(kinds)}")
     shard_set = ShardSet.open(shards)
     rows = _scan(shard_set)
-    most, limit = int(rows.negatives.max(initial=0)), shard_set.manifest.parameters.get("hard_negatives")
+    most, manifest = int(rows.negatives.max(initial=0)), shard_set.manifest
+    limit = manifest.parameters.get("hard_negatives")
+    limited = most == limit and "mine" not in manifest.made_with
     wanted = most if negatives is None else negatives
     if not 0 <= wanted <= most:
-        cure = f"lower --negatives, or raise pack.hard_negatives from {limit}" if limit else "lower --negatives"
+        cure = f"lower --negatives, or raise pack.hard_negatives from {limit}" if limited else "lower --negatives"
         raise InputError(f"{shards}: no pair has {wanted} hard negatives, the most are {most}; {cure}")
     all_pairs = negatives is None and file_format != "pairs"
     chosen = rows.once & (all_pairs | (rows.negatives >= wanted))
@@ -72,7 +74,7 @@ def export(
     notes = [f"{int(which.sum()):,} {what}" for what, which in told.items() if which.any()]
     if shard_set.scored and file_format == "tevatron":
         notes.append("the scores left out, for which Tevatron has no place")
-    if limit and most == limit:
+    if limited:
         notes.append(f"those of each pair's first batch, since pack.hard_negatives is {limit}")
     if named and not metadata:
         notes.append(f"without {', '.join(named)} (see --metadata)")

@@ -14,7 +14,7 @@ from batchwright.core.terminal import shown
 BM25 = "bm25"
 """What ranks by words, among the names of models."""
 NO_MODEL = "raw/models"
-"""What DVC watches where something else than a model's folder counts: a folder that every project has."""
+"""What DVC watches where something other than a model's folder counts: a folder that every project has."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 RESERVED = {"runs": {"start"}, **{group: {"contextual", "random"} for group in ("mine", "teach", "tune")}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""

@@ -118,7 +118,7 @@ def diff_view(difference: Difference) -> View:
         *_changed_pairs("lost", difference.lost, difference),
         *_changed_pairs("gained", difference.gained, difference),
         *(
-            [line(f"{difference.other_negatives:,} of both have other hard negatives")]
+            [line(f"{difference.other_negatives:,} of both have other hard negatives in their first batches")]
             * (difference.other_negatives > 0)
         ),
         "",
@@ -177,7 +177,7 @@ def _pair(view: BatchView, *, full: bool) -> View:
     return [
         *pair,
         *(labelled("negative", excerpt(text, None if full else 2)) for text in negatives),
-        *([line(f"{'':<11} and {more} more hard negatives; --full shows all")] if more else []),
+        *([line(f"{'':<11} and {more} more; --full shows all")] if more else []),
     ]
 
 

@@ -74,7 +74,7 @@ class Setting(NamedTuple):
 
 
 Equal = Literal["time", "steps"]
-"""What all settings have as much of."""
+"""What is the same for all settings: processor time, or the number of steps."""
 BATCH = 64
 SIZES = HeldOutParams(queries=1000, documents=3000)
 TIMED, WARM, ANY_RATE = 100, 20, 1e-3
@@ -119,8 +119,9 @@ class Trials:
 
     def measure(self, setting: Setting, seed: int, labels: float) -> Measured:
         """Pre-train, fine-tune on a share ``labels`` of the pairs and score; read the result if it was kept."""
-        by_time = self._equal == "time" or setting.kind == self._reference  # whose steps are the same either way
+        by_time = self._equal == "time"
         steps = round(self._steps * self._cost(self._reference) / self._cost(setting.kind)) if by_time else self._steps
+        by_time |= setting.kind == self._reference  # its steps are the same either way
         key = [setting.params(self._steps), self._tuning, seed, labels, *([] if by_time else [self._equal])]
         file = self._kept / f"{fingerprint(*key)}.json"
         if not file.exists():

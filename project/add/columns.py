@@ -124,8 +124,9 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     """
     if "negatives" not in columns or not table.keys() >= {columns["document"], *columns["negatives"]}:
         return []  # columns that are named but not there are an error of the source
-    documents = [_counted([value]) for value in table[columns["document"]]]
-    negatives = [_counted(values) for values in zip(*(table[column] for column in columns["negatives"]), strict=False)]
+    documents = [(len(items_of(value)),) * 2 for value in table[columns["document"]]]  # ingest drops empty ones
+    given = list(zip(*(table[column] for column in columns["negatives"]), strict=False))
+    negatives = [_counted(values) for values in given]
     named = {
         column: [len(_cells(value)) if items_of(value) else 0 for value in values]
         for column, values in table.items()
@@ -135,12 +136,19 @@ def _scores(table: Mapping[str, Sequence[object]], columns: Entry) -> list[str]:
     if all(apart) and all(map(_fit, (named[column] for column in apart), (documents, negatives))):
         return apart
     together = [(one + more, other + most) for (one, other), (more, most) in zip(documents, negatives, strict=False)]
-    return [column for column, counts in named.items() if _fit(counts, together)][:1]
+    some = [row for row, values in enumerate(given) if any(map(items_of, values))]
+    fitting = [
+        column
+        for column, counts in named.items()
+        if _fit([counts[row] for row in some], [together[row] for row in some])
+    ]
+    return fitting[:1]
 
 
 def _counted(values: Sequence[object]) -> tuple[int, int]:
-    """How many texts a row has in some columns, without and with those that are empty or missing in lists."""
-    return sum(len(items_of(value)) for value in values), sum(len(_cells(value)) for value in values)
+    """How many texts a row has in some columns, without and with those that are missing, which ingest leaves out."""
+    cells = [cell for value in values for cell in _cells(value)]
+    return sum(cell is not None for cell in cells), len(cells)
 
 
 def _cells(value: object) -> list[object]:

@@ -143,7 +143,7 @@ def _role(column: str, values: Sequence[object], entry: Entry) -> str:
         "domain": f"--domain-column {option} makes a domain of each of them",
         "group": f"--group {option} keeps each of them in one split",
     }
-    hint = hints.get(words(column)[-1]) if words(column) and kind != "empty" else None
+    hint = hints.get(words(column)[-1]) if words(column) and kind not in ("empty", "lists") else None
     return f"{LEFT_OUT} ({kind}; {hint})" if hint else f"{LEFT_OUT} ({kind})"
 
 

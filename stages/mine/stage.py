@@ -13,11 +13,12 @@ from batchwright.by_domain.domains import Metrics, do_domains
 from batchwright.by_domain.spread import Map
 from batchwright.core.atomic import atomic_dir
 from batchwright.core.files import write_json
-from batchwright.core.fingerprint import files_fingerprint
+from batchwright.core.fingerprint import files_fingerprint, versions
 from batchwright.core.names import BM25
 from batchwright.core.params import Base, load_params
 from batchwright.core.paths import CORPUS, NEGATIVES, PAIRS, RESULTS, SHARDS, VECTORS
 from batchwright.core.spill import blocks_of, spilled_rows, spilled_texts
+from batchwright.formats.cross_encoder import LIBRARIES
 from batchwright.formats.models import model_hash
 from batchwright.formats.negatives import KnownPositives, Negatives, judged
 from batchwright.formats.pairs import count_pairs, domains, file_stem, pair_parts, pairs_file, scan_pairs, scan_texts
@@ -59,6 +60,7 @@ def main(name: str) -> str:
         params.model_dump(),
         hashes,
         base.model_dump(),
+        versions(*LIBRARIES, "bm25s"),
         near_duplicates,
         files_fingerprint([Path(shared.__file__).parent]),
     )
@@ -78,7 +80,6 @@ def main(name: str) -> str:
             "format": format_with(unscored(shards.batch(0)).schema.names),
             "shards": written,
             "made_with": {**shards.manifest.made_with, "mine": params.model_dump()},
-            "parameters": {**shards.manifest.parameters, "hard_negatives": None},  # those of all epochs are the same
             "models": {**shards.manifest.models, **own},
         }
         manifest = shards.manifest.model_copy(update=changes)

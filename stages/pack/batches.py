@@ -1,6 +1,6 @@
 """The batches of each domain, in files that a killed run goes on from, and the shards of all domains."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from stages.pack.params import PackParams
 from stages.pack.plan import Batch, choose_recipe, plan_domain, shares_of
 
 Row = dict[str, Any]
+Turns = NDArray[np.int32]
 
 
 def make_batches(
@@ -74,13 +75,15 @@ def batch_file(folder: Path, place: int, batches_per_file: int) -> tuple[Path, i
 
 def _write(source: Source, folder: Path, batches: Sequence[Batch], params: PackParams, do_parts: Map) -> list[Row]:
     """Write all files; return the measures of all batches."""
-    per_file = params.batches_per_shard
+    per_file, most = params.batches_per_shard, params.hard_negatives
+    turns = [None] * len(batches) if most is None else list(_turns(batches, len(source.opened[0].pairs)))
+    to_write = list(zip(batches, turns, strict=True))
     files = {
-        batch_file(folder, start, per_file)[0].resolve(): batches[start : start + per_file]
+        batch_file(folder, start, per_file)[0].resolve(): to_write[start : start + per_file]
         for start in range(0, len(batches), per_file)
     }
     _ = source.opened[0].relations  # takes time and memory: processes that are forked from now on share it
-    write = partial(_write_file, source, params.hard_negatives)
+    write = partial(_write_file, source, most)
     left, rows = {file for file in files if file.exists()}, []  # by a run that was killed
     for file, (sha256, measures) in zip(files, do_parts(write, files.items()), strict=True):
         if not file.exists() or (file in left and file_sha256(file) != sha256):
@@ -89,26 +92,46 @@ def _write(source: Source, folder: Path, batches: Sequence[Batch], params: PackP
     return rows
 
 
-def _write_file(source: Source, most: int | None, part: tuple[Path, Sequence[Batch]]) -> tuple[str, list[Row]]:
-    """Write a file of batches with at ``most`` so many hard negatives a pair; return its SHA-256 and their measures."""
+def _turns(batches: Sequence[Batch], pairs: int) -> Iterator[Turns]:
+    """Yield for each batch how many times its pairs were in batches before."""
+    seen = np.zeros(pairs, np.int32)
+    for batch in batches:
+        yield seen[batch.rows]
+        np.add.at(seen, batch.rows, 1)
+
+
+def _write_file(
+    source: Source, most: int | None, part: tuple[Path, Sequence[tuple[Batch, Turns | None]]]
+) -> tuple[str, list[Row]]:
+    """Write a file of batches with no more than ``most`` hard negatives of each pair; None: with all.
+
+    Returns:
+        The file's SHA-256, and the measures of the batches.
+    """
     file, batches = part
     domain, draws = source.opened
     # A batch's products are small: threads of theirs would mostly wait for each other.
     with _pools().limit(limits=1):
-        packed = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch in batches]
-    made = [of_epoch(record_batch, batch.epoch, most) for (record_batch, _), batch in zip(packed, batches, strict=True)]
+        packed = [domain.batch(batch.rows, draws[batch.draw].assignment[batch.rows]) for batch, _ in batches]
+    made = [
+        record_batch if most is None or turns is None else taking_turns(record_batch, turns, most)
+        for (record_batch, _), (_, turns) in zip(packed, batches, strict=True)
+    ]
     shard = write_shard(file, made, compressed=False)  # it is read again soon
     return shard.sha256, [measures for _, measures in packed]
 
 
-def of_epoch(batch: pa.RecordBatch, epoch: int, most: int | None) -> pa.RecordBatch:
-    """Return a batch with at ``most`` so many hard negatives a pair, and their scores: in each epoch the next ones."""
+def taking_turns(batch: pa.RecordBatch, turns: Turns, most: int) -> pa.RecordBatch:
+    """Return a batch with no more than ``most`` hard negatives of each pair, and their scores.
+
+    Each time a pair comes, it has the next ones; ``turns`` ``(B,)`` count how often it came before.
+    """
     lengths = batch["negatives"].value_lengths().to_pylist()
-    if most is None or max(lengths) <= most:
+    if max(lengths) <= most:
         return batch
     chosen = [
-        [(epoch * most + turn) % length for turn in range(most)] if length > most else list(range(length))
-        for length in lengths
+        [(turn * most + place) % length for place in range(most)] if length > most else list(range(length))
+        for turn, length in zip(turns.tolist(), lengths, strict=True)
     ]
     for name, before in (("negatives", 0), ("scores", 1)):  # the first score is that of the pair's own document
         if (place := batch.schema.get_field_index(name)) >= 0:

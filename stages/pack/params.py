@@ -52,8 +52,8 @@ class PackParams(Params):
     """Number of passes over a domain in each epoch, 1 by default: 0.5 takes half of its batches, 2 takes each pair
     twice. Parts of a batch add up over the epochs: of a single batch, 0.5 takes it in every other epoch."""
     hard_negatives: int | None = Field(default=None, gt=0)
-    """How many of a pair's hard negatives are in its batches, in each epoch the next ones. Null puts all into every
-    epoch, which takes much room if there are many."""
+    """How many of a pair's hard negatives are in a batch: each time the pair comes, the next ones. Null puts all into
+    every batch, which takes much room if there are many."""
     judge: JudgeParams | None = None
     """A cross-encoder that decides where ``filter.likeness`` is in doubt; null asks none."""
     batches_per_shard: int = Field(default=64, gt=0)

@@ -64,8 +64,9 @@ def test_weights_and_metadata_of_some_domains_reach_the_shards_of_all(workspace:
     assert ("| `scores` |" in (shards.folder / "README.md").read_text()) == scored
 
 
-def test_of_many_hard_negatives_each_epoch_has_the_next_ones_and_their_scores(workspace: Path) -> None:
-    write_params(workspace, {"pack.hard_negatives": 2, "pack.epochs": 3})
+@pytest.mark.parametrize("weight", [0.5, 1, 2])
+def test_each_time_a_pair_comes_it_has_the_next_of_its_many_hard_negatives(workspace: Path, weight: float) -> None:
+    write_params(workspace, {"pack.hard_negatives": 2, "pack.epochs": 4, "pack.weights": {"birds": weight}})
     _prepare_four()
     many = [f"bad answer {number}" for number in range(5)]
     _score("birds", many)
@@ -78,9 +79,10 @@ def test_of_many_hard_negatives_each_epoch_has_the_next_ones_and_their_scores(wo
             assert row["scores"] == [len(row["document"]), *(0.5 + many.index(text) for text in row["negatives"])]
         elif row["domain"] == "small":
             assert (row["negatives"], row["scores"][1:]) == (["a bad answer"], [0.5])
-    expected = [many[:2], many[2:4], [many[4], many[0]]]
-    assert [each for each in turns.values() if len(each) == 3]
-    assert all(each == [turn for turn in expected if turn in each] for each in turns.values())
+    expected = [[many[2 * turn % 5], many[(2 * turn + 1) % 5]] for turn in range(8)]
+    assert max(map(len, turns.values())) >= 4 * weight
+    # Batches of an epoch are shuffled after pairs have taken turns.
+    assert all(sorted(of_pair) == sorted(expected[: len(of_pair)]) for of_pair in turns.values())
     said = export(shards.folder, Path("pairs.jsonl"), file_format="flagembedding")
     assert "; those of each pair's first batch, since pack.hard_negatives is 2" in said
     with pytest.raises(InputError, match=r"the most are 2; lower --negatives, or raise pack\.hard_negatives from 2"):

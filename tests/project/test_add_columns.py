@@ -86,6 +86,16 @@ def write(**columns: Any) -> str:
             {},
             {"query": "query", "document": "pos", "negatives": ["neg"], "scores": ["pos_scores", "neg_scores"]},
         ),
+        (  # of the pair, not of each text: rows without negatives say nothing
+            {
+                "query": [f"a {n}" for n in range(30)],
+                "document": [f"b {n}" for n in range(30)],
+                "negative": [*["c", "d", "e"], *[None] * 27],
+                "score": [n / 30 for n in range(30)],
+            },
+            {},
+            {"query": "query", "document": "document", "negatives": ["negative"]},
+        ),
         (  # as they are exported
             {
                 "anchor": ["a", "b", "c"],
