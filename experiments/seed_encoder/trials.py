@@ -94,8 +94,8 @@ class Measured(NamedTuple):
 class Trials:
     """Trials on some ``domains`` of ``data``, in the empty ``folder``; results are kept in ``kept``.
 
-    All settings take ``steps`` steps or, if ``equal`` is their ``time``, the processor time of as many of the kind
-    ``reference``, on the texts of all pairs. A seed draws weights, masks and batches.
+    All settings take the processor time of ``steps`` steps of the kind ``reference`` or, if ``equal`` is ``steps``, so
+    many steps of their own, on the texts of all pairs. A seed draws weights, masks and batches.
     """
 
     def __init__(
