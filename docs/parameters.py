@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from batchwright.core.command import command
+from stages.params.check import SCHEMA
 
-SCHEMA = Path(__file__).with_name("params.schema.json")
 REFERENCE = Path(__file__).with_name("parameters.md")
 _INTRODUCTION = """\
 # Parameters
 
-`python -m docs.parameters` writes this page from the models that check `params.yaml`, and `docs/params.schema.json`,
-with which editors complete and check it. Parameters that are not listed here are refused.
+`python -m docs.parameters` writes this page from the models that check `params.yaml`, and
+`stages/params/schema.json`, with which editors complete and check it. Other keys are refused
+before any stage does something.
 
 """
 _TYPES = {"string": "text", "boolean": "`true` or `false`", "object": "map"}

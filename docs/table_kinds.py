@@ -53,7 +53,7 @@ def _plain(cell: str) -> str:
 
 
 def gains_table(files: Sequence[Path]) -> Lines:
-    """One row per run: how many seeds, and what it gains over its start, BM25 and random batches, as in the report."""
+    """One row per run: how many seeds, and what it gains over its references, as in the report."""
     (file,) = files
     table = differences_table(read_differences(file))
     groups = [group for group, span in table.groups or [] for _ in range(span)]

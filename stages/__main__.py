@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 
 from batchwright.core.command import Command, keep_quiet, parse, run, run_stage
+from batchwright.core.params import PARAMS_FILE
+from stages.params.check import check_params
 
 STAGES = {
     "ingest": Command(
@@ -83,7 +85,7 @@ STAGES = {
         {"run": {"help": "an entry of runs in params.yaml"}},
     ),
     "compare": Command(
-        "Compares every run with its start model, BM25 and random batches, query by query: results/compare.tsv.",
+        "Compares every run with its start, BM25, random batches and MLM, query by query: results/compare.tsv.",
         ("python -m stages compare",),
         "stages.compare:main",
     ),
@@ -102,9 +104,9 @@ STAGES = {
 
 TOOLS = {
     "check": Command(
-        "Checks the names in params.yaml before DVC puts them into commands and paths; make repro does so.",
+        "Checks names, keys and references in all of params.yaml; make repro and every stage do so first.",
         ("python -m stages check",),
-        "batchwright.core.names:main",
+        "stages.params.check:main",
     ),
 }
 """Commands beside the stages."""
@@ -120,7 +122,12 @@ def main(line: Sequence[str] | None = None) -> None:
     if name in TOOLS:
         run(name, lambda: TOOLS[name](**values))
     else:
-        run_stage(" ".join([name, *values.values()]), lambda: STAGES[name](**values))
+
+        def checked() -> str:
+            check_params(PARAMS_FILE)
+            return STAGES[name](**values)
+
+        run_stage(" ".join([name, *values.values()]), checked)
 
 
 if __name__ == "__main__":

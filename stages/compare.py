@@ -1,14 +1,17 @@
-"""Stage ``compare``: what each run gains over its start model, BM25 and random batches, paired by query and seed."""
+"""Stage ``compare``: what each run gains over its start, BM25, random batches and MLM, paired by query and seed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import RootModel
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv, write_json, write_tsv
+from batchwright.core.names import POLICIES
 from batchwright.core.params import load_params
-from batchwright.core.paths import RESULTS, SCORES, START_MODELS
+from batchwright.core.paths import MODELS, RESULTS, SCORES, START_MODELS
 from batchwright.formats.query_scores import BySeed, read_query_scores
 from batchwright.formats.runs import Runs
 from stages.scoring.paired import by_seed, difference
@@ -16,7 +19,6 @@ from stages.scoring.paired import by_seed, difference
 OUTPUT = RESULTS / "compare.tsv"
 HEADLINE = RESULTS / "metrics.json"
 PICTURES = RESULTS / "plots"
-POLICIES = ("contextual", "random")
 
 HEADLINE_WIDTH, MOST_COLUMNS = 120, 11
 """The line of ``dvc metrics show`` has at most so many characters, and so many columns."""
@@ -24,11 +26,18 @@ DIGITS = 4
 POINTS = 50
 """A line of hardness has about so many points."""
 
-RANDOM = "random batches"
-_NOT_TOLD = frozenset({"batches", "seeds", "evaluate_every"})
-"""Settings that may differ from those of the run on random batches: what is compared, and what changes no model."""
-Settings = Mapping[str, Mapping[str, Any]]
-"""What each run trains with, by the names of the settings."""
+RANDOM, WITHOUT_DECODER = "random batches", "MLM"
+"""References that are runs, too."""
+_NO_MATTER = frozenset({"seeds", "evaluate_every", "validations"})
+"""Settings that change no model."""
+Entry = Mapping[str, Any]
+"""What a run or a start model is trained with, by the names of the settings."""
+Entries = Mapping[str, Entry]
+
+
+class Pretrained(RootModel[dict[str, dict[str, Any] | None]]):
+    """Group ``pretrain``, whose entries the stage of that name checks."""
+
 
 BySystem = Mapping[tuple[str, str], BySeed]
 """nDCG@10 of each seed and query, by collection and system."""
@@ -42,10 +51,11 @@ def main() -> str:
     """
     runs = load_params("runs", Runs).root
     settings = {name: _trained_with(name) for name in runs}
+    pretrained = {name: entry or {} for name, entry in load_params("pretrain", Pretrained).root.items()}
     scores = read_query_scores(SCORES / "baselines.parquet", made_by="baselines")
     for name in runs:
         scores |= read_query_scores(SCORES / "runs" / f"{name}.parquet", made_by="evaluate")
-    rows = compare(settings, scores)
+    rows = compare(settings, pretrained, scores)
     write_tsv(OUTPUT, rows)
     first = rows[0]["collection"] if rows else ""
     packed = read_json(RESULTS / "pack/contextual.json", made_by="pack")
@@ -68,53 +78,90 @@ def _trained_with(run: str) -> dict[str, Any]:
     return trained
 
 
-def compare(runs: Settings, scores: BySystem) -> list[Row]:
+def compare(runs: Entries, pretrained: Entries, scores: BySystem) -> list[Row]:
     """Return the differences in nDCG@10 between runs and their references, with standard errors.
 
-    They are paired by query and, with the run on random batches, by seed; other references are the same for all seeds.
+    They are paired by query and, where the reference is a run on other batches or from another pre-training, by seed;
+    other references are the same for all seeds.
     """
     rows = []
     for collection in dict.fromkeys(collection for collection, _ in scores):
         for name in runs:
-            for over, reference in references(name, runs).items():
+            for over, (reference, differs_in) in references(name, runs, pretrained).items():
                 ours, theirs = (scores.get((collection, system)) for system in (name, reference))
                 if ours and theirs:
-                    other = _other_settings(runs[name], runs[reference]) if over == RANDOM else []
                     rows.append(
                         {"collection": collection, "system": name, "over": over, "reference": reference}
-                        | {"differs_in": ", ".join(["batches", *other]) if over == RANDOM else ""}
-                        | _difference(ours, theirs if over == RANDOM else theirs[:1] * len(ours))
+                        | {"differs_in": ", ".join(differs_in)}
+                        | _difference(ours, theirs if differs_in else theirs[:1] * len(ours))
                     )
     return rows
 
 
-def references(name: str, runs: Settings) -> dict[str, str]:
+class Reference(NamedTuple):
+    """A system that a run is compared with; if it is a run, ``differs_in`` are the settings that differ."""
+
+    system: str
+    differs_in: Sequence[str] = ()
+
+
+def references(name: str, runs: Entries, pretrained: Entries) -> dict[str, Reference]:
     """Return the systems to compare the run ``name`` with, by what the difference to them shows.
 
-    ``start`` is the model it starts from, ``BM25`` the lexical baseline, and ``random batches`` the run of the same
-    variant from the same start on random batches that differs in the fewest other settings, if there is one.
+    ``start`` is the model it starts from, and ``BM25`` the lexical baseline. ``random batches`` is the run of the same
+    variant from the same start on random batches. ``MLM`` is for runs whose encoder was pre-trained with a decoder: the
+    run, as many runs later, whose encoder was pre-trained without one. Of several, it is the one that differs in the
+    fewest settings.
     """
     run = runs[name]
     start = PurePath(run["start"])
     systems = {
-        "start": f"{start.name}, before training" if start.parent == START_MODELS else start.name,
-        "BM25": "BM25",
+        "start": Reference(f"{start.name}, before training" if start.parent == START_MODELS else start.name),
+        "BM25": Reference("BM25"),
     }
-    alike = [
-        other
-        for other, candidate in runs.items()
-        if (candidate["variant"], candidate["start"]) == (run["variant"], run["start"])
-        and candidate["batches"] == "random" != run["batches"]
-    ]
-    if alike:
-        systems[RANDOM] = min(alike, key=lambda other: len(_other_settings(run, runs[other])))
+    for over, candidates in ((RANDOM, _on_random(run, runs)), (WITHOUT_DECODER, _without(run, runs, pretrained))):
+        if alike := list(candidates):
+            systems[over] = min(alike, key=lambda reference: len(reference.differs_in))
     return systems
 
 
-def _other_settings(run: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the settings, beside the batches, that two runs differ in."""
-    names = dict.fromkeys([*run, *other])
-    return [name for name in names if name not in _NOT_TOLD and run.get(name) != other.get(name)]
+def _on_random(run: Entry, runs: Entries) -> Iterator[Reference]:
+    for name, other in runs.items():
+        alike = (other["variant"], other["start"]) == (run["variant"], run["start"])
+        if alike and other["batches"] == "random" != run["batches"]:
+            yield Reference(name, ["batches", *_differing(run, other, {"batches"})])
+
+
+def _without(run: Entry, runs: Entries, pretrained: Entries) -> Iterator[Reference]:
+    encoder, line = _line(run, runs, pretrained)
+    if encoder is None or encoder.get("decoder") is None:
+        return
+    for name, other in runs.items():
+        plain, of_other = _line(other, runs, pretrained)
+        alike = [each["variant"] for each in line] == [each["variant"] for each in of_other]
+        if alike and plain is not None and plain.get("decoder") is None:
+            differing = _differing(encoder, plain, {"decoder"})
+            for ours, theirs in zip(line, of_other, strict=True):
+                mined = not {ours["batches"], theirs["batches"]} & set(POLICIES)  # each by its own model
+                differing += _differing(ours, theirs, {"start", "batches"} if mined else {"start"})
+            yield Reference(name, ["decoder", *dict.fromkeys(differing)])
+
+
+def _line(run: Entry, runs: Entries, pretrained: Entries) -> tuple[Entry | None, list[Entry]]:
+    """Return how the encoder was pre-trained that a run goes back to, None if it was not, and all runs since."""
+    line = [run]
+    while len(line) <= len(runs):
+        start = PurePath(line[0]["start"])
+        if start.parent != MODELS or start.name not in runs:
+            return pretrained.get(start.name) if start.parent == START_MODELS else None, line
+        line.insert(0, runs[start.name])
+    return None, line
+
+
+def _differing(entry: Entry, other: Entry, compared: Set[str]) -> list[str]:
+    """Return the settings that two runs or pre-trainings differ in, but for those ``compared``."""
+    names = dict.fromkeys([*entry, *other])
+    return [name for name in names if name not in compared | _NO_MATTER and entry.get(name) != other.get(name)]
 
 
 def _difference(ours: BySeed, theirs: BySeed) -> Row:

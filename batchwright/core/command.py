@@ -15,8 +15,6 @@ from urllib.parse import quote
 
 from batchwright.core.atomic import remove_leftovers
 from batchwright.core.errors import DISK_IS_FULL, InputError, disk_is_full
-from batchwright.core.names import check_names
-from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import DATA, REPORT, RESULTS
 from batchwright.core.runtime import SCRATCH, scratch_root
 from batchwright.core.terminal import safe, say, short
@@ -122,7 +120,6 @@ def run_stage(stage: str, main: Callable[[], str]) -> None:
         end_with_parent()
 
     def staged() -> str:
-        check_names(PARAMS_FILE)
         with alone(stage):
             for folder in (DATA, RESULTS, REPORT.parent):
                 remove_leftovers(folder)

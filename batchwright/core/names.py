@@ -1,14 +1,13 @@
 """Names in ``params.yaml`` that become names of folders and words of commands."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from batchwright.core.errors import InputError
-from batchwright.core.params import PARAMS_FILE, read_params
 from batchwright.core.terminal import shown
 
 BM25 = "bm25"
@@ -16,7 +15,9 @@ BM25 = "bm25"
 NO_MODEL = "raw/models"
 """What DVC watches where something other than a model's folder counts: a folder that every project has."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
-RESERVED = {"runs": {"start"}, **{group: {"contextual", "random"} for group in ("mine", "teach", "tune")}}
+POLICIES = ("contextual", "random")
+"""The batches that ``pack`` makes."""
+RESERVED = {"runs": {"start"}, **{group: set(POLICIES) for group in ("mine", "teach", "tune")}}
 """What lies where a group's entries would: ``models/start``, and the shards of both policies."""
 _BESIDE = ("-dev", "-examples", "-validation", "-length", "-ranks")
 """Ends of the names of further tables that a run, a pre-training or a list of tokens has in ``results``."""
@@ -72,21 +73,12 @@ NamedPath = Annotated[str, AfterValidator(check_path)]
 WatchedPath = Annotated[str, AfterValidator(check_watched)]
 
 
-def main() -> str:
-    """Check the names in ``params.yaml``."""
-    check_names(PARAMS_FILE)
-    return "the names in params.yaml are fine"
-
-
-def check_names(file: Path) -> None:
+def check_names(params: Mapping[str, Any], file: Path) -> None:
     """Check the names that DVC puts into commands and paths, before any of them is run.
 
     Raises:
-        InputError: a name is none, or is taken, or the file is not YAML.
+        InputError: a name is none, or is taken.
     """
-    if not file.exists():
-        return
-    params = read_params(file)
     # Whoever reads a group says what else is wrong with it.
     groups = {name: params[name] for name in _GROUPS if isinstance(params.get(name), dict | list)}
     for group, entries in groups.items():

@@ -12,7 +12,6 @@ from pathlib import Path
 import yaml
 
 from batchwright.core.errors import InputError
-from batchwright.core.names import check_names
 from batchwright.core.params import PARAMS_FILE
 from batchwright.core.paths import PIPELINE, RAW
 from batchwright.core.runtime import scratch_root
@@ -30,6 +29,7 @@ from project.retrain.repository import (
     unstage,
     upstream,
 )
+from stages.params.check import check_params
 
 _LOCKS = Path(".dvc/tmp/rwlock")
 _DAY = 24 * 3600
@@ -45,7 +45,7 @@ def preflight() -> Upstream:
     """
     if not Path(PIPELINE).exists():
         raise InputError(f"{PIPELINE}: no such file in {Path.cwd()}; run this in the project folder")
-    check_names(PARAMS_FILE)
+    check_params(PARAMS_FILE)
     _remove_broken_lock()
     git("var", "GIT_COMMITTER_IDENT")  # a commit needs a name
     at = upstream()

@@ -151,10 +151,10 @@ class Difference(Record):
     collection: str
     system: str
     over: str
-    """What the reference is: the model that the run starts from, BM25 or random batches."""
+    """What the reference is: the model that the run starts from, BM25, random batches or MLM."""
     reference: str
     differs_in: str = ""
-    """What differs from the run on random batches; empty for other references."""
+    """What differs from the reference, if it is another run; empty for others."""
     seeds: int = 1
     """How many seeds the error counts; if it is 1, it counts queries only."""
     queries: int

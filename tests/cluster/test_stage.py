@@ -90,13 +90,12 @@ def test_a_domain_may_have_no_training_pairs_at_all(workspace: Path) -> None:
 
 
 def test_wrong_input_gives_one_message_and_no_output(corpus: Path) -> None:
-    write_params(corpus, {"cluster.cluster_sise": 3})
+    write_params(corpus, {"cluster.cluster_size": 0})
     before = tree(corpus)
     ended = run_stage("cluster", cwd=corpus)
     assert ended.returncode == 1
-    assert ended.stderr == (
-        "cluster: error: params.yaml: unknown parameter 'cluster.cluster_sise'; did you mean 'cluster_size'?\n"
-    )
+    said = "Input should be greater than 0 (found 0)"
+    assert ended.stderr == f"cluster: error: params.yaml: parameter 'cluster.cluster_size': {said}\n"
     assert ended.stdout == ""
     shutil.rmtree(corpus / ".scratch" / "locks")
     assert tree(corpus) == before

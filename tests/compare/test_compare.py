@@ -43,9 +43,9 @@ def of_seeds(collection: str, system: str, table: np.ndarray) -> list[dict[str, 
     ]
 
 
-def write_runs(runs: dict[str, dict[str, Any]]) -> None:
+def write_runs(runs: dict[str, dict[str, Any]], pretrained: dict[str, dict[str, Any]] | None = None) -> None:
     """Write runs into the parameters, and as what they were trained with."""
-    write_params(Path(), {"runs": runs})
+    write_params(Path(), {"runs": runs, "pretrain": pretrained or {}})
     for name, run in runs.items():
         write_json(Path(f"results/train/{name}.json"), {"trained_with": run})
 
@@ -68,9 +68,40 @@ def scored(workspace: Path) -> Path:
 
 def test_runs_are_compared_with_start_words_and_the_same_variant_on_random_batches() -> None:
     start = {"start": "minilm, before training", "BM25": "BM25"}
-    assert references("ours", RUNS) == {**start, "random batches": "control"}
-    assert references("control", RUNS) == references("cde", RUNS) == start
-    assert references("again", RUNS) == {"start": "ours", "BM25": "BM25"}
+    assert compared("ours", RUNS) == {**start, "random batches": "control"}
+    assert compared("control", RUNS) == compared("cde", RUNS) == start
+    assert compared("again", RUNS) == {"start": "ours", "BM25": "BM25"}
+
+
+def compared(name: str, runs: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """The names of what a run is compared with."""
+    return {over: reference.system for over, reference in references(name, runs, {}).items()}
+
+
+def test_an_encoder_with_a_decoder_is_compared_with_mlm_as_many_runs_later() -> None:
+    weak: dict[str, Any] = {"decoder": {}, "steps": 2000, "validations": 4}
+    pretrained = {"seed": weak, "bert": {"steps": 2000}, "mae": weak | {"mlm_probability": 0.3}, "short": {"steps": 5}}
+    run = {"variant": "seed_encoder", "batches": "random"}
+    firsts = {name: {**run, "start": f"models/start/{name}"} for name in pretrained}
+    seconds = {f"{name}-2": {**run, "start": f"models/{name}", "batches": name} for name in ("seed", "bert")}
+    others = {"bert-3": seconds["bert-2"] | {"batches": "contextual"}, "other": run | {"start": "raw/models/seed"}}
+    runs: dict[str, dict[str, Any]] = {"ours": RUNS["ours"], **firsts, **others, **seconds}
+    assert {name: told for name in runs if (told := references(name, runs, pretrained).get("MLM"))} == {
+        "seed": ("bert", ["decoder"]),
+        "mae": ("bert", ["decoder", "mlm_probability"]),
+        "seed-2": ("bert-2", ["decoder"]),
+    }
+    runs["bert"] = runs["bert"] | {"steps": 3}
+    for name, other in (("seed", "bert"), ("seed-2", "bert-2")):
+        assert references(name, runs, pretrained)["MLM"] == (other, ["decoder", "steps"])
+
+
+def test_mlm_is_compared_by_seed(scored: Path) -> None:
+    runs = {name: RUNS[name] | {"start": f"models/start/{name}"} for name in ("ours", "control")}
+    write_runs(runs, {"ours": {"decoder": {}}, "control": {}})
+    row = gains(scored, SEEDED, SEEDED[::-1] - 0.1)["MLM"]
+    assert (row["reference"], row["differs_in"], row["seeds"]) == ("control", "decoder, batches", "3")
+    assert float(row["error"]) == pytest.approx(estimate(SEEDED - SEEDED[::-1] + 0.1).error, rel=1e-4)
 
 
 def test_differences_have_the_errors_of_the_paired_t_test(scored: Path) -> None:
@@ -126,9 +157,9 @@ def test_random_batches_are_of_the_run_that_differs_in_the_fewest_settings_and_t
         "alike": RUNS["control"] | {"seeds": 3, "evaluate_every": 2},
         "steps": RUNS["control"] | {"steps": 3},
     }
-    assert references("ours", RUNS | others)["random batches"] == "control"
+    assert compared("ours", RUNS | others)["random batches"] == "control"
     runs = {name: run for name, run in RUNS.items() if name != "control"} | others
-    assert references("ours", runs)["random batches"] == "alike"
+    assert compared("ours", runs)["random batches"] == "alike"
     write_runs({"ours": RUNS["ours"], "control": others["loss"]})
     main()
     told = {row["over"]: row["differs_in"] for row in read_tsv(Path("results/compare.tsv"), made_by="compare")}
@@ -183,7 +214,7 @@ def test_a_long_line_of_hardness_is_thinned_to_means_of_neighbours() -> None:
 
 
 def test_without_runs_there_is_nothing_to_compare_and_batches_are_still_shown(scored: Path) -> None:
-    write_params(scored, {"runs": {}})
+    write_params(scored, {"runs": {}, "pretrain": {}})
     assert main() == "params.yaml lists no runs to compare"
     assert read_tsv(Path("results/compare.tsv"), made_by="compare") == []
     assert read_json(Path("results/metrics.json"), made_by="compare") == {"hardness": 0.25, "masked": 0.01}

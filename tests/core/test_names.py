@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from batchwright.core.errors import InputError
 from batchwright.core.names import check_name, check_names
-from batchwright.core.params import load_params
+from batchwright.core.params import load_params, read_params
 from batchwright.formats.pairs import domain_of, file_stem
 from batchwright.formats.runs import Runs
 from tests.helpers import project_environment, run_stage
@@ -53,7 +53,7 @@ def test_no_stage_starts_while_there_is_a_bad_name(workspace: Path, groups: dict
     file = workspace / "params.yaml"
     file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | groups))
     with pytest.raises(InputError, match=said):
-        check_names(Path("params.yaml"))
+        check_names(read_params(Path("params.yaml")), Path("params.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_no_stage_starts_while_there_is_a_bad_name(workspace: Path, groups: dict
 def test_names_in_a_file_that_is_no_yaml_are_not_looked_for(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "params.yaml").write_text(content)
     with pytest.raises(InputError, match=f"params.yaml: {said}"):
-        check_names(tmp_path / "params.yaml")
+        check_names(read_params(tmp_path / "params.yaml"), Path("params.yaml"))
 
 
 @pytest.mark.parametrize("content", ["runs: 5", "runs: true", "runs:", "tokens: {a: 1}", "runs: {a: 1}"])
 def test_groups_without_names_have_no_bad_ones(tmp_path: Path, content: str) -> None:
     (tmp_path / "params.yaml").write_text(content)
-    check_names(tmp_path / "params.yaml")
+    check_names(read_params(tmp_path / "params.yaml"), Path("params.yaml"))
 
 
 def test_a_stage_and_make_repro_say_so(workspace: Path) -> None:

@@ -14,6 +14,7 @@ from trainers.variants import VARIANTS
 
 PIPELINE = yaml.safe_load((ROOT / "dvc.yaml").read_text())
 EXAMPLES = {
+    "pretrain": {"seed_encoder": {}},
     "mine": {"mined-1": {"model": "models/biencoder", "count": 4, "depth": 50}},
     "teach": {"taught": {"batches": "mined-1", "model": "raw/models/reranker"}},
     "tokens": ["xtr"],
@@ -22,6 +23,7 @@ EXAMPLES = {
 """Stages that the default run leaves out are checked, too."""
 _GIVEN = yaml.safe_load((ROOT / "params.yaml").read_text())
 PARAMS = {**_GIVEN, **{group: _GIVEN[group] or example for group, example in EXAMPLES.items()}}
+PARAMS["runs"] |= {"seed_encoder": {"variant": "seed_encoder", "start": "models/start/seed_encoder"}}
 MOST_LINES, MOST_LOCK_LINES = 380, 2900
 MOST_CODE_DEPS, MOST_SINGLE_FILES = 92, 30
 SETTINGS = {Path("pipelines/__init__.py")}

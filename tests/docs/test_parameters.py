@@ -46,9 +46,7 @@ def test_committed_parameters_are_valid(name: str) -> None:
     assert [error.message for error in VALIDATOR.iter_errors(composed(name))] == []
 
 
-@pytest.mark.parametrize(
-    "place", ["", "filter", "embed.models.tfidf", "pretrain.seed_encoder.encoder", "train.xtr", "runs.cde"]
-)
+@pytest.mark.parametrize("place", ["", "filter", "embed.models.tfidf", "start_models.minilm", "train.xtr", "runs.cde"])
 def test_a_misspelt_key_is_not_valid(place: str) -> None:
     params = _default()
     group = params

@@ -40,9 +40,9 @@ def test_what_runs_gain_is_shown_with_the_errors_that_were_measured(tmp_path: Pa
     runs = {"cde": {"batches": "contextual"}, "cde-random": {"batches": "random"}}
     write_differences(tmp_path / "compare.tsv", runs, ["held_out"])
     assert table("gains", tmp_path / "compare.tsv") == [
-        "|  | seeds | nDCG@10 | over start | over BM25 | over random batches | random batches differ in |",
+        "|  | seeds | nDCG@10 | over start | over BM25 | over random batches | other runs differ in |",
         "| --- | --: | --: | --: | --: | --: | --: |",
-        "| cde | 3 | .623 | +.062 ± .004 | -.062 ± .004 | -.188 ± .004 | batches, steps |",
+        "| cde | 3 | .623 | +.062 ± .004 | -.062 ± .004 | -.188 ± .004 | random batches: batches, steps |",
         "| cde-random | 1 | .623 | +.064 ± .004 | -.061 ± .004 | - | - |",
     ]
 

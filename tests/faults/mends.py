@@ -170,8 +170,8 @@ MUTANTS = [
     ),
     Mutant(
         "commands are built from names that are none",
-        "batchwright/core/command.py",
-        "        check_names(PARAMS_FILE)\n",
+        "stages/__main__.py",
+        "            check_params(PARAMS_FILE)\n",
         "",
         "core/test_names.py",
     ),

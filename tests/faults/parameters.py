@@ -7,7 +7,6 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, RootModel
 
-from batchwright.core.names import check_names
 from batchwright.core.params import Base, load_params, read_params
 from batchwright.formats.runs import Runs
 from pipelines.embed.params import EmbedParams
@@ -18,6 +17,7 @@ from stages.fetch import StartModel
 from stages.filter.params import FilterParams
 from stages.mine.params import Mining
 from stages.pack.params import PackParams
+from stages.params.check import check_params
 from stages.pretrain import Pretrain
 from stages.scoring.collection import EvaluateParams
 from stages.teach import Teaching
@@ -74,12 +74,12 @@ def parameter_seeds(folder: Path) -> Iterator[Seed]:
 
 def names_and_seed(file: Path) -> object:
     """Read what is read of a file before any group of a stage."""
-    return check_names(file), load_params("base", Base, file)
+    return check_params(file), load_params("base", Base, file)
 
 
 def group_of(file: Path) -> object:
     """Read the only group of a file, as the stages read it."""
-    check_names(file)
+    check_params(file)
     group = file.stem
     if group in ENTRIES:
         names = load_params(group, Entries, file).root

@@ -61,7 +61,7 @@ def write_dev_curve(folder: Path, run: str, ndcg: Iterable[float], every: int = 
 
 
 def write_differences(file: Path, runs: Mapping[str, Mapping[str, Any]], collections: Iterable[str]) -> None:
-    """Write what each run gains over its start, BM25 and random batches."""
+    """Write what each run gains over its start and BM25, and if its batches are contextual, over random ones."""
     rows = []
     for collection in collections:
         for place, (name, run) in enumerate(runs.items()):

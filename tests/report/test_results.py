@@ -146,11 +146,11 @@ def test_differences_are_shown_with_their_standard_errors(tmp_path: Path, make_r
     write_artifacts(tmp_path, ("scifact",))
     make_report()
     rows = Reader(section_of(page_in(tmp_path), "results")).rows
-    gains = ["over start", "over BM25", "over random batches"]
+    gains, of_random = ["over start", "over BM25", "over random batches"], "random batches: batches, steps"
     assert rows[:4] == [
         ["", "Held-out queries (2,468)", "scifact (2,468)", ""],
-        ["Run", "seeds", *["nDCG@10", *gains] * 2, "random batches differ in"],
-        ["biencoder", "3", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2, "batches, steps"],
+        ["Run", "seeds", *["nDCG@10", *gains] * 2, "other runs differ in"],
+        ["biencoder", "3", *[".623", "+.062 ± .004", "-.062 ± .004", "-.188 ± .004"] * 2, of_random],
         ["biencoder-random", "1", *[".623", "+.064 ± .004", "-.061 ± .004", "-"] * 2, "-"],
     ]
 
@@ -163,6 +163,17 @@ def test_fewer_seeds_are_told_and_what_differs_only_if_more_than_the_batches_do(
     table = differences_table([starts, random])
     assert table.header == ["Run", "seeds", "nDCG@10", "over start", "over random batches"]
     assert table.rows == [["a", "3", ".500", "+.100 ± .010", "+.100 ± .010, 1 seed"]]
+
+
+def test_each_run_that_another_is_compared_with_says_what_differs():
+    row = {"collection": "held_out", "system": "a", "reference": "b", "queries": 2, "ndcg@10": 0.5}
+    row |= {"difference": 0.1, "error": 0.01}
+    told = {"MLM": "decoder, steps", "random batches": "batches"}
+    table = differences_table([Difference.model_validate(row | {"over": o, "differs_in": d}) for o, d in told.items()])
+    assert table.header == ["Run", "seeds", "nDCG@10", "over MLM", "over random batches", "other runs differ in"]
+    assert table.rows[0][-1] == "MLM: decoder, steps; random batches: batches"
+    decoder = Difference.model_validate(row | {"over": "MLM", "differs_in": "decoder"})
+    assert differences_table([decoder]).header == ["Run", "seeds", "nDCG@10", "over MLM"]
 
 
 def test_what_tune_chose_for_a_run_is_shown_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from stages.report.scores import (
 )
 from stages.report.table import NONE, Table, best_of_columns, best_of_rows, share, signed
 
-DIFFERS = "random batches differ in"
+DIFFERS = "other runs differ in"
 MEASURES = ["nDCG@10", "MRR@10", "Recall@100"]
 
 
@@ -40,8 +40,9 @@ def section() -> Section:
         id="results",
         title="Results",
         intro="Higher is better in every column, and the best value is bold. What a run gains over the model it starts "
-        "from (“before training”) comes from training; what it gains over the run on random batches comes from the "
-        "batches, and from whatever else the table names. A difference of less than two standard errors may be chance.",
+        "from (“before training”) comes from training. What it gains over another run comes from the batches, or from "
+        "the decoder (over MLM: an encoder pre-trained without one), and from whatever else the table names. A "
+        "difference of less than two standard errors may be chance.",
         parts=[
             show_table(
                 differences_table(differences),
@@ -70,15 +71,18 @@ def choices_table(runs: Mapping[str, Run]) -> Table:
 def differences_table(differences: Sequence[Difference]) -> Table:
     """Return one row per run: its seeds, and for each collection its nDCG@10 and the difference to each reference.
 
-    A difference whose error counts fewer seeds, since the reference has fewer, says so. If a run differs from that on
-    random batches in more than the batches, a last column names what.
+    A difference whose error counts fewer seeds, since the reference has fewer, says so. If a run differs from
+    another that it is compared with in more than batches or decoder, a last column names what.
     """
     by_collection: dict[str, list[Difference]] = {}
     for row in differences:
         by_collection.setdefault(row.collection, []).append(row)
     overs = {name: list(dict.fromkeys(row.over for row in rows)) for name, rows in by_collection.items()}
-    told = {row.system: row.differs_in for row in differences if row.differs_in}
-    last = [DIFFERS] if any(names != "batches" for names in told.values()) else []
+    told: dict[str, dict[str, str]] = {}
+    for row in differences:
+        if row.differs_in:
+            told.setdefault(row.system, {})[row.over] = row.differs_in
+    last = [DIFFERS] if any("," in names for by_over in told.values() for names in by_over.values()) else []
     lines = []
     for system in dict.fromkeys(row.system for row in differences):
         seeds = max(row.seeds for row in differences if row.system == system)
@@ -87,7 +91,8 @@ def differences_table(differences: Sequence[Difference]) -> Table:
             gains = {row.over: row for row in rows if row.system == system}
             cells.append(next((share(row.ndcg) for row in gains.values()), NONE))
             cells += [_gain(gains[over], seeds) if over in gains else NONE for over in overs[name]]
-        lines.append([*cells, *(told.get(system, NONE) for _ in last)])
+        names = "; ".join(f"{over}: {differs_in}" for over, differs_in in told.get(system, {}).items())
+        lines.append([*cells, *(names or NONE for _ in last)])
     groups = [(f"{title(name)} ({rows[0].queries:,})", 1 + len(overs[name])) for name, rows in by_collection.items()]
     header = [cell for names in overs.values() for cell in ("nDCG@10", *(f"over {over}" for over in names))]
     return Table(
