@@ -43,7 +43,12 @@ def check_params(file: Path) -> None:
     params, schema = read_params(file), json.loads(SCHEMA.read_bytes())
     check_names(params, file)
     groups = {name: entries for name, entries in params.items() if isinstance(entries, dict)}
-    for problems in (_of_keys(params, schema), _of_runs(groups, schema), _of_references(groups), _of_sizes(groups)):
+    for problems in (
+        _of_keys(params, schema),
+        _of_runs(groups, schema),
+        _of_references(groups),
+        _of_sizes(groups, schema),
+    ):
         if lines := [f"{file}: {problem}" for problem in problems]:
             raise InputError("\n".join(lines))
 
@@ -168,19 +173,27 @@ def _exists(path: Any) -> bool:
         return False
 
 
-def _of_sizes(groups: Groups) -> Iterator[str]:
-    """Yield which runs need more seeds than are packed, or dev queries, where there are none."""
+def _of_sizes(groups: Groups, schema: Schema) -> Iterator[str]:
+    """Yield which runs need more seeds or epochs than are packed, or dev queries, where there are none."""
+    of_all = _entry(groups.get("train", {}), "common")
+    pack = schema["$defs"]["PackParams"]["properties"]
     for run, settings in _entries(groups, "runs"):
-        seeds, packed = settings.get("seeds", 1), groups.get("pack", {}).get("seeds", 1)
-        if "pack" in groups and settings.get("batches") in POLICIES and _more(seeds, packed):
-            yield f"runs.{run}.seeds is {seeds}, but pack.seeds {packed}; raise pack.seeds"
+        common = {**of_all, **settings}
+        wanted = {
+            "seeds": _number(settings.get("seeds"), 1),
+            "epochs": _number(common.get("epochs"), 1) + _number(common.get("skip_epochs"), 0),
+        }
+        for name, number in wanted.items():
+            packed = _number(groups.get("pack", {}).get(name), pack[name]["default"])
+            if "pack" in groups and settings.get("batches") in POLICIES and number > packed:
+                yield f"runs.{run} needs {number} {name}, but pack.{name} is {packed}; raise it"
     if "ingest" in groups and not (groups["ingest"].get("dev") or _may_say_splits(groups["ingest"].get("sources"))):
         for place in _measures_on_dev_queries(groups):
             yield f"{place} measures on dev queries, of which there are none; set ingest.dev, such as to 0.02"
 
 
-def _more(number: Any, other: Any) -> bool:
-    return isinstance(number, int) and isinstance(other, int) and number > other
+def _number(value: Any, default: int) -> int:
+    return value if isinstance(value, int) else default
 
 
 def _measures_on_dev_queries(groups: Groups) -> Iterator[str]:
