@@ -163,10 +163,10 @@ COMMANDS = {
     ),
     "stage": Command(
         "Runs a stage of the pipeline; dvc repro does so for all stages that something changed for.",
-        ("batchwright stage ingest", "batchwright stage train biencoder"),
+        ("batchwright stage check", "batchwright stage train biencoder"),
         run_stage,
         {
-            "name": {"help": "a stage of dvc.yaml"},
+            "name": {"help": "a stage of dvc.yaml, or check, which checks params.yaml before any"},
             "arguments": {"nargs": argparse.REMAINDER, "help": "what the stage takes: a policy, a run, ..."},
         },
     ),
