@@ -17,9 +17,9 @@ SCHEMA = Path(__file__).with_name("schema.json")
 
 def main() -> str:
     """Check all of ``params.yaml`` that DVC puts into stages, and what ``check_params`` does."""
+    check_params(PARAMS_FILE)
     if PARAMS_FILE.exists():
         _refuse(_of_groups(read_params(PARAMS_FILE), json.loads(SCHEMA.read_bytes())), PARAMS_FILE)
-    check_params(PARAMS_FILE)
     return "names, keys and references in params.yaml are fine"
 
 

@@ -19,7 +19,7 @@ def encoder(workspace: Path, tiny_bert: Path) -> dict[str, Any]:
     """The entry ``embed.models.tiny`` in ``params.yaml``."""
     folder = shutil.copytree(tiny_bert, "raw/models/tiny")
     encoder = {"name": folder, "max_length": 16, "batch_size": 8}
-    write_params(workspace, {"embed.models": {"tiny": encoder}})
+    write_params(workspace, {"embed.models": {"tiny": encoder}, "filter.vectors": "tiny", "cluster.vectors": "tiny"})
     return encoder
 
 

@@ -278,7 +278,8 @@ for folder in sys.argv[1:]:
 
 def test_a_damaged_model_is_one_message(corpus: Path, tiny_bert: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
     """Whatever libraries print of it: the first damage is met while they are imported."""
-    write_params(corpus, {"embed.models": {"tiny": encoder | {"name": "raw/models/bert"}}})
+    used = dict.fromkeys(("filter.vectors", "cluster.vectors"), "tiny")
+    write_params(corpus, used | {"embed.models": {"tiny": encoder | {"name": "raw/models/bert"}}})
     folders = [str(shutil.copytree(corpus, tmp_path / str(number))) for number in range(len(DAMAGES))]
     for folder, (file, before, after, _) in zip(folders, DAMAGES, strict=True):
         source = Path(shutil.copytree(tiny_bert, Path(folder, "raw/models/bert")))

@@ -55,7 +55,7 @@ ENTRIES: dict[str, type[BaseModel]] = {
 """Of each entry of a group."""
 MORE: dict[str, Any] = {
     "mine": {"mined": {"model": "models/biencoder", "count": 4, "depth": 50}},
-    "teach": {"taught": {"batches": "mined", "model": "raw/models/reranker"}},
+    "teach": {"taught": {"batches": "contextual", "model": "raw/models/reranker"}},
     "tune": {"best": {"run": "static", "share": 0.5}},
     "retrain": {"models": ["biencoder"], "most_loss": 0.1},
 }
@@ -66,7 +66,9 @@ def parameter_seeds(folder: Path) -> Iterator[Seed]:
     whole = REPO / "params.yaml"
     (folder / "params.yaml").write_text(whole.read_text())
     yield "params.yaml", folder / "params.yaml", names_and_seed
-    for group, values in (read_params(whole) | MORE).items():
+    params = read_params(whole) | MORE
+    params["train"] |= {variant: {} for variant in VARIANTS if variant not in params["train"]}
+    for group, values in params.items():
         file = folder / f"{group}.yaml"
         file.write_text(yaml.safe_dump({group: values}))
         yield f"params {group}", file, group_of

