@@ -53,8 +53,9 @@ def _of_groups(params: Mapping[str, Any], schema: Schema) -> Iterator[str]:
     """Yield which groups are missing or empty: DVC reads them all, and would stop with words of its own."""
     for name in schema["required"]:
         if params.get(name) is None:
-            empty = "[]" if schema["properties"][name].get("type") == "array" else "{}"
-            yield f"group '{name}' is {'empty' if name in params else 'missing'}; write '{name}: {empty}'"
+            none = {"array": f"; write '{name}: []'", "object": f"; write '{name}: {{}}'"}
+            remedy = none.get(schema["properties"][name].get("type"), "")  # no type: a group that needs keys
+            yield f"group '{name}' is {'empty' if name in params else 'missing'}{remedy}"
     evaluate = params.get("evaluate")
     if isinstance(evaluate, dict) and "dev" not in evaluate:
         yield "parameter 'evaluate.dev' is missing; write 'dev: null' if nothing is measured on dev queries"

@@ -55,7 +55,7 @@ def _of_values(values: Any, schemas: Sequence[Schema], models: Mapping[str, Sche
 
 
 def _elsewhere(key: str, models: Mapping[str, Schema]) -> str:
-    """The end of a message about a key that is known, but in other groups; empty if it is in none, or in many."""
+    """The end of a message about a key that is known, but in other groups; empty if it is in none."""
     groups = [group for group, model in GROUPS.items() if key in models[model]["properties"]]
     return f"; it belongs to {' or '.join(groups)}" if groups else ""
 

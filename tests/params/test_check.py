@@ -131,13 +131,14 @@ def test_the_command_tells_of_groups_that_dvc_would_miss(given: dict[str, object
     whole = yaml.safe_load((REPO / "params.yaml").read_text())
     FILE.write_text(yaml.safe_dump(whole))
     assert main() == "names, keys and references in params.yaml are fine"
-    del whole["mine"], whole["tokens"], whole["evaluate"]["dev"]
+    del whole["mine"], whole["tokens"], whole["filter"], whole["evaluate"]["dev"]
     whole["runs"] = {}
     FILE.write_text(yaml.safe_dump(whole | given))
     word = "empty" if given else "missing"
     with pytest.raises(InputError) as refused:
         main()
     assert str(refused.value).splitlines() == [
+        "params.yaml: group 'filter' is missing",
         f"params.yaml: group 'mine' is {word}; write 'mine: {{}}'",
         "params.yaml: group 'tokens' is missing; write 'tokens: []'",
         "params.yaml: parameter 'evaluate.dev' is missing; write 'dev: null' if nothing is measured on dev queries",
