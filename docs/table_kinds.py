@@ -15,6 +15,13 @@ from stages.report.table import share, signed
 
 OURS = "ours"
 """Our batches and loss."""
+BRINGS = ("random, temperature .05", "random", "random, our loss", "ours, InfoNCE", "ours")
+"""What README shows, from what one gets as it comes to what we add."""
+KINDS_OF_MODELS = {
+    "static": "static, from scratch",
+    "transformer": "two-layer BERT, from scratch",
+    "minilm": "MiniLM, fine-tuned",
+}
 MASKED_WAYS = ("random", "random, our loss", "ours, InfoNCE", "ours")
 """Ways that are tried with several masks; the names of their arms begin with them."""
 MASK_RULES = {
@@ -67,9 +74,9 @@ def gains_table(files: Sequence[Path]) -> Lines:
 def rivals_table(files: Sequence[Path]) -> Lines:
     """One row per set, the one with the largest gain of ours first; one column per way that was tried on all sets.
 
-    A cell is the difference in nDCG@10 to random batches for the same steps. Last comes the share of the steps after
-    which our batches reach where random ones end, or "never". The last row has means over sets, and that share's
-    median.
+    A cell is the difference in nDCG@10 to random batches for the same steps. Last come the shares of the steps after
+    which our batches reach where random ones end, or "never", and after which random ones first do so themselves. The
+    last row has means over sets, and the medians of these shares.
     """
     rows = read_files(files)
     cells = {(row["set"], row["arm"]): row for row in rows}
@@ -78,15 +85,47 @@ def rivals_table(files: Sequence[Path]) -> Lines:
     gains = {way: [cells[name, way]["gain"] for name in sets] for way in ways if way != BASELINE}
     order = sorted(gains, key=lambda way: -statistics.mean(map(_number, gains[way])))
     random = [float(cells[name, BASELINE]["ndcg"]) for name in sets]
-    reached = [float(cells[name, OURS]["reached"]) for name in sets]
+    reached = {way: [float(cells[name, way]["reached"]) for name in sets] for way in (OURS, BASELINE)}
     return [
-        ["set", BASELINE, *order, "random's final score after"],
+        ["set", BASELINE, *order, "ours after", "random after"],
         *(
-            [name, share(ndcg), *(gains[way][place] for way in order), _reached(part)]
-            for place, (name, ndcg, part) in enumerate(zip(sets, random, reached, strict=True))
+            [
+                name,
+                share(ndcg),
+                *(gains[way][place] for way in order),
+                *(_reached(of[place]) for of in reached.values()),
+            ]
+            for place, (name, ndcg) in enumerate(zip(sets, random, strict=True))
         ),
-        ["mean", share(statistics.mean(random)), *(_mean_gain(gains[way]) for way in order), _reached_by_half(reached)],
+        [
+            *("mean", share(statistics.mean(random)), *(_mean_gain(gains[way]) for way in order)),
+            *(f"median {_reached(statistics.median(of))}" for of in reached.values()),
+        ],
     ]
+
+
+def brings_table(files: Sequence[Path]) -> Lines:
+    """One row per kind of model: what each of ``BRINGS`` brings, in the mean over the sets on which ours was tried.
+
+    Random batches have their nDCG@10, the others what they gain over them. A way that was not tried on all of these
+    sets has an empty cell. Last comes on how many sets ours are ahead.
+    """
+    cells = {(row["kind"], row["arm"], row["set"]): row for row in read_files(files)}
+    lines = [["nDCG@10, means", "sets", *BRINGS, f"{OURS} ahead on"]]
+    for kind in dict.fromkeys(kind for kind, _, _ in cells):
+        sets = [name for of, arm, name in cells if (of, arm) == (kind, OURS)]
+        line = [KINDS_OF_MODELS[kind], str(len(sets))]
+        for way in BRINGS:
+            tried = [cells[kind, way, name] for name in sets if (kind, way, name) in cells]
+            if len(tried) < len(sets):
+                line.append("")
+            elif way.startswith(BASELINE) and "loss" not in way:
+                line.append(share(statistics.mean(float(row["ndcg"]) for row in tried)))
+            else:
+                line.append(_mean_gain([row["gain"] for row in tried]))
+        ahead = sum(_number(cells[kind, OURS, name]["gain"]) > 0 for name in sets)
+        lines.append([*line, f"{ahead} of {len(sets)}"])
+    return lines
 
 
 def ways_table(files: Sequence[Path]) -> Lines:
@@ -134,17 +173,13 @@ def _number(gain: str) -> float:
 
 
 def _mean_gain(gains: Sequence[str]) -> str:
-    """The mean over sets, with the standard error that those of the sets give it."""
-    mean, errors = statistics.mean(map(_number, gains)), [float(gain.split()[-1]) for gain in gains]
-    return signed(mean, math.hypot(*errors) / len(errors))
+    """The mean over sets, with its standard error over sets: how far other sets might have another."""
+    means = list(map(_number, gains))
+    return signed(statistics.mean(means), statistics.stdev(means) / math.sqrt(len(means)))
 
 
 def _reached(part: float) -> str:
     return "never" if math.isinf(part) else f"{part:.2f}"
-
-
-def _reached_by_half(parts: Sequence[float]) -> str:
-    return f"median {_reached(statistics.median(parts))}"
 
 
 def masks_table(files: Sequence[Path]) -> Lines:

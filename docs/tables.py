@@ -11,6 +11,7 @@ from batchwright.core.command import command
 from docs.table_kinds import (
     Lines,
     batches_table,
+    brings_table,
     gains_table,
     masked_ways_table,
     masks_table,
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "rows": rows_table,
     "masks": masks_table,
     "rivals": rivals_table,
+    "brings": brings_table,
     "ways": ways_table,
     "masked ways": masked_ways_table,
     "scores": scores_table,

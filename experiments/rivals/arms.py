@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from experiments.rivals.negatives import (
     with_negatives,
 )
 from experiments.rivals.orders import HARD, ORDERS, Order, as_one, grouped, neighbouring, ours
+from experiments.rivals.recipes import clustered_by_the_model, hard_in_part
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, Settings, Tempering, pairs_only
 from stages.negatives.choice import Choice
@@ -36,11 +37,15 @@ StandFor = Literal["batch", "domain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """``batches`` takes the pairs, the number of epochs and a seed; ``taught_by`` makes the same arm with a teacher."""
+    """``batches`` takes the pairs, the number of epochs and a seed; ``taught_by`` makes the same arm with a teacher.
+
+    An arm with a ``temperature`` keeps it, whatever would be better.
+    """
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
     tempering: Tempering = "fixed"
+    temperature: float | None = None
     teacher: Teacher | None = None
     taught_by: Callable[[Teacher], "Arm"] | None = None
 
@@ -70,6 +75,12 @@ def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
         return pairs_only(order(training, epochs, seed))
 
     return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
+
+
+def further(batches: Callable[[Loss, Training, int, int], Iterator[Batch]]) -> Arm:
+    """An arm with our loss that also trains the model which its ``batches`` ask."""
+    loss = lru_cache(maxsize=1)(partial(masked_loss, known, "domain"))
+    return Arm(batches=lambda training, epochs, seed: batches(loss(training), training, epochs, seed), loss=loss)
 
 
 def mining(
@@ -182,6 +193,7 @@ MASKED: dict[str, tuple[Arm, StandFor]] = {
 ARMS: dict[str, Arm] = {
     **{name: ordered(order) for name, order in ORDERS.items()},
     "random, our loss": ordered(ORDERS["random"], stand_for="domain"),
+    "random, temperature .05": replace(RANDOM, temperature=0.05),
     "random, learned temperature": replace(RANDOM, tempering="learned"),
     "random, falling temperature": replace(RANDOM, tempering="falling"),
     "random, symmetric": replace(RANDOM, loss=partial(masked_loss, known, "batch", terms=SYMMETRIC)),
@@ -190,6 +202,10 @@ ARMS: dict[str, Arm] = {
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
+    "ours, half random": replace(ours_arm(OURS), batches=partial(hard_in_part, None)),
+    "ours, half random, confused": further(hard_in_part),
+    "ours, clusters by the model": further(clustered_by_the_model),
+    "ours, lower temperature late": replace(ours_arm(OURS), tempering="late"),
     "ours, neighbours": replace(ours_arm(OURS), batches=partial(neighbouring, HARD)),
     "ours, two clusters": ours_arm([0.0, 0.5]),
     "ours, four clusters": ours_arm([0.0, 0.25]),

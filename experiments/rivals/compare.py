@@ -68,7 +68,8 @@ def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds
     def score(settings: Settings) -> float:
         return _mean(result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
 
-    best = choose(score, first_settings(kind, ARMS[arm].teacher))
+    temperature = ARMS[arm].temperature
+    best = choose(score, first_settings(kind, ARMS[arm].teacher, temperature), temperature=temperature)
     for seed in range(1, seeds + 1):
         result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
 

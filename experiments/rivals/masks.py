@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_matrix, csr_matrix
 
 from batchwright.core.fingerprint import content_id
 from batchwright.formats.vectors import PairVectors
@@ -130,15 +131,13 @@ def known_cells(training: Training, rows: Rows, others: Rows) -> NDArray[np.bool
 
     They are if any pair joins a duplicate of the query with a duplicate of the document.
     """
-    width, edges = _edges(training)
-    cells = training.classes[0, rows].astype(np.int64)[:, None] * width + training.classes[1, others]
-    answers: NDArray[np.bool_] = edges[np.searchsorted(edges, cells).clip(max=len(edges) - 1)] == cells
-    return answers
+    answers: NDArray[np.bool_] = _answers(training)[training.classes[0, rows]].toarray()
+    of_others: NDArray[np.bool_] = answers[:, training.classes[1, others]]
+    return of_others
 
 
 @lru_cache(maxsize=4)
-def _edges(training: Training) -> tuple[int, Rows]:
-    """The number of classes of documents, and all pairs of a query's and a document's class as numbers, sorted."""
-    queries, documents = training.classes.astype(np.int64)
-    width = int(documents.max()) + 1
-    return width, np.unique(queries * width + documents)
+def _answers(training: Training) -> csr_matrix:
+    """Whether any pair joins a query and a document of two classes, by both."""
+    queries, documents = training.classes
+    return coo_matrix((np.ones(len(training), np.bool_), (queries, documents))).tocsr()

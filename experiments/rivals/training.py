@@ -37,8 +37,9 @@ class Batch:
 Loss = Callable[[Tensor, Tensor, Batch, Tensor], Tensor]
 """Takes unit vectors of a batch's queries ``(B, d)`` and documents ``(B + n, d)``, the positives first, the batch, and
 the temperature, a scalar."""
-Tempering = Literal["fixed", "learned", "falling"]
-"""``learned``: a parameter that starts at the temperature, as in CLIP. ``falling``: from twice to half of it."""
+Tempering = Literal["fixed", "learned", "falling", "late"]
+"""``learned``: a parameter that starts at the temperature, as in CLIP. ``falling``: from twice to half of it. ``late``:
+lower by a factor of the square root of 2 in the second half."""
 
 
 class Settings(NamedTuple):
@@ -110,10 +111,12 @@ class Temperature(nn.Module):
         self.logarithm = nn.Parameter(torch.tensor(temperature).log(), requires_grad=tempering == "learned")
         self.falls = math.log(4) / count if tempering == "falling" else 0.0
         self.middle = count / 2
+        self.late = math.log(2) / 2 if tempering == "late" else 0.0
 
     def forward(self, step: int) -> Tensor:
         """The temperature, not below .01, at ``step``, counted from 1."""
-        return (self.logarithm - self.falls * (step - self.middle)).exp().clamp(min=0.01)
+        lower = self.falls * (step - self.middle) + (self.late if step > self.middle else 0)
+        return (self.logarithm - lower).exp().clamp(min=0.01)
 
 
 def point_steps(steps: int, points: int) -> list[int]:

@@ -1,10 +1,10 @@
-"""What the stage ``tune`` finds on each set, against the best arm of the whole grid.
+"""What the stage ``tune`` finds on each set, against the best of the arms that it chooses from.
 
-``python -m experiments.rivals.tuned PAIRS --runs RUNS --output FILE`` searches as the stage does: from temperature
-.05 and a quarter of the default rate on, within half of one training's steps, on the queries that choose settings. Then
-it trains what was chosen with other seeds, and scores the other queries. ``difference`` is that to the best arm in
-RUNS, a folder that ``python -m experiments.rivals`` wrote, which was chosen on the very queries that are compared;
-``untuned`` is the same of the default run's settings.
+``python -m experiments.rivals.tuned PAIRS --runs RUNS --output FILE`` searches as the stage does, within half of one
+training's steps, on the queries that choose settings. Then it trains what was chosen with other seeds, and scores the
+other queries. ``difference`` is that to the best arm in RUNS, a folder that ``python -m experiments.rivals`` wrote,
+which was chosen on the very queries that are compared; ``untuned`` is the same of ``ours`` at the settings of
+``params.yaml``. Static models begin at a quarter of their rate there, transformers at it.
 """
 
 import os
@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from batchwright.core.command import run as run_command
+from batchwright.core.errors import InputError
 from batchwright.core.files import write_tsv
 from experiments.rivals.arms import ARMS
 from experiments.rivals.compare import result_of, scorer, texts_of
@@ -27,10 +28,18 @@ from experiments.rivals.sets import PairSet, pairs_parser, read_set
 from experiments.rivals.summary import Group, gain, outcomes
 from experiments.rivals.training import Settings, train
 from stages.tune.search import MOST, Scores, Trial, search
+from stages.tune.stage import FEWEST_STEPS
 
-KIND: Kind = "static"
-EPOCHS, SEEDS = 4, 3
-TEMPERATURE, RATE = 0.05, RATES[KIND] / 4
+EPOCHS: dict[Kind, int] = {"static": 4, "transformer": 2, "minilm": 2}
+UNTUNED: dict[Kind, Settings] = {
+    "static": Settings(0.05, RATES["static"]),
+    "transformer": Settings(0.07, 2e-4),
+    "minilm": Settings(0.07, 2e-4),
+}
+"""As ``params.yaml`` has them."""
+FIRST_RATES: dict[Kind, float] = {"static": RATES["static"] / 4, "transformer": 2e-4, "minilm": 2e-4}
+"""Where the search begins; that of static models was found on some of these very sets."""
+SEEDS = 3
 SHARE = 0.5
 """Of one training's steps."""
 ARM_OF = {
@@ -46,51 +55,55 @@ def main() -> str:
     """Tune on all sets, and write one row for each."""
     parser = pairs_parser("experiments.rivals.tuned", str(__doc__), EXAMPLE)
     parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--kind", choices=EPOCHS, default="static")
     arguments = parser.parse_args()
     torch.set_num_threads(os.cpu_count() or 1)
     rows = []
     for file in arguments.data:
-        rows.append(tune(read_set(file.stem, [file], arguments.vectors), Runs(arguments.runs)))
+        pairs = read_set(file.stem, [file], arguments.vectors)
+        rows.append(tune(pairs, arguments.kind, Runs(arguments.runs)))
         print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
         write_tsv(arguments.output, rows)
     return f"{arguments.output}: {len(rows)} sets"
 
 
-def tune(pairs: PairSet, runs: Runs) -> Row:
+def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
     """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
-    count = steps(pairs.training, EPOCHS)
-    every = round(MOST / SHARE)
-    chosen = search(TEMPERATURE, RATE, every, partial(_try, pairs, count, every))
+    count, every, untuned = steps(pairs.training, EPOCHS[kind]), round(MOST / SHARE), UNTUNED[kind]
+    if count // every < FEWEST_STEPS:
+        raise InputError(
+            f"{pairs.name}: trials of {count // every} steps tell nothing; leave it out, as the stage does"
+        )
+    chosen = search(untuned.temperature, FIRST_RATES[kind], every, partial(_try, pairs, kind, count, every))
     trial = chosen.settings
     arm = ARM_OF[trial.batches, trial.negatives_stand_for]
-    settings = Settings(trial.temperature, trial.learning_rate)
-    arms = outcomes(runs)[Group(pairs.name, KIND, EPOCHS)]
-    best = max(arms, key=lambda name: arms[name].scores.mean(dtype=np.float64))
+    arms = outcomes(runs)[Group(pairs.name, kind, EPOCHS[kind])]
+    best = max(set(arms) & set(ARM_OF.values()), key=lambda name: arms[name].scores.mean(dtype=np.float64))
     kept = Runs(runs.folder / "tuned")  # not among the runs that a summary reads
-    scores = _test_scores(pairs, kept, arm, settings)
-    untuned = _test_scores(pairs, kept, "ours", Settings(TEMPERATURE, RATES[KIND]))
+    scores = _test_scores(pairs, kept, kind, arm, Settings(trial.temperature, trial.learning_rate))
     return {
-        **{"set": pairs.name, "steps": count, "trials": len(chosen.tried)},
-        **{"share": round(len(chosen.tried) / chosen.every, 2)},
-        **{"chosen": arm, **settings._asdict(), "ndcg": round(float(scores.mean(dtype=np.float64)), 4)},
+        **{"set": pairs.name, "kind": kind, "steps": count, "trials": len(chosen.tried)},
+        **{"share": round(len(chosen.tried) / chosen.every, 2), "chosen": arm},
+        **{"temperature": trial.temperature, "learning_rate": trial.learning_rate},
+        **{"ndcg": round(float(scores.mean(dtype=np.float64)), 4)},
         **{"best": best, "difference": gain(scores, arms[best].scores)},
-        "untuned": gain(untuned, arms[best].scores),
+        "untuned": gain(_test_scores(pairs, kept, kind, "ours", untuned), arms[best].scores),
     }
 
 
-def _test_scores(pairs: PairSet, kept: Runs, arm: str, settings: Settings) -> NDArray[np.float16]:
+def _test_scores(pairs: PairSet, kept: Runs, kind: Kind, arm: str, settings: Settings) -> NDArray[np.float16]:
     """Scores ``(SEEDS, Q)`` of the test queries."""
-    tests = [Run(pairs.name, arm, KIND, EPOCHS, settings, seed) for seed in range(1, SEEDS + 1)]
+    tests = [Run(pairs.name, arm, kind, EPOCHS[kind], settings, seed) for seed in range(1, SEEDS + 1)]
     return np.stack([result_of(pairs, kept, run).scores for run in tests])
 
 
-def _try(pairs: PairSet, count: int, every: int, trial: Trial) -> Scores:
+def _try(pairs: PairSet, kind: Kind, count: int, every: int, trial: Trial) -> Scores:
     """Train a trial on every ``every``-th batch of a whole training with seed 0."""
-    texts, arm = texts_of(pairs, KIND), ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
-    batches = list(islice(arm.batches(pairs.training, EPOCHS, 0), count))[every // 2 :: every]
+    texts, arm = texts_of(pairs, kind), ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
+    batches = list(islice(arm.batches(pairs.training, EPOCHS[kind], 0), count))[every // 2 :: every]
     settings = Settings(trial.temperature, trial.learning_rate)
-    model, loss, score = build(KIND, 0, texts.tokens), arm.loss(pairs.training), scorer(pairs, KIND, dev=True)
-    curve = train(model, KIND, texts.pairs, batches, len(batches), loss, settings, score, points=1)
+    model, loss, score = build(kind, 0, texts.tokens), arm.loss(pairs.training), scorer(pairs, kind, dev=True)
+    curve = train(model, kind, texts.pairs, batches, len(batches), loss, settings, score, points=1)
     return {str(query): float(value) for query, value in enumerate(curve.scores[-1])}
 
 

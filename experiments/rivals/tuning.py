@@ -18,9 +18,9 @@ Place = tuple[int, ...]
 """Steps from each of the first settings."""
 
 
-def first_settings(kind: Kind, teacher: Teacher | None = None) -> Settings:
-    """Where the climb begins."""
-    plain = Settings(FIRST_TEMPERATURES[kind], RATES[kind])
+def first_settings(kind: Kind, teacher: Teacher | None = None, temperature: float | None = None) -> Settings:
+    """Where the climb begins: at an arm's own ``temperature``, if it has one."""
+    plain = Settings(temperature or FIRST_TEMPERATURES[kind], RATES[kind])
     return plain._replace(teacher_temperature=teacher.temperature, teacher_weight=teacher.weight) if teacher else plain
 
 
@@ -32,9 +32,12 @@ def settings_at(first: Settings, place: Place) -> Settings:
     return Settings(*settings)
 
 
-def choose(score: Callable[[Settings], float], first: Settings) -> Settings:
-    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model."""
-    axes = [axis for axis in ORDER if first[axis] is not None]
+def choose(score: Callable[[Settings], float], first: Settings, *, temperature: float | None = None) -> Settings:
+    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model.
+
+    A ``temperature`` stays as it is.
+    """
+    axes = [axis for axis in ORDER if first[axis] is not None and (axis or temperature is None)]
     return settings_at(first, climb_all(lambda place: score(settings_at(first, place)), axes))
 
 
@@ -44,18 +47,22 @@ def climb_all(height: Callable[[Place], float], axes: Sequence[int]) -> Place:
     One setting goes as far as it gains, then the next, and so on, until none gains.
     """
     once = cache(height)
-    best: Place = (0,) * len(axes)
+    best: Place = (0,) * (max(axes) + 1)
     while (end := reduce(partial(climb, once), axes, best)) != best:
         best = end
     return best
 
 
 def climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:
-    """Go from ``place`` along an axis as long as it gains."""
-    for direction in (1, -1):
-        while height(ahead := _moved(place, axis, direction)) > height(place):
-            place = ahead
-    return place
+    """Go from ``place`` along an axis, both ways, as long as it gains; of two hills, take the higher (fever)."""
+
+    def end(direction: int) -> Place:
+        at = place
+        while height(ahead := _moved(at, axis, direction)) > height(at):
+            at = ahead
+        return at
+
+    return max(end(1), end(-1), key=height)
 
 
 def _moved(place: Place, axis: int, direction: int) -> Place:

@@ -80,3 +80,17 @@ def test_a_table_may_show_some_columns(tmp_path: Path):
     once = fill(f"<!-- rows: {file}; loss -->\n")
     assert once == f"<!-- rows: {file}; loss -->\n| kind | loss |\n| --- | --: |\n| a | .5 |\n"
     assert fill(once) == once
+
+
+def test_what_ways_bring_is_a_mean_over_sets(tmp_path: Path):
+    """A way that was not tried on all sets has an empty cell."""
+    file = tmp_path / "minilm.tsv"
+    rows = [("x", "random", ".5", ""), ("y", "random", ".7", ""), ("x", "random, our loss", ".6", "+.100 ± .001")]
+    rows += [("x", "ours", ".52", "+.020 ± .010"), ("y", "ours", ".7", "-.010 ± .010")]
+    lines = [f"{name}\tminilm\t{arm}\t{ndcg}\t{gain}" for name, arm, ndcg, gain in rows]
+    file.write_text("\n".join(["set\tkind\tarm\tndcg\tgain", *lines]) + "\n")
+    header, _, row = table("brings", file)
+    assert header.endswith(
+        "sets | random, temperature .05 | random | random, our loss | ours, InfoNCE | ours | ours ahead on |"
+    )
+    assert row == "| MiniLM, fine-tuned | 2 |  | .600 |  |  | +.005 ± .015 | 1 of 2 |"

@@ -34,6 +34,7 @@ from experiments.rivals.negatives import (
     taught,
 )
 from experiments.rivals.orders import B3_SKIPPED, ORDERS, communities, steps
+from experiments.rivals.recipes import confusion, mix
 from experiments.rivals.runs import Run, Runs
 from experiments.rivals.sets import BATCH, Training, read_set
 from experiments.rivals.sizes import sample
@@ -96,7 +97,14 @@ def test_held_out_queries_share_nothing_with_training(pairs: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [BATCH, 64])
-@pytest.mark.parametrize("name", [*ORDERS, "ours", "ours, neighbours", "ours, a cluster a batch, InfoNCE"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *ORDERS,
+        *("ours", "ours, neighbours", "ours, a cluster a batch, InfoNCE"),
+        *("ours, half random", "ours, half random, confused", "ours, clusters by the model"),
+    ],
+)
 def test_batches_are_full_of_different_pairs_and_of_one_domain(name: str, size: int, training: Training) -> None:
     epochs, training = 2, replace(training, batch=size)
     count = steps(training, epochs)
@@ -126,6 +134,29 @@ def test_a_tour_puts_the_same_clusters_into_harder_batches(training: Training) -
     assert _groups(ours[22:]) == _groups(neighbours[22:])
     at_random, on_a_tour = (_hardness(training, [batch.rows for batch in of[22:]]) for of in (ours, neighbours))
     assert on_a_tour > 1.2 * at_random
+
+
+def test_batches_that_are_hard_in_part_keep_the_clusters_that_confuse(training: Training) -> None:
+    batches = list(ARMS["ours"].batches(training, 2, 0))[steps(training, 1) :]
+    doubt = np.random.default_rng(5).random(len(training), dtype=np.float32)
+    mixed = mix(batches, doubt, training, np.random.default_rng(0))
+    kept = {tuple(rows) for batch in mixed for rows in batch.rows[:64].reshape(4, -1).tolist()}
+    assert len(kept) == 4 * len(batches) and kept < _groups(batches)
+    for name in SIZES:
+        of = [rows for rows in _groups(batches) if training.domains[rows[0]] == name]
+        doubts = sorted(doubt[list(rows)].mean() for rows in of)
+        assert min(doubt[list(rows)].mean() for rows in kept & set(of)) == doubts[len(of) // 2]
+    assert all(len(np.unique(batch.groups)) == 4 + 64 for batch in mixed)
+    rows = [np.sort(np.concatenate([batch.rows for batch in made])) for made in (batches, mixed)]
+    assert np.array_equal(*rows)
+
+
+def test_a_query_is_confused_by_the_best_document_that_is_not_its_own(training: Training) -> None:
+    rows = np.arange(len(training))
+    scores = training.vectors.queries(rows) @ training.vectors.documents(rows).T
+    own = scores.diagonal().copy()
+    scores[training.classes[1][:, None] == training.classes[1]] = -1
+    assert confusion(training) == pytest.approx(scores.max(axis=1) - own, abs=1e-4)
 
 
 def _groups(batches: list[Batch]) -> set[tuple[int, ...]]:
@@ -482,6 +513,19 @@ def test_the_choice_is_better_than_all_its_neighbours_and_each_is_tried_once(
             assert settings_at(first, tuple(at + step * (axis == each) for each, at in enumerate(place))) in tried
 
 
+def test_an_arm_with_a_temperature_keeps_it() -> None:
+    first = first_settings("static", temperature=0.05)
+    rates: list[float] = []
+
+    def score(settings: Settings) -> float:
+        assert settings.temperature == first.temperature == 0.05
+        rates.append(settings.learning_rate)
+        return -abs(settings.learning_rate - 4 * first.learning_rate)
+
+    assert choose(score, first, temperature=0.05) == first._replace(learning_rate=4 * first.learning_rate)
+    assert max(rates) == 8 * first.learning_rate
+
+
 def test_an_arm_listens_to_its_teacher_as_its_settings_say(training: Training) -> None:
     arm = ARMS["taught by MiniLM"].at(Settings(0.07, 0.1, teacher_temperature=0.2, teacher_weight=4.0))
     assert arm.teacher == replace(MINILM, temperature=0.2, weight=4.0)
@@ -497,6 +541,8 @@ def test_an_arm_listens_to_its_teacher_as_its_settings_say(training: Training) -
 
 def test_temperatures_are_fixed_or_learned_or_fall_around_their_middle() -> None:
     fixed, learned, falling = (Temperature(0.1, 100, kind) for kind in ("fixed", "learned", "falling"))
+    late = Temperature(0.1, 100, "late")
+    assert [float(late(step)) for step in (50, 51)] == pytest.approx([0.1, 0.1 / 2**0.5])
     assert [falling(step).item() for step in (0, 50, 100)] == pytest.approx([0.2, 0.1, 0.05])
     assert [fixed(step).item() for step in (1, 100)] == pytest.approx([0.1, 0.1])
     assert [sum(each.requires_grad for each in kind.parameters()) for kind in (fixed, learned, falling)] == [0, 1, 0]
@@ -549,17 +595,17 @@ def test_the_table_has_the_largest_gain_of_ours_first_and_the_means_last(tmp_pat
             ("one", "random", 0.5, "", 1),
             ("one", "b3", 0.5, "+.000 ± .002", "inf"),
             ("two", "ours", 0.63, "+.030 ± .004", 0.5),
-            ("two", "random", 0.6, "", 1),
+            ("two", "random", 0.6, "", 0.8),
             ("two", "b3", 0.59, "-.010 ± .002", "inf"),
             ("two", "not tried on both", 0.59, "-.010 ± .002", "inf"),
         )
     ]
     write_tsv(tmp_path / "static.tsv", rows)
     assert rivals_table([tmp_path / "static.tsv"]) == [
-        ["set", "random", "ours", "b3", "random's final score after"],
-        ["two", ".600", "+.030 ± .004", "-.010 ± .002", "0.50"],
-        ["one", ".500", "+.010 ± .003", "+.000 ± .002", "never"],
-        ["mean", ".550", "+.020 ± .003", "-.005 ± .001", "median never"],
+        ["set", "random", "ours", "b3", "ours after", "random after"],
+        ["two", ".600", "+.030 ± .004", "-.010 ± .002", "0.50", "0.80"],
+        ["one", ".500", "+.010 ± .003", "+.000 ± .002", "never", "1.00"],
+        ["mean", ".550", "+.020 ± .010", "-.005 ± .005", "median never", "median 0.90"],
     ]
 
 
