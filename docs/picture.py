@@ -1,4 +1,4 @@
-"""``python -m docs.picture``: draws README's picture, ``docs/results.svg``, and that of why, beside its table."""
+"""``python -m docs.picture``: draws README's picture and the one that explains our loss."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ LOSSES = {"InfoNCE": ("InfoNCE", "random"), "our loss": ("Batchwright's loss", "
 DASHES = ("-", "--")
 """Of the lines of each set."""
 DOCUMENTS = (4, 8, 16, 32, 64)
-"""What the axis of the picture of why names."""
+"""What the axis of lessons names."""
 Row = dict[str, str]
 
 

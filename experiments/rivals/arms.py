@@ -77,8 +77,8 @@ def ordered(order: Order, stand_for: StandFor = "batch") -> Arm:
     return Arm(batches=batches, loss=partial(masked_loss, known, stand_for))
 
 
-def further(batches: Callable[[Loss, Training, int, int], Iterator[Batch]]) -> Arm:
-    """An arm with our loss that also trains the model which its ``batches`` ask."""
+def asking_a_model(batches: Callable[[Loss, Training, int, int], Iterator[Batch]]) -> Arm:
+    """An arm with our loss whose ``batches`` ask a model that the same loss has trained."""
     loss = lru_cache(maxsize=1)(partial(masked_loss, known, "domain"))
     return Arm(batches=lambda training, epochs, seed: batches(loss(training), training, epochs, seed), loss=loss)
 
@@ -203,10 +203,10 @@ ARMS: dict[str, Arm] = {
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
     "ours, half random": replace(ours_arm(OURS), batches=partial(hard_in_part, None)),
-    "ours, half random, confused": further(hard_in_part),
-    "ours, clusters by the model": further(clustered_by_the_model),
+    "ours, half random, confused": asking_a_model(hard_in_part),
+    "ours, clusters by the model": asking_a_model(clustered_by_the_model),
     "ours, lower temperature late": replace(ours_arm(OURS), tempering="late"),
-    "ours, neighbours": replace(ours_arm(OURS), batches=partial(neighbouring, HARD)),
+    "ours, neighbours": replace(ours_arm(OURS), batches=neighbouring),
     "ours, two clusters": ours_arm([0.0, 0.5]),
     "ours, four clusters": ours_arm([0.0, 0.25]),
     "ours, a cluster a batch, InfoNCE": ours_arm([0.0, 1.0], stand_for="batch"),

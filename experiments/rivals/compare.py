@@ -15,7 +15,7 @@ from torch import nn
 
 from batchwright.core.errors import InputError
 from experiments.rivals.arms import ARMS
-from experiments.rivals.encoders import Kind, Tokens, build, tokenise
+from experiments.rivals.encoders import Kind, Tokens, build, tokenise_once
 from experiments.rivals.masks import known, margin
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Result, Run, Runs
@@ -69,7 +69,8 @@ def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds
         return _mean(result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
 
     temperature = ARMS[arm].temperature
-    best = choose(score, first_settings(kind, ARMS[arm].teacher, temperature), temperature=temperature)
+    first = first_settings(kind, ARMS[arm].teacher, temperature)
+    best = choose(score, first, keep_temperature=temperature is not None)
     for seed in range(1, seeds + 1):
         result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
 
@@ -133,11 +134,11 @@ class Recorded:
 @lru_cache(maxsize=1)
 def texts_of(pairs: PairSet, kind: Kind) -> Texts:
     """Tokenise each different text of a set once."""
-    columns = (pairs.training.queries, pairs.training.documents, pairs.held_out.queries, pairs.held_out.documents)
-    texts = sorted(set().union(*columns))
-    place = {text: number for number, text in enumerate(texts)}
-    queries, documents, asked, corpus = (np.array([place[text] for text in column]) for column in columns)
-    return Texts(tokens=tokenise(kind, texts), pairs=(queries, documents), held_out=(asked, corpus))
+    training, held_out = pairs.training, pairs.held_out
+    tokens, (queries, documents, asked, corpus) = tokenise_once(
+        kind, training.queries, training.documents, held_out.queries, held_out.documents
+    )
+    return Texts(tokens=tokens, pairs=(queries, documents), held_out=(asked, corpus))
 
 
 def scorer(pairs: PairSet, kind: Kind, *, dev: bool) -> Callable[[nn.Module], NDArray[np.float32]]:

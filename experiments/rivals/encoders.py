@@ -117,6 +117,13 @@ def tokenise(kind: Kind, texts: Sequence[str]) -> Tokens:
     return Tokens(ids=np.concatenate([np.asarray(each, dtype=np.int64) for each in ids]), starts=starts)
 
 
+def tokenise_once(kind: Kind, *columns: Sequence[str]) -> tuple[Tokens, list[NDArray[np.int64]]]:
+    """Tokenise each different text of some columns once; return also where each column's texts are among them."""
+    texts = sorted(set().union(*columns))
+    place = {text: number for number, text in enumerate(texts)}
+    return tokenise(kind, texts), [np.array([place[text] for text in column]) for column in columns]
+
+
 def build(kind: Kind, seed: int, tokens: Tokens) -> nn.Module:
     """The start model, reading ``tokens``. A static one keeps the vectors of tokens that occur: the others never
     change what it does."""

@@ -79,29 +79,42 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
         yield Batch(rows=by_domain[batch.domain][batch.rows], groups=groups)
 
 
-def neighbouring(share: float, training: Training, epochs: int, seed: int) -> Iterator[Batch]:
-    """``grouped`` batches, random ones first; but hard ones hold clusters that follow each other on a tour."""
-    schedule = stretch([0.0, share], epochs)
-    batches, count = list(grouped([0.0, share], training, epochs, seed)), steps(training, 1)
-    for epoch, of_epoch in enumerate(schedule):
-        own = batches[epoch * count : (epoch + 1) * count]
-        yield from along_tours(own, round(share * training.batch), training, seed + epoch) if of_epoch else own
+def with_hard(
+    change: Callable[[list[Batch], int], list[Batch]], training: Training, epochs: int, seed: int
+) -> Iterator[Batch]:
+    """``grouped`` batches, random ones first; those of each hard epoch are changed, given its number."""
+    batches, count = list(grouped([0.0, HARD], training, epochs, seed)), steps(training, 1)
+    for epoch, share in enumerate(stretch([0.0, HARD], epochs)):
+        of_epoch = batches[epoch * count : (epoch + 1) * count]
+        yield from change(of_epoch, epoch) if share else of_epoch
 
 
-def along_tours(batches: list[Batch], size: int, training: Training, seed: int) -> list[Batch]:
-    """The same groups of ``size`` rows, in other batches: each domain's groups in the order of a tour, cut anew."""
+def groups_by_domain(batches: list[Batch], training: Training) -> Iterator[tuple[Rows, NDArray[np.integer]]]:
+    """Yield the rows of each domain's hard batches, one line for each cluster's share of a batch, and their groups."""
     of_domain: dict[str, list[Batch]] = defaultdict(list)
     for batch in batches:
         of_domain[str(training.domains[batch.rows[0]])].append(batch)
-    made: list[Batch] = []
-    for own in of_domain.values():
-        rows = np.concatenate([batch.rows for batch in own]).reshape(-1, size)
-        clusters = np.concatenate([batch.groups for batch in own if batch.groups is not None]).reshape(-1, size)
+    size = round(HARD * training.batch)
+    for members in of_domain.values():
+        rows = np.concatenate([batch.rows for batch in members])
+        groups = np.concatenate([batch.groups for batch in members if batch.groups is not None])
+        yield rows.reshape(-1, size), groups.reshape(-1, size)
+
+
+def neighbouring(training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+    """``grouped`` batches, random ones first; but hard ones hold clusters that follow each other on a tour."""
+    return with_hard(lambda batches, epoch: along_tours(batches, training, seed + epoch), training, epochs, seed)
+
+
+def along_tours(batches: list[Batch], training: Training, seed: int) -> list[Batch]:
+    """The same groups in other batches: each domain's groups in the order of a tour, cut anew."""
+    toured: list[Batch] = []
+    for rows, groups in groups_by_domain(batches, training):
         centroids = sum_points(training.vectors, rows.ravel()).reshape(*rows.shape, -1).sum(axis=1)
         tour = short_tour(centroids, 0)
-        cut = (each[tour].reshape(len(own), training.batch) for each in (rows, clusters))
-        made += [Batch(rows=batch, groups=groups) for batch, groups in zip(*cut, strict=True)]
-    return [made[place] for place in np.random.default_rng([seed, 3]).permutation(len(made))]
+        cut = (part[tour].reshape(-1, training.batch) for part in (rows, groups))
+        toured += [Batch(rows=batch, groups=of_batch) for batch, of_batch in zip(*cut, strict=True)]
+    return [toured[place] for place in np.random.default_rng([seed, 3]).permutation(len(toured))]
 
 
 @lru_cache(maxsize=64)

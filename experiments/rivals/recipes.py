@@ -1,8 +1,6 @@
 """Recipes that go on from ours: clusters by a model that the pairs have trained, and batches that are hard in part."""
 
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
@@ -10,10 +8,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from batchwright.formats.vectors import PairVectors
-from experiments.common.small_models import stretch
-from experiments.rivals.encoders import build, tokenise
-from experiments.rivals.orders import HARD, ORDERS, grouped, steps
+from experiments.rivals.encoders import build, tokenise_once
+from experiments.rivals.orders import HARD, ORDERS, grouped, groups_by_domain, steps, with_hard
 from experiments.rivals.sets import Training
 from experiments.rivals.training import Batch, Loss, embed, pairs_only, train
 from experiments.rivals.tuning import first_settings
@@ -34,28 +30,22 @@ def hard_in_part(loss: Loss | None, training: Training, epochs: int, seed: int) 
     Which ones stay is drawn; with a ``loss``, it is those whose queries a model that it trained confuses most.
     """
     doubt = np.zeros(len(training), np.float32) if loss is None else confusion(seen_by_trained(loss, training))
-    batches, count = list(grouped([0.0, HARD], training, epochs, seed)), steps(training, 1)
-    for epoch, share in enumerate(stretch([0.0, HARD], epochs)):
-        of_epoch = batches[epoch * count : (epoch + 1) * count]
-        yield from mix(of_epoch, doubt, training, np.random.default_rng([seed, epoch, 4])) if share else of_epoch
+    return with_hard(
+        lambda batches, epoch: mix(batches, doubt, training, np.random.default_rng([seed, epoch, 4])),
+        *(training, epochs, seed),
+    )
 
 
 def mix(batches: list[Batch], doubt: NDArray[np.float32], training: Training, rng: np.random.Generator) -> list[Batch]:
     """The same pairs in other batches: half of each domain's clusters stay together, those of the most ``doubt``."""
-    size = round(HARD * training.batch)
-    of_domain: dict[str, list[Batch]] = defaultdict(list)
-    for batch in batches:
-        of_domain[str(training.domains[batch.rows[0]])].append(batch)
     mixed: list[Batch] = []
-    for members in of_domain.values():
-        rows = np.concatenate([batch.rows for batch in members]).reshape(-1, size)
-        groups = np.concatenate([batch.groups for batch in members if batch.groups is not None]).reshape(-1, size)
+    for rows, groups in groups_by_domain(batches, training):
         drawn = rng.permutation(len(rows))  # of equal doubt, at random
         order = drawn[np.argsort(-doubt[rows].mean(axis=1)[drawn], kind="stable")]
         hard, loose = rng.permutation(order[: len(rows) // 2]), order[len(rows) // 2 :]
         alone = -1 - np.arange(rows[loose].size)  # each of these pairs is a group of its own
         parts = rows[hard], rng.permutation(rows[loose].ravel()), groups[hard], alone
-        cut = (part.reshape(len(members), -1) for part in parts)
+        cut = (part.reshape(-1, training.batch // 2) for part in parts)
         for near, far, together, apart in zip(*cut, strict=True):
             mixed.append(Batch(rows=np.concatenate([near, far]), groups=np.concatenate([together, apart])))
     return [mixed[place] for place in rng.permutation(len(mixed))]
@@ -74,14 +64,11 @@ def confusion(training: Training) -> NDArray[np.float32]:
 @lru_cache(maxsize=2)
 def seen_by_trained(loss: Loss, training: Training) -> Training:
     """The same pairs with the vectors of a static model that ``loss`` trained on random batches of them."""
-    texts = sorted({*training.queries, *training.documents})
-    place = {text: number for number, text in enumerate(texts)}
-    queries, documents = (np.array([place[text] for text in of]) for of in (training.queries, training.documents))
-    tokens, count = tokenise("static", texts), steps(training, EPOCHS)
+    tokens, (queries, documents) = tokenise_once("static", training.queries, training.documents)
+    count = steps(training, EPOCHS)
     model = build("static", 0, tokens)
     batches = islice(pairs_only(ORDERS["random"](training, EPOCHS, 0)), count)
     at = first_settings("static")
     train(model, "static", (queries, documents), batches, count, loss, at, lambda _: np.zeros(1, np.float32), points=1)
     vectors = np.concatenate([embed(model, queries), embed(model, documents)]).astype(np.float16)
-    both = PairVectors(vectors=vectors, rows=np.arange(len(vectors)).reshape(2, -1))
-    return replace(training, vectors=both)
+    return training.seen_as(vectors)

@@ -73,6 +73,11 @@ class Training:
         asked = True if self.asked is None else self.asked
         return {str(name): np.flatnonzero((self.domains == name) & asked) for name in np.unique(self.domains)}
 
+    def seen_as(self, vectors: NDArray[np.float16]) -> "Training":
+        """The same pairs with other vectors ``(2N, d)``, of all queries, then of all documents."""
+        rows = np.arange(len(vectors)).reshape(2, -1)
+        return replace(self, vectors=PairVectors(vectors=vectors, rows=rows))
+
     @cached_property
     def classes(self) -> NDArray[np.int32]:
         """The classes of duplicates of each pair's query and of its document, ``(2, N)``."""
@@ -84,7 +89,7 @@ class Training:
 def seen_by_minilm(training: Training) -> Training:
     """The same pairs with MiniLM's vectors, which take minutes."""
     both = SURROGATES["minilm"](training.queries, training.documents)
-    return replace(training, vectors=PairVectors(vectors=both, rows=np.arange(len(both)).reshape(2, -1)))
+    return training.seen_as(both)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,8 +37,8 @@ UNTUNED: dict[Kind, Settings] = {
     "minilm": Settings(0.07, 2e-4),
 }
 """As ``params.yaml`` has them."""
-FIRST_RATES: dict[Kind, float] = {"static": RATES["static"] / 4, "transformer": 2e-4, "minilm": 2e-4}
-"""Where the search begins; that of static models was found on some of these very sets."""
+SLOWER: dict[Kind, float] = {"static": 4}
+"""By what the rate is divided where the search begins: that of static models was found on some of these very sets."""
 SEEDS = 3
 SHARE = 0.5
 """Of one training's steps."""
@@ -74,7 +74,12 @@ def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
         raise InputError(
             f"{pairs.name}: trials of {count // every} steps tell nothing; leave it out, as the stage does"
         )
-    chosen = search(untuned.temperature, FIRST_RATES[kind], every, partial(_try, pairs, kind, count, every))
+    chosen = search(
+        untuned.temperature,
+        untuned.learning_rate / SLOWER.get(kind, 1),
+        every,
+        partial(_try, pairs, kind, count, every),
+    )
     trial = chosen.settings
     arm = ARM_OF[trial.batches, trial.negatives_stand_for]
     arms = outcomes(runs)[Group(pairs.name, kind, EPOCHS[kind])]

@@ -32,12 +32,9 @@ def settings_at(first: Settings, place: Place) -> Settings:
     return Settings(*settings)
 
 
-def choose(score: Callable[[Settings], float], first: Settings, *, temperature: float | None = None) -> Settings:
-    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model.
-
-    A ``temperature`` stays as it is.
-    """
-    axes = [axis for axis in ORDER if first[axis] is not None and (axis or temperature is None)]
+def choose(score: Callable[[Settings], float], first: Settings, *, keep_temperature: bool = False) -> Settings:
+    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model."""
+    axes = [axis for axis in ORDER if first[axis] is not None and (axis or not keep_temperature)]
     return settings_at(first, climb_all(lambda place: score(settings_at(first, place)), axes))
 
 

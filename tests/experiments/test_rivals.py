@@ -522,7 +522,7 @@ def test_an_arm_with_a_temperature_keeps_it() -> None:
         rates.append(settings.learning_rate)
         return -abs(settings.learning_rate - 4 * first.learning_rate)
 
-    assert choose(score, first, temperature=0.05) == first._replace(learning_rate=4 * first.learning_rate)
+    assert choose(score, first, keep_temperature=True) == first._replace(learning_rate=4 * first.learning_rate)
     assert max(rates) == 8 * first.learning_rate
 
 
