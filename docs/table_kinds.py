@@ -23,6 +23,8 @@ KINDS_OF_MODELS = {
     "transformer": "two-layer BERT, from scratch",
     "minilm": "MiniLM, fine-tuned",
 }
+SEEN = ", seen"
+"""Ends the names of sets whose training documents are searched, too."""
 MASKED_WAYS = ("random", "random, our loss", "ours, InfoNCE", "ours")
 """Ways that are tried with several masks; the names of their arms begin with them."""
 MASK_RULES = {
@@ -115,7 +117,7 @@ def brings_table(files: Sequence[Path]) -> Lines:
     lines = [["nDCG@10, means", "sets", *PLAIN, *BRINGS, f"{OURS} ahead on"]]
     for kind in dict.fromkeys(kind for kind, _, _ in cells):
         sets = [name for of, arm, name in cells if (of, arm) == (kind, OURS)]
-        line = [KINDS_OF_MODELS[kind], str(len(sets))]
+        line = [KINDS_OF_MODELS[kind] + (SEEN if sets[0].endswith(SEEN) else ""), str(len(sets))]
         for way in (*PLAIN, *BRINGS):
             tried = [cells[kind, way, name] for name in sets if (kind, way, name) in cells]
             if len(tried) < len(sets):
@@ -147,6 +149,24 @@ def ways_table(files: Sequence[Path]) -> Lines:
     order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, filter(None, gains[arm]))))
     random = [share(float(cells[BASELINE, name]["ndcg"])) for name in sets]
     return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([arm, *gains[arm]] for arm in order)]
+
+
+def seen_table(files: Sequence[Path]) -> Lines:
+    """One row per way that stands in both files: its mean gain over random batches on the sets of both.
+
+    First where training documents are searched, too, then where they are not.
+    """
+    seen, unseen = (
+        {(row["arm"], row["set"].removesuffix(SEEN)): row["gain"] for row in read_files([file]) if row["gain"]}
+        for file in files
+    )
+    lines = [["mean gain over random batches", "sets", "training documents searched, too", "not searched"]]
+    for arm in dict.fromkeys(arm for arm, _ in unseen):
+        sets = sorted(name for of, name in seen.keys() & unseen.keys() if of == arm)
+        if len(sets) > 1:
+            means = (_mean_gain([gains[arm, name] for name in sets]) for gains in (seen, unseen))
+            lines.append([arm, str(len(sets)), *means])
+    return lines
 
 
 def masked_ways_table(files: Sequence[Path]) -> Lines:

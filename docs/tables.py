@@ -19,6 +19,7 @@ from docs.table_kinds import (
     rows_table,
     scale_table,
     scores_table,
+    seen_table,
     ways_table,
 )
 
@@ -32,6 +33,7 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "rivals": rivals_table,
     "brings": brings_table,
     "ways": ways_table,
+    "seen": seen_table,
     "masked ways": masked_ways_table,
     "scores": scores_table,
     "scale": scale_table,

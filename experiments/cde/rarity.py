@@ -48,7 +48,7 @@ def main() -> str:
 
 def _held_out(file: Path) -> HeldOut:
     pairs = read_table(file)
-    return collect(pairs, held_out_rows(pairs))
+    return collect(pairs, held_out_rows(pairs), seen=True)
 
 
 def measure(name: str, sets: Mapping[str, HeldOut], counts: Mapping[str, Counter[str]]) -> Row:

@@ -193,7 +193,7 @@ def _unseen(name: str, table: pa.Table, sizes: Sizes) -> Collection:
 
 
 def _collection(name: str, kind: Kind, table: pa.Table, test: NDArray[np.bool_], documents: int) -> Collection:
-    found = collect(table, test, documents)
+    found = collect(table, test, documents, seen=True)
     relevant = [(query, document, 1) for query, places in enumerate(found.relevant) for document in places]
     return Collection(name=name, kind=kind, documents=found.documents, queries=found.queries, relevant=relevant)
 

@@ -59,6 +59,7 @@ def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> P
         unasked=arguments.unasked,
         batch=arguments.batch,
         by_group=arguments.by_group,
+        seen=arguments.seen,
     )
 
 

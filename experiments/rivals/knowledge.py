@@ -48,7 +48,7 @@ def main() -> str:
     best = outcomes(Runs(arguments.runs))
     rows: list[Row] = []
     for file in arguments.data:
-        pairs = read_set(file.stem, [file], arguments.vectors)
+        pairs = read_set(file.stem, [file], arguments.vectors, seen=arguments.seen)
         arms = best[Group(pairs.name, KIND, EPOCHS)]
         rows += compare(pairs, {name: arm.settings for name, arm in arms.items()})
         write_tsv(arguments.output, rows)

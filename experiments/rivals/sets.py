@@ -127,13 +127,14 @@ def read_set(
     batch: int = BATCH,
     *,
     by_group: bool = False,
+    seen: bool = False,
 ) -> PairSet:
     """Read Parquet files with the columns query, document, domain and, perhaps, group as one set.
 
     ``limit`` keeps the first pairs of each file. Vectors are read from the folder ``vectors``, or made there. Of the
     training pairs, a share ``unasked`` is only documents. These answer no other query of a training pair. ``by_group``,
-    all documents of a held-out query's group answer it. With batches of another size than usual, or by group, the set
-    has another name.
+    all documents of a held-out query's group answer it. With batches of another size than usual, by group, or if
+    training documents are searched, too (``collect``), the set has another name.
     """
     tables = [read_table(file).slice(0, limit) for file in files]
     embedded = [
@@ -156,8 +157,9 @@ def read_set(
     )
     seconds = sum(of_file.seconds for of_file in embedded)
     name = name if batch == BATCH else f"{name}, {batch}"
-    name = f"{name}, by group" if by_group else name
-    return PairSet(name=name, training=training, held_out=collect(pairs, test, by_group=by_group), seconds=seconds)
+    name += ", by group" if by_group else ", seen" if seen else ""
+    held_out = collect(pairs, test, by_group=by_group, seen=seen)
+    return PairSet(name=name, training=training, held_out=held_out, seconds=seconds)
 
 
 def read_table(file: Path) -> pa.Table:
@@ -272,10 +274,19 @@ def _components(pairs: pa.Table) -> NDArray[np.int32]:
     return component
 
 
-def collect(pairs: pa.Table, test: NDArray[np.bool_], most: int = DOCUMENTS, *, by_group: bool = False) -> HeldOut:
-    """The held-out queries, against their documents and others, drawn by hash, ``most`` in all.
+def collect(
+    pairs: pa.Table,
+    test: NDArray[np.bool_],
+    most: int = DOCUMENTS,
+    *,
+    by_group: bool = False,
+    seen: bool = False,
+) -> HeldOut:
+    """The held-out queries, against the documents of all held-out pairs.
 
-    ``by_group``, their documents are those of all pairs of their groups, and no text is both query and document.
+    No training document is among them: none answers a held-out query, and a model may learn just that. If they are
+    ``seen``, they are, drawn by hash, up to ``most`` documents in all. ``by_group``, a query's documents are those of
+    all pairs of its groups, whether held out or not, and no text is both query and document.
     """
     documents = pairs["document"].to_pylist()
     relevant: dict[str, set[str]] = {}
@@ -285,7 +296,8 @@ def collect(pairs: pa.Table, test: NDArray[np.bool_], most: int = DOCUMENTS, *, 
         documents = [text for text in documents if text not in relevant]
         relevant = _of_groups(pairs, relevant)
     wanted = set().union(*relevant.values())
-    others = sorted(set(documents) - wanted, key=content_id)[: max(most - len(wanted), 0)]
+    further = set(documents) - wanted if by_group or seen else set()
+    others = sorted(further, key=content_id)[: max(most - len(wanted), 0)]
     corpus = sorted(wanted) + others
     place = {text: number for number, text in enumerate(corpus)}
     queries = sorted(relevant, key=content_id)
@@ -313,4 +325,5 @@ def pairs_parser(program: str, about: str, example: str) -> argparse.ArgumentPar
     parser.add_argument("data", type=Path, nargs="+")
     parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seen", action="store_true", help="search training documents, too, which answer nothing")
     return parser

@@ -41,12 +41,12 @@ def main() -> str:
 
 def _trainings(file: Path, arguments: argparse.Namespace) -> Iterator[tuple[PairSet, int]]:
     """What to train on, and for how many epochs."""
-    whole = read_set(file.stem, [file], arguments.vectors)
+    whole = read_set(file.stem, [file], arguments.vectors, seen=arguments.seen)
     for batches in arguments.batches:
         if batches * BATCH <= len(whole.training):
             yield sample(whole, batches), 2 * max(1, round(STEPS / batches / 2))  # half of them are hard
     for size in arguments.batch_sizes:
-        yield read_set(file.stem, [file], arguments.vectors, batch=size), EPOCHS
+        yield read_set(file.stem, [file], arguments.vectors, batch=size, seen=arguments.seen), EPOCHS
 
 
 def sample(pairs: PairSet, batches: int) -> PairSet:

@@ -60,7 +60,7 @@ def main() -> str:
     torch.set_num_threads(os.cpu_count() or 1)
     rows = []
     for file in arguments.data:
-        pairs = read_set(file.stem, [file], arguments.vectors)
+        pairs = read_set(file.stem, [file], arguments.vectors, seen=arguments.seen)
         rows.append(tune(pairs, arguments.kind, Runs(arguments.runs)))
         print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
         write_tsv(arguments.output, rows)

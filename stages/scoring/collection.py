@@ -31,6 +31,9 @@ class HeldOutParams(Params):
     """Maximum number of held-out queries, drawn by hash from all domains."""
     documents: int = Field(default=5000, gt=0)
     """Number of documents to search: all relevant ones, filled up to this number with others drawn by hash."""
+    training_documents: bool = True
+    """Whether those that fill up may be of training pairs. None of these answers a held-out query, and a model may
+    learn just that: leave them out to compare models that saw them unequally often."""
 
 
 class RerankParams(Params):
@@ -101,9 +104,9 @@ class Collection:
 def held_out(pairs: Path, params: HeldOutParams, split: Literal["dev", "test"] = "test") -> Collection:
     """Build a collection of held-out queries against documents, both from all domains.
 
-    Queries come only from ``split``, documents from all splits. Documents with the same text are one document. What
-    answers a query anywhere, in another domain or in other case, is relevant. A document with the query's own text is
-    not.
+    Queries come only from ``split``, documents from all splits, unless ``params`` leave out those of training pairs.
+    Documents with the same text are one document. What answers a query anywhere, in another domain or in other case, is
+    relevant. A document with the query's own text is not.
 
     Raises:
         InputError: there are no pairs in this split.
@@ -113,7 +116,7 @@ def held_out(pairs: Path, params: HeldOutParams, split: Literal["dev", "test"] =
         share = "ingest.held_out" if split == "test" else "ingest.dev"
         raise InputError(f"{pairs}: no held-out pairs to evaluate on; raise {share}")
     relevant = _relevant(pairs, split, queries)
-    documents = _documents(pairs, {document for judged in relevant.values() for document in judged}, params.documents)
+    documents = _documents(pairs, {document for judged in relevant.values() for document in judged}, params)
     return Collection(
         name="held_out" if split == "test" else split,
         queries=queries,
@@ -170,17 +173,25 @@ def trained_forms(pairs: Path, asked: Set[str]) -> set[str]:
     return trained
 
 
-def _documents(pairs: Path, wanted: set[str], count: int) -> list[Text]:
-    """The ``wanted`` documents, and of the others those with the smallest ids, up to ``count`` in all."""
+def _documents(pairs: Path, wanted: set[str], params: HeldOutParams) -> list[Text]:
+    """The ``wanted`` documents, and of the others that may be searched those with the smallest ids."""
+    missing = max(params.documents - len(wanted), 0)
     chosen: dict[str, Text] = {}
     others: dict[str, Text] = {}
-    for domain in domains(pairs):
-        for batch in scan_pairs(pairs, domain, columns=["document"]):
-            for document in batch["document"].to_pylist():
-                key = content_id(document)
-                (chosen if key in wanted else others).setdefault(key, Text(id=key, text=document, domain=domain))
-            others = _smallest(others, max(count - len(wanted), 0))
-    return [text for _, text in sorted((chosen | others).items())]
+    splits: tuple[Split, ...] = ("test", "dev", "train")
+    for split in splits:
+        for domain in domains(pairs):
+            for batch in scan_pairs(pairs, domain, split, ["document"]):
+                texts = {content_id(text): text for text in batch["document"].to_pylist()}
+                of_batch = {key: Text(id=key, text=text, domain=domain) for key, text in texts.items()}
+                chosen = {key: of_batch.pop(key) for key in wanted & of_batch.keys()} | chosen
+                if params.training_documents:
+                    others = _smallest(of_batch | others, missing)
+                elif split == "train":
+                    others = {key: text for key, text in others.items() if key not in of_batch}
+                else:
+                    others = of_batch | others
+    return [text for _, text in sorted((chosen | _smallest(others, missing)).items())]
 
 
 def _smallest(entries: dict[str, T], count: int) -> dict[str, T]:

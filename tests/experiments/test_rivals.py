@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
+from docs import table_kinds
 from docs.table_kinds import masked_ways_table, rivals_table, ways_table
 from experiments.rivals import confused, cross_encoder, hardness, knowledge, lessons, noise, sets
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
@@ -258,6 +259,15 @@ def test_masks_by_minilm_are_those_of_its_vectors(training: Training, monkeypatc
     expected = RULES["alike"](exchanged)(rows)
     assert expected.any()
     assert np.array_equal(RULES["alike by MiniLM"](training)(rows), expected)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_training_documents_are_searched_only_if_they_should_be(pairs: Path, seen: bool) -> None:
+    found = read_set("linked", [pairs / "linked.parquet"], pairs, seen=seen)
+    corpus, trained = set(found.held_out.documents), set(found.training.documents)
+    assert found.name == ("linked, seen" if seen else "linked")
+    assert trained <= corpus if seen else trained.isdisjoint(corpus)
+    assert all(found.held_out.relevant)
 
 
 def test_by_group_all_documents_of_a_group_answer(pairs: Path) -> None:
@@ -630,6 +640,24 @@ def test_the_table_of_ways_is_of_the_sets_on_which_half_of_them_were_tried(tmp_p
         ["gcbs", "+.015 ± .003", ""],
         ["b3", "-.010 ± .002", ""],
     ]
+
+
+def test_the_table_of_seen_documents_compares_what_both_files_have(tmp_path: Path) -> None:
+    gains = {
+        "seen": {"random": {"one": "", "two": ""}, "ours": {"one": "+.010 ± .002", "two": "+.030 ± .002", "six": "9"}},
+        "plain": {"ours": {"two": "-.010 ± .002", "one": "+.020 ± .002"}, "b3": {"one": "+.010 ± .002"}},
+    }
+    for file, by_arm in gains.items():
+        ends = table_kinds.SEEN if file == "seen" else ""
+        rows = [
+            {"set": f"{name}{ends}", "kind": "static", "arm": arm, "ndcg": 0.5, "gain": gain}
+            for arm, of_arm in by_arm.items()
+            for name, gain in of_arm.items()
+        ]
+        write_tsv(tmp_path / f"{file}.tsv", rows)
+    _, row = table_kinds.seen_table([tmp_path / "seen.tsv", tmp_path / "plain.tsv"])
+    assert row == ["ours", "2", "+.020 ± .010", "+.005 ± .015"]
+    assert [line[0] for line in table_kinds.brings_table([tmp_path / "seen.tsv"])[1:]] == ["static, from scratch, seen"]
 
 
 def test_the_table_of_masked_ways_has_a_row_per_set_and_masks(tmp_path: Path) -> None:

@@ -52,6 +52,23 @@ def test_documents_of_both_splits_and_all_domains_are_searched_once_each(corpus:
     assert set(found) == expected
 
 
+def test_documents_of_training_pairs_are_left_out_if_they_should_be(corpus: Path) -> None:
+    """A held-out document that training pairs have, too, counts as theirs, unless it answers a held-out query."""
+    pairs = topic_pairs(9)
+    rows = [(*pair, "test" if number < 3 else "dev") for number, pair in enumerate(pairs)]
+    rows += [(f"topic0 {number}", f"topic0 trained {number}", "train") for number in range(40)]
+    write_rows("birds", [*rows, ("topic1 again", pairs[8][1], "train"), ("topic1 too", pairs[0][1], "train")])
+    for domain in ("fish", "intents"):
+        write_rows(domain, [])
+    unseen = [document for _, document in pairs[:8]]
+    for count in (2, 3, 5, 8, 60):
+        params = HeldOutParams(queries=100, documents=count, training_documents=False)
+        found = {document.text for document in held_out(PAIRS, params).documents}
+        assert set(unseen[:3]) <= found <= set(unseen)
+        assert len(found) == min(max(count, 3), 8)
+        assert len(collect(documents=count).documents) == min(max(count, 3), 49)
+
+
 def test_a_query_keeps_the_domain_that_decides_its_prefix(corpus: Path) -> None:
     domains = {query.text: query.domain for query in collect().queries}
     assert domains["topic0 elsewhere"] == "intents"
