@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from batchwright.core.files import read_tsv
-from experiments.rivals import BASELINE
+from experiments.rivals import BASELINE, SEEN
 from stages.report.scores import read_differences
 from stages.report.sections.results import differences_table
 from stages.report.table import share, signed
@@ -17,14 +17,12 @@ OURS = "ours"
 """Our batches and loss."""
 PLAIN = ("random, temperature .05", BASELINE)
 BRINGS = ("random, our loss", "ours, InfoNCE", OURS)
-"""What README shows: what one gets without us, and what we add to the last of it."""
+"""What README shows: what one gets without us, untuned and tuned, and what each of ours adds to tuned."""
 KINDS_OF_MODELS = {
     "static": "static, from scratch",
     "transformer": "two-layer BERT, from scratch",
     "minilm": "MiniLM, fine-tuned",
 }
-SEEN = ", seen"
-"""Ends the names of sets whose training documents are searched, too."""
 MASKED_WAYS = ("random", "random, our loss", "ours, InfoNCE", "ours")
 """Ways that are tried with several masks; the names of their arms begin with them."""
 MASK_RULES = {
@@ -110,8 +108,8 @@ def rivals_table(files: Sequence[Path]) -> Lines:
 def brings_table(files: Sequence[Path]) -> Lines:
     """One row per kind of model: what each of ``BRINGS`` gains, in the mean over the sets on which ours was tried.
 
-    Those of ``PLAIN`` have their nDCG@10. A way that was not tried on all of these
-    sets has an empty cell. Last comes on how many sets ours are ahead.
+    Those of ``PLAIN`` have their nDCG@10. A way that was not tried on all of these sets has an empty cell. Last comes
+    on how many sets ours are ahead.
     """
     cells = {(row["kind"], row["arm"], row["set"]): row for row in read_files(files)}
     lines = [["nDCG@10, means", "sets", *PLAIN, *BRINGS, f"{OURS} ahead on"]]

@@ -2,3 +2,5 @@
 
 BASELINE = "random"
 """What all others are compared with."""
+SEEN = ", seen"
+"""Ends the names of sets whose training documents are searched, too."""

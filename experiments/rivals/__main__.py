@@ -41,7 +41,7 @@ def main() -> str:
 
 
 def _parse() -> argparse.Namespace:
-    parser = pairs_parser("experiments.rivals", str(__doc__), EXAMPLE)
+    parser = pairs_parser("experiments.rivals", str(__doc__), EXAMPLE, searches=True)
     parser.add_argument("--together", metavar="NAME")
     parser.add_argument("--arms", nargs="+", metavar="ARM", choices=ARMS)
     parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")

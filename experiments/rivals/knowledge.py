@@ -42,7 +42,7 @@ Rows = NDArray[np.int64]
 
 def main() -> str:
     """Ask the teachers whose arms were run about all sets; the table is written anew after each."""
-    parser = pairs_parser("experiments.rivals.knowledge", str(__doc__), EXAMPLE)
+    parser = pairs_parser("experiments.rivals.knowledge", str(__doc__), EXAMPLE, searches=True)
     parser.add_argument("--runs", type=Path, required=True)
     arguments = parser.parse_args()
     best = outcomes(Runs(arguments.runs))

@@ -25,6 +25,7 @@ from batchwright.core.fingerprint import content_id
 from batchwright.formats.models import locate_model
 from batchwright.formats.vectors import PairVectors
 from experiments.common.small_models import BASE
+from experiments.rivals import SEEN
 from pipelines.embed.lexical import fit
 from pipelines.embed.params import TfidfParams
 from stages.negatives.duplicates import duplicate_classes
@@ -157,7 +158,7 @@ def read_set(
     )
     seconds = sum(of_file.seconds for of_file in embedded)
     name = name if batch == BATCH else f"{name}, {batch}"
-    name += ", by group" if by_group else ", seen" if seen else ""
+    name += ", by group" if by_group else SEEN if seen else ""
     held_out = collect(pairs, test, by_group=by_group, seen=seen)
     return PairSet(name=name, training=training, held_out=held_out, seconds=seconds)
 
@@ -319,11 +320,15 @@ def _of_groups(pairs: pa.Table, asked: Collection[str]) -> dict[str, set[str]]:
     return {query: set().union(*(documents[group] for group in groups[query])) - set(asked) for query in asked}
 
 
-def pairs_parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
-    """A parser for experiments on Parquet files of pairs, with vectors of theirs, that write a table or folder."""
+def pairs_parser(program: str, about: str, example: str, *, searches: bool = False) -> argparse.ArgumentParser:
+    """A parser for experiments on Parquet files of pairs, with vectors of theirs, that write a table or folder.
+
+    Those that search for held-out queries may do so among training documents, too.
+    """
     parser = new_parser(program, about, example)
     parser.add_argument("data", type=Path, nargs="+")
     parser.add_argument("--vectors", type=Path, default=Path("vectors"), help="folder for the surrogate's vectors")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seen", action="store_true", help="search training documents, too, which answer nothing")
+    if searches:
+        parser.add_argument("--seen", action="store_true", help="search training documents, too, which answer nothing")
     return parser

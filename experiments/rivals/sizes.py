@@ -81,7 +81,7 @@ def _compare(pairs: PairSet, epochs: int, runs: Runs, seeds: int) -> Row:
 
 
 def _parse() -> argparse.Namespace:
-    parser = pairs_parser("experiments.rivals.sizes", str(__doc__), EXAMPLE)
+    parser = pairs_parser("experiments.rivals.sizes", str(__doc__), EXAMPLE, searches=True)
     parser.add_argument("--batches", type=int, nargs="+", default=[])
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[])
     parser.add_argument("--seeds", type=int, default=3)

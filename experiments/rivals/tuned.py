@@ -53,7 +53,7 @@ EXAMPLE = "python -m experiments.rivals.tuned pairs/medquad.parquet --runs stati
 
 def main() -> str:
     """Tune on all sets, and write one row for each."""
-    parser = pairs_parser("experiments.rivals.tuned", str(__doc__), EXAMPLE)
+    parser = pairs_parser("experiments.rivals.tuned", str(__doc__), EXAMPLE, searches=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--kind", choices=EPOCHS, default="static")
     arguments = parser.parse_args()

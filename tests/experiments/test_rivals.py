@@ -19,7 +19,7 @@ from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
 from docs import table_kinds
 from docs.table_kinds import masked_ways_table, rivals_table, ways_table
-from experiments.rivals import confused, cross_encoder, hardness, knowledge, lessons, noise, sets
+from experiments.rivals import SEEN, confused, cross_encoder, hardness, knowledge, lessons, noise, sets
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.cross_encoder import score_with, trained_on
 from experiments.rivals.knowledge import doubt
@@ -648,7 +648,7 @@ def test_the_table_of_seen_documents_compares_what_both_files_have(tmp_path: Pat
         "plain": {"ours": {"two": "-.010 ± .002", "one": "+.020 ± .002"}, "b3": {"one": "+.010 ± .002"}},
     }
     for file, by_arm in gains.items():
-        ends = table_kinds.SEEN if file == "seen" else ""
+        ends = SEEN if file == "seen" else ""
         rows = [
             {"set": f"{name}{ends}", "kind": "static", "arm": arm, "ndcg": 0.5, "gain": gain}
             for arm, of_arm in by_arm.items()
