@@ -21,7 +21,7 @@ from stages.teach import Teaching
 from stages.tune.stage import Tuning
 from trainers.biencoder import Params as BiencoderParams
 from trainers.cde.start import Params as CdeParams
-from trainers.common.params import Common, VariantParams, run_model
+from trainers.common.params import Common, run_model
 from trainers.seed_encoder import Params as SeedEncoderParams
 from trainers.xtr.learner import Params as XtrParams
 
@@ -41,9 +41,8 @@ class TrainParams(Params):
     """One vector per token; documents are found by the tokens that a query's tokens retrieve."""
 
 
-_VARIANTS = {
-    "VARIANT": VariantParams,
-    "biencoder": BiencoderParams,
+_VARIANTS: dict[str, type[Params]] = {
+    "VARIANT": BiencoderParams,  # which has what all have, and temperature: auto
     "cde": CdeParams,
     "seed_encoder": SeedEncoderParams,
     "xtr": XtrParams,

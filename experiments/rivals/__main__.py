@@ -47,6 +47,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--kind", choices=("static", "transformer", "minilm"), default="static")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--settings", type=float, nargs=2, metavar=("TEMPERATURE", "RATE"), help="in place of the best on dev queries"
+    )
     parser.add_argument("--processes", type=int, default=1, metavar="N")
     parser.add_argument("--limit", type=int, metavar="PAIRS")
     parser.add_argument("--batch", type=int, default=BATCH, metavar="PAIRS", help="pairs of a batch")

@@ -39,13 +39,14 @@ StandFor = Literal["batch", "domain"]
 class Arm:
     """``batches`` takes the pairs, the number of epochs and a seed; ``taught_by`` makes the same arm with a teacher.
 
-    An arm with a ``temperature`` keeps it, whatever would be better.
+    An arm with a ``temperature`` keeps it, whatever would be better. One that is ``untuned`` has the default settings.
     """
 
     batches: Callable[[Training, int, int], Iterator[Batch]]
     loss: Callable[[Training], Loss]
     tempering: Tempering = "fixed"
     temperature: float | None = None
+    untuned: bool = False
     teacher: Teacher | None = None
     taught_by: Callable[[Teacher], "Arm"] | None = None
 
@@ -198,6 +199,8 @@ ARMS: dict[str, Arm] = {
     "random, falling temperature": replace(RANDOM, tempering="falling"),
     "random, symmetric": replace(RANDOM, loss=partial(masked_loss, known, "batch", terms=SYMMETRIC)),
     "ours": ours_arm(OURS),
+    "ours, untuned": replace(ours_arm(OURS), untuned=True),
+    "ours, untuned, .07": replace(ours_arm(OURS), untuned=True, temperature=0.07),
     "ours, learned temperature": replace(ours_arm(OURS, stand_for="batch"), tempering="learned"),
     "ours, without domains": unlabelled(ours_arm(OURS)),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from batchwright.core.errors import InputError
-from experiments.rivals.arms import ARMS
-from experiments.rivals.encoders import Kind, Tokens, build, tokenise_once
+from batchwright.training.losses import static_temperature
+from experiments.rivals.arms import ARMS, document_counts
+from experiments.rivals.encoders import RATES, Kind, Tokens, build, tokenise_once
 from experiments.rivals.masks import known, margin
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Result, Run, Runs
@@ -46,7 +47,8 @@ def compare_files(arguments: argparse.Namespace, job: tuple[tuple[str, Sequence[
     """Compare one arm on the set of some files."""
     group, arm = job
     runs = Runs(arguments.output)
-    compare(_read(arguments, group), runs, arm, arguments.kind, arguments.epochs, arguments.seeds)
+    settings = Settings(*arguments.settings) if arguments.settings else None
+    compare(_read(arguments, group), runs, arm, arguments.kind, arguments.epochs, arguments.seeds, settings)
 
 
 def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> PairSet:
@@ -63,17 +65,33 @@ def _read(arguments: argparse.Namespace, group: tuple[str, Sequence[Path]]) -> P
     )
 
 
-def compare(pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int) -> None:
-    """Choose an arm's settings on dev queries, train it once for each seed, and add the runs that are not there yet."""
+def compare(
+    pairs: PairSet, runs: Runs, arm: str, kind: Kind, epochs: int, seeds: int, settings: Settings | None = None
+) -> None:
+    """Train an arm once for each seed, at ``settings``, or those that are best on dev queries.
+
+    Runs that are there already are not done again.
+    """
 
     def score(settings: Settings) -> float:
         return _mean(result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed=0)))
 
     temperature = ARMS[arm].temperature
-    first = first_settings(kind, ARMS[arm].teacher, temperature)
-    best = choose(score, first, keep_temperature=temperature is not None)
+    if ARMS[arm].untuned:
+        settings = default_settings(pairs.training, kind)
+        settings = settings._replace(temperature=temperature or settings.temperature)
+    if settings is None:
+        first = first_settings(kind, ARMS[arm].teacher, temperature)
+        settings = choose(score, first, keep_temperature=temperature is not None)
     for seed in range(1, seeds + 1):
-        result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, best, seed))
+        result_of(pairs, runs, Run(pairs.name, arm, kind, epochs, settings, seed))
+
+
+def default_settings(training: Training, kind: Kind) -> Settings:
+    """As ``params.yaml`` has them; the rate of static models is that where all arms begin."""
+    if kind == "static":
+        return Settings(static_temperature(document_counts(training).values()), RATES[kind])
+    return Settings(0.07, 2e-4)
 
 
 def result_of(pairs: PairSet, runs: Runs, run: Run) -> Result:

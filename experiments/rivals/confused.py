@@ -43,8 +43,10 @@ def main() -> str:
         rows.append({"set": file.stem, **_measure(file, arguments), "hard batches": round(gains[file.stem], 4)})
         print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
         write_tsv(arguments.output, rows)
-    ranked = spearmanr([float(row["early"]) for row in rows], [gains[str(row["set"])] for row in rows]).statistic
-    return f"{len(rows)} sets in {arguments.output}; rank correlation of early and hard batches {ranked:.2f}"
+    gained = [gains[str(row["set"])] for row in rows]
+    ranked = {name: spearmanr([float(row[name]) for row in rows], gained).statistic for name in ("before", "early")}
+    told = ", ".join(f"{name} {value:.2f}" for name, value in ranked.items())
+    return f"{len(rows)} sets in {arguments.output}; rank correlation with hard batches: {told}"
 
 
 def _gains(file: Path) -> dict[str, float]:
@@ -82,7 +84,8 @@ def _measure(file: Path, arguments: argparse.Namespace) -> Row:
     look, model = _Look(own, texts), build(KIND, 0, texts.tokens)
     curve = train(model, KIND, texts.pairs, batches, count, arm.loss(own), SETTINGS, look, points=POINTS)
     (early, _), (late, right) = (curve.scores[place].tolist() for place in (0, -1))
-    return {"early": round(early, 3), "late": round(late, 3), "own": round(right, 3)}
+    measures = {"before": look.before(own), "early": early, "late": late, "own": right}
+    return {name: round(value, 3) for name, value in measures.items()}
 
 
 class _Look:
@@ -93,12 +96,20 @@ class _Look:
         self.rows = np.random.default_rng(0).permutation(rows)[:QUERIES]
         self.queries = texts.pairs[0][self.rows]
         self.places = texts.pairs[1]
-        self.documents, place = np.unique(self.places, return_inverse=True)
+        self.documents, self.first, place = np.unique(self.places, return_index=True, return_inverse=True)
         self.own = place[self.rows]
         assignment = clusters_of(training, rows, 0, round(HARD * training.batch)).assignment
         self.inside = np.zeros((len(self.rows), len(self.documents)), np.bool_)
         for number, row in enumerate(self.rows):
             self.inside[number, place[assignment == assignment[row]]] = True
+
+    def before(self, training: Training) -> float:
+        """The same share by the vectors that clusters are made of."""
+        vectors = training.vectors
+        asked, documents = (
+            side.astype(np.float32) for side in (vectors.queries(self.rows), vectors.documents(self.first))
+        )
+        return shares(asked, documents, self.own, self.inside)[0]
 
     def __call__(self, model: nn.Module) -> NDArray[np.float32]:
         measured = shares(embed(model, self.queries), embed(model, self.documents), self.own, self.inside)

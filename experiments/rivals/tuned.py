@@ -3,8 +3,8 @@
 ``python -m experiments.rivals.tuned PAIRS --runs RUNS --output FILE`` searches as the stage does, within half of one
 training's steps, on the queries that choose settings. Then it trains what was chosen with other seeds, and scores the
 other queries. ``difference`` is that to the best arm in RUNS, a folder that ``python -m experiments.rivals`` wrote,
-which was chosen on the very queries that are compared; ``untuned`` is the same of ``ours`` at the settings of
-``params.yaml``. Static models begin at a quarter of their rate there, transformers at it.
+which was chosen on the very queries that are compared; ``untuned`` is the same of ``ours`` at the default settings.
+Static models keep their temperature there, and begin at a quarter of their rate; transformers begin at both.
 """
 
 import os
@@ -20,8 +20,8 @@ from batchwright.core.command import run as run_command
 from batchwright.core.errors import InputError
 from batchwright.core.files import write_tsv
 from experiments.rivals.arms import ARMS
-from experiments.rivals.compare import result_of, scorer, texts_of
-from experiments.rivals.encoders import RATES, Kind, build
+from experiments.rivals.compare import default_settings, result_of, scorer, texts_of
+from experiments.rivals.encoders import Kind, build
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Row, Run, Runs
 from experiments.rivals.sets import PairSet, pairs_parser, read_set
@@ -31,12 +31,6 @@ from stages.tune.search import MOST, Scores, Trial, search
 from stages.tune.stage import FEWEST_STEPS
 
 EPOCHS: dict[Kind, int] = {"static": 4, "transformer": 2, "minilm": 2}
-UNTUNED: dict[Kind, Settings] = {
-    "static": Settings(0.05, RATES["static"]),
-    "transformer": Settings(0.07, 2e-4),
-    "minilm": Settings(0.07, 2e-4),
-}
-"""As ``params.yaml`` has them."""
 SLOWER: dict[Kind, float] = {"static": 4}
 """By what the rate is divided where the search begins: that of static models was found on some of these very sets."""
 SEEDS = 3
@@ -69,7 +63,11 @@ def main() -> str:
 
 def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
     """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
-    count, every, untuned = steps(pairs.training, EPOCHS[kind]), round(MOST / SHARE), UNTUNED[kind]
+    count, every, untuned = (
+        steps(pairs.training, EPOCHS[kind]),
+        round(MOST / SHARE),
+        default_settings(pairs.training, kind),
+    )
     if count // every < FEWEST_STEPS:
         raise InputError(
             f"{pairs.name}: trials of {count // every} steps tell nothing; leave it out, as the stage does"
@@ -79,6 +77,7 @@ def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
         untuned.learning_rate / SLOWER.get(kind, 1),
         every,
         partial(_try, pairs, kind, count, every),
+        keep_temperature=kind == "static",
     )
     trial = chosen.settings
     arm = ARM_OF[trial.batches, trial.negatives_stand_for]

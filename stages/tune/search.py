@@ -72,17 +72,22 @@ class Chosen(NamedTuple):
 Train = Callable[[Trial], Scores]
 
 
-def search(temperature: float, learning_rate: float, every: int, train: Train) -> Chosen:
+def search(
+    temperature: float, learning_rate: float, every: int, train: Train, *, keep_temperature: bool = False
+) -> Chosen:
     """Search from a temperature and rate on; ``train`` trains a trial on every ``every``-th batch of the run.
 
-    The same scores lead to the same choice: what is tried next depends on nothing else.
+    The same scores lead to the same choice: what is tried next depends on nothing else. A temperature that follows from
+    the number of documents is better than what trials can tell; ``keep_temperature`` then.
     """
     trials, shorter = _Trials(train), every**FALL
     first = Trial(CONTEXTUAL, "domain", temperature, _rounded(learning_rate * shorter))
     best = trials.climb(first, "learning_rate", RATES)
     rate = trials.peak(best, "learning_rate") / shorter
-    best = trials.climb(best, "temperature", 1 + TEMPERATURES)
-    own = _rounded(temperature * (trials.peak(best, "temperature") / temperature) ** TRUST)
+    own = temperature
+    if not keep_temperature:
+        best = trials.climb(best, "temperature", 1 + TEMPERATURES)
+        own = _rounded(temperature * (trials.peak(best, "temperature") / temperature) ** TRUST)
     infonce = best._replace(negatives_stand_for="batch", temperature=_rounded(own * SOFTER))
     contextual = infonce if trials.ahead(infonce, best, CHANGES) else best
     random = contextual._replace(batches=RANDOM)

@@ -39,7 +39,8 @@ class Tuning(Params):
 
     run: Name
     """The entry of ``runs`` to find temperature, learning rate, ``negatives_stand_for`` and batches for, contextual or
-    random. Its own temperature and rate are where the search begins; its ``start`` must be in ``models/start``."""
+    random. Its own temperature and rate are where the search begins, and ``temperature: auto`` where it stays; its
+    ``start`` must be in ``models/start``."""
     share: float = Field(default=0.5, gt=0, le=1)
     """All trials together have at most this share of the run's steps, those of all its seeds."""
 
@@ -82,7 +83,13 @@ def main(name: str) -> str:
         def train(trial: Trial) -> Scores:
             return run_trial(_trial(whole[trial.batches], trial, every, kept, next(numbers)))
 
-        chosen = search(variant.temperature, common.learning_rate, every, train)
+        chosen = search(
+            whole[CONTEXTUAL].params.temperature,
+            common.learning_rate,
+            every,
+            train,
+            keep_temperature=whole[CONTEXTUAL].params.temperature != variant.temperature,  # which says auto
+        )
     choice = Choice(
         run=params.run,
         **chosen.settings._asdict(),

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from batchwright.core.files import read_tsv, write_tsv
 from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
+from batchwright.training.losses import static_temperature
 from docs import table_kinds
 from docs.table_kinds import masked_ways_table, rivals_table, ways_table
-from experiments.rivals import SEEN, confused, cross_encoder, hardness, knowledge, lessons, noise, sets
+from experiments.rivals import SEEN, confused, cross_encoder, hardness, knowledge, lessons, noise, sets, temperatures
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
+from experiments.rivals.compare import compare
 from experiments.rivals.cross_encoder import score_with, trained_on
 from experiments.rivals.knowledge import doubt
 from experiments.rivals.masks import RULES, likeness_limits
@@ -733,6 +735,36 @@ def test_lessons_grow_with_the_loss_that_counts_the_domain(pairs: Path, monkeypa
     assert all(0 <= float(row["InfoNCE"]) <= float(row["our loss"]) <= 1 for row in rows)
 
 
+def test_untuned_arms_and_given_settings_need_no_runs_that_choose(pairs: Path) -> None:
+    found, runs = read_set("linked", [pairs / "linked.parquet"], pairs), Runs(pairs / "runs")
+    compare(found, runs, "ours, untuned", "static", 1, 1)
+    compare(found, runs, "random", "static", 1, 2, Settings(0.3, 0.01))
+    formula = static_temperature([len(set(found.training.documents))])
+    assert sorted((run.arm, run.seed, run.settings[:2]) for run, _ in runs) == [
+        ("ours, untuned", 1, (formula, 0.08)),
+        ("random", 1, (0.3, 0.01)),
+        ("random", 2, (0.3, 0.01)),
+    ]
+
+
+def test_best_temperatures_stand_beside_the_formula_in_the_order_of_documents(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pq.read_table(pairs / "linked.parquet").slice(0, 600), pairs / "small.parquet")
+    np.savez(pairs / "small-tfidf.npz", query=topics(600, 0), document=topics(600, 1))
+    of_sets = {"linked": 0.1, "small": 0.2}
+    rows = [{"set": name, "arm": arm, "temperature": at} for name, at in of_sets.items() for arm in temperatures.WAYS]
+    write_tsv(pairs / "best.tsv", rows)
+    options = ["--table", str(pairs / "best.tsv"), "--vectors", str(pairs), "--output", str(pairs / "out.tsv")]
+    files = [str(pairs / f"{name}.parquet") for name in of_sets]
+    monkeypatch.setattr(sys, "argv", ["temperatures", *files, *options])
+    assert "ours -1.00" in temperatures.main()
+    small, linked = read_tsv(pairs / "out.tsv", made_by="experiments.rivals.temperatures")
+    assert (small["set"], small["ours"], linked["set"], linked["random"]) == ("small", "0.2", "linked", "0.1")
+    assert float(small["formula"]) > float(linked["formula"])
+    assert int(small["documents"]) < int(linked["documents"])
+
+
 @pytest.mark.slow
 def test_a_model_that_learns_confuses_a_querys_neighbours(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tsv(
@@ -745,7 +777,7 @@ def test_a_model_that_learns_confuses_a_querys_neighbours(pairs: Path, monkeypat
     assert confused.main().startswith("1 sets in ")
     (row,) = read_tsv(pairs / "confused.tsv", made_by="experiments.rivals.confused")
     assert (row["set"], row["hard batches"]) == ("linked", "0.1")
-    assert all(0 < float(row[name]) <= 1 for name in ("early", "late", "own"))
+    assert all(0 < float(row[name]) <= 1 for name in ("before", "early", "late", "own"))
 
 
 @pytest.mark.slow

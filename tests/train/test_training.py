@@ -14,7 +14,17 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from batchwright.core import storage
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_tsv
-from tests.train.toys import retrieve, toy_batch, toy_job, toy_rows, toy_tokenizer, write_toy_model, write_toy_shards
+from batchwright.formats.shards import Manifest
+from tests.train.toys import (
+    retrieve,
+    toy_batch,
+    toy_job,
+    toy_rows,
+    toy_tokenizer,
+    write_toy_model,
+    write_toy_shards,
+    write_toy_static,
+)
 from trainers.common import run, step_loop
 from trainers.common.sentence_learner import SentenceLearner
 from trainers.variants import train
@@ -192,6 +202,35 @@ def test_a_static_model_can_be_trained_and_reads_as_many_tokens_as_others(tmp_pa
     elsewhere = SentenceTransformer(str(tmp_path / "out/model"), device="cpu", local_files_only=True)
     cut, short = elsewhere.encode(["w3 w1 w2", "w3 w1"])
     np.testing.assert_array_equal(cut, short)
+
+
+def test_a_static_model_s_temperature_falls_with_the_documents_of_the_batches_it_trains_on(
+    tmp_path: Path, start: Path
+) -> None:
+    write_toy_static(start, tmp_path / "static", 0)
+    batches = [
+        toy_batch([row | {"domain": domain} for row in toy_rows(4)]) for domain in ("large", "small", "large", "large")
+    ]
+    shards = write_toy_shards(tmp_path / "shards", batches)
+    manifest = Manifest.read(shards)
+    manifest.model_copy(update={"documents": {"large": 7000 * 16, "small": 7000}}).write(shards)
+    auto = {"temperature": "auto", "negatives_stand_for": "domain"}
+    assert (
+        toy_job(tmp_path / "large", tmp_path / "static", shards, domains=["large"], **auto).params.temperature == 0.035
+    )
+    job = toy_job(tmp_path / "both", tmp_path / "static", shards, **auto)
+    assert job.params.temperature == pytest.approx(0.035 * 2 ** (1 / 17), abs=0.001)
+    train(job)
+    assert f"temperature: {job.params.temperature}" in (job.model / "README.md").read_text()
+    trained = tmp_path / "both/model"
+    for model, options in ((start, auto), (trained, auto), (tmp_path / "static", {"temperature": "auto"})):
+        with pytest.raises(InputError, match="auto is for static models from scratch with negatives_stand_for: domain"):
+            toy_job(tmp_path / "refused", model, shards, **options)
+    manifest.model_copy(update={"documents": {}}).write(shards)
+    with pytest.raises(
+        InputError, match=r"does not say how many documents .large. has, which .*; run the stage 'pack' again"
+    ):
+        toy_job(tmp_path / "old", tmp_path / "static", shards, **auto)
 
 
 @pytest.mark.parametrize("damaged", [1, 2])

@@ -9,6 +9,8 @@ import yaml
 
 from batchwright.core.errors import InputError
 from batchwright.core.files import read_json, read_tsv
+from batchwright.formats.shards import Manifest
+from batchwright.training.losses import static_temperature
 from stages.train import main as train
 from stages.tune.search import MOST
 from stages.tune.stage import main
@@ -66,6 +68,19 @@ def test_trials_stay_within_their_share_of_the_training_and_leave_nothing_behind
     assert float(rows[-1]["cost"]) <= 1
     assert {row["batches"] for row in rows} == {"contextual", "random"}
     assert not any((project / ".scratch/tune").iterdir())
+
+
+def test_the_search_keeps_the_temperature_that_follows_from_the_documents(project: Path) -> None:
+    write_project(temperature="auto", negatives_stand_for="domain")
+    main("best")
+    documents = Manifest.read(Path("data/shards/contextual")).documents["toys"]
+    tried = read_tsv(Path("results/tune/best.tsv"), made_by="tune")
+    assert {float(row["temperature"]) for row in tried if row["negatives_stand_for"] == "domain"} == {
+        static_temperature([documents])
+    }
+    train("static")
+    trained = read_json(Path("results/train/static.json"), made_by="train")["trained_with"]
+    assert trained["temperature"] == read_json(Path("results/tune/best.json"), made_by="tune")["temperature"]
 
 
 def test_a_killed_search_goes_on_with_the_trial_that_it_was_at(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

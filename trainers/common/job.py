@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -139,6 +140,7 @@ def plan_job(
     for folder in models:
         ModelInfo.read(folder)  # says how to get it if it is not there
     shard_set = ShardSet.open(shards)
+    params = params.settled(name, start, partial(_documents, shard_set, common.domains))
     batches = planned_batches(shard_set, common)
     shard_set.verify()
     if common.distill:
@@ -208,6 +210,11 @@ def planned_batches(shards: ShardSet, common: Common) -> Sequence[int]:
             "the shards hold no batches; add pairs or lower pack.batch_size, and run the stage 'pack' again"
         )
     return batches[: common.steps]
+
+
+def _documents(shards: ShardSet, domains: Sequence[str] | None) -> list[int]:
+    """The number of documents of each domain that is trained on."""
+    return [shards.documents(domain) for domain in sorted(domains or set(shards.domains()))]
 
 
 def _tell_of_no_negatives(name: str, shards: ShardSet, batches: Sequence[int], common: Common) -> None:

@@ -1,9 +1,9 @@
 """Parameters that all variants share."""
 
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_model
 
@@ -148,6 +148,14 @@ class VariantParams(Params):
         Raises:
             InputError: it has not.
         """
+
+    def settled(self, name: str, start: Path, documents: Callable[[], Iterable[int]]) -> Self:  # noqa: ARG002
+        """Return the same for the training ``name`` from ``start``, on domains of so many ``documents``.
+
+        Raises:
+            InputError: what is ``auto`` is not for this start model.
+        """
+        return self
 
     def models(self) -> list[Path]:
         """The folders of models that training reads beside its start model."""

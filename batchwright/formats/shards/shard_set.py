@@ -147,14 +147,22 @@ class ShardSet:
             InputError: the shards were made by a version that did not count documents.
         """
         domain = self.domain_of(batch)
-        if domain not in self.manifest.documents:
-            raise InputError(
-                f"{self.folder}: does not say how many documents '{domain}' has; run the stage 'pack' again, or set "
-                "negatives_stand_for to batch"
-            )
         hard = self.manifest.cluster_shares[domain][self.manifest.epoch_of(index)] > 0
         groups = batch["cluster"].to_numpy() if hard else np.arange(batch.num_rows)
-        return stands_for(groups, self.manifest.documents[domain])
+        return stands_for(groups, self.documents(domain))
+
+    def documents(self, domain: str) -> int:
+        """The number of different documents of a domain.
+
+        Raises:
+            InputError: the shards were made by a version that did not count documents.
+        """
+        if domain not in self.manifest.documents:
+            raise InputError(
+                f"{self.folder}: does not say how many documents '{domain}' has, which negatives_stand_for: domain "
+                "needs; run the stage 'pack' again"
+            )
+        return self.manifest.documents[domain]
 
     def columns(self, *names: str) -> Iterator[pa.RecordBatch]:
         """Read some columns of all training batches, in order; the other columns are not decompressed."""
