@@ -78,8 +78,8 @@ def compare(
 
     temperature = ARMS[arm].temperature
     if ARMS[arm].untuned:
-        settings = default_settings(pairs.training, kind)
-        settings = settings._replace(temperature=temperature or settings.temperature)
+        default = default_settings(pairs.training, kind)
+        settings = default._replace(temperature=temperature or default.temperature)
     if settings is None:
         first = first_settings(kind, ARMS[arm].teacher, temperature)
         settings = choose(score, first, keep_temperature=temperature is not None)

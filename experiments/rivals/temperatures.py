@@ -22,16 +22,17 @@ EXAMPLE = "python -m experiments.rivals.temperatures pairs/medquad.parquet --out
 
 def main() -> str:
     """Write a row for each set, in the order of their documents."""
-    parser = pairs_parser("experiments.rivals.temperatures", str(__doc__), EXAMPLE)
+    parser = pairs_parser("experiments.rivals.temperatures", str(__doc__), EXAMPLE, searches=True)
     parser.add_argument("--table", type=Path, default=Path("experiments/rivals/static.tsv"))
     arguments = parser.parse_args()
     table = read_tsv(arguments.table, made_by="experiments.rivals.summary")
     best = {(row["set"], row["arm"]): float(row["temperature"]) for row in table}
     rows: list[Row] = []
     for file in arguments.data:
-        (documents,) = document_counts(read_set(file.stem, [file], arguments.vectors).training).values()
-        of_ways: Row = {way: best[file.stem, way] for way in WAYS}
-        rows.append({"set": file.stem, "documents": documents, "formula": static_temperature([documents]), **of_ways})
+        pairs = read_set(file.stem, [file], arguments.vectors, seen=arguments.seen)
+        (documents,) = document_counts(pairs.training).values()
+        of_ways: Row = {way: best[pairs.name, way] for way in WAYS}
+        rows.append({"set": pairs.name, "documents": documents, "formula": static_temperature([documents]), **of_ways})
     rows.sort(key=lambda row: int(row["documents"]))
     write_tsv(arguments.output, rows)
     told = ", ".join(f"{way} {_ranked(rows, way):.2f}" for way in WAYS)

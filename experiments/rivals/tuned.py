@@ -63,11 +63,8 @@ def main() -> str:
 
 def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
     """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
-    count, every, untuned = (
-        steps(pairs.training, EPOCHS[kind]),
-        round(MOST / SHARE),
-        default_settings(pairs.training, kind),
-    )
+    count, every = steps(pairs.training, EPOCHS[kind]), round(MOST / SHARE)
+    untuned = default_settings(pairs.training, kind)
     if count // every < FEWEST_STEPS:
         raise InputError(
             f"{pairs.name}: trials of {count // every} steps tell nothing; leave it out, as the stage does"

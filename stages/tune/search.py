@@ -77,8 +77,8 @@ def search(
 ) -> Chosen:
     """Search from a temperature and rate on; ``train`` trains a trial on every ``every``-th batch of the run.
 
-    The same scores lead to the same choice: what is tried next depends on nothing else. A temperature that follows from
-    the number of documents is better than what trials can tell; ``keep_temperature`` then.
+    The same scores lead to the same choice: what is tried next depends on nothing else. With ``keep_temperature``, it
+    stays as it is: one that follows from the number of documents is better than what trials can tell.
     """
     trials, shorter = _Trials(train), every**FALL
     first = Trial(CONTEXTUAL, "domain", temperature, _rounded(learning_rate * shorter))
