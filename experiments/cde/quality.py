@@ -65,7 +65,7 @@ def main() -> None:
     scores: Scores = {}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        sizes = HeldOutParams(queries=arguments.queries, documents=2 * arguments.queries)
+        sizes = HeldOutParams(queries=arguments.queries, documents=2 * arguments.queries, training_documents=True)
         workspace = Workspace(Path(folder), arguments.data, arguments.domains, SHARE, sizes)
         home = workspace.held_out
         for seed in range(arguments.seeds):

@@ -17,7 +17,7 @@ from batchwright.formats.pairs import pairs_file, read_pairs
 from stages.scoring.collection import HeldOutParams, held_out
 
 ROOT = Path(__file__).parents[2]
-SIZES = HeldOutParams(queries=2000, documents=10_000)
+SIZES = HeldOutParams(queries=2000, documents=10_000, training_documents=True)
 
 Row = dict[str, Any]
 START = "models/start/model"

@@ -76,7 +76,7 @@ class Setting(NamedTuple):
 Equal = Literal["time", "steps"]
 """What is the same for all settings: processor time, or the number of steps."""
 BATCH = 64
-SIZES = HeldOutParams(queries=1000, documents=3000)
+SIZES = HeldOutParams(queries=1000, documents=3000, training_documents=True)
 TIMED, WARM, ANY_RATE = 100, 20, 1e-3
 MASKS = {"vectors": "tfidf", "likeness": "auto"}
 FINE_TUNING = {"mini_batch_size": BATCH, "learning_rate": 2e-3, "warmup_ratio": 0.1}

@@ -34,7 +34,9 @@ K_FACTOR = 4.0
 def main() -> None:
     """Choose the settings, compare at the chosen ones, and write both tables."""
     arguments = _parse()
-    sizes = HeldOutParams(queries=arguments.tuning + arguments.queries, documents=arguments.documents)
+    sizes = HeldOutParams(
+        queries=arguments.tuning + arguments.queries, documents=arguments.documents, training_documents=True
+    )
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(
             Path(folder), arguments.data, arguments.domains, arguments.kept,

@@ -43,7 +43,9 @@ def main() -> None:
         trainings = Trainings(
             Path(folder), arguments.data, arguments.domains, arguments.kept,
             start=arguments.start, steps=arguments.steps,
-            sizes=HeldOutParams(queries=arguments.queries, documents=arguments.documents),
+            sizes=HeldOutParams(
+                queries=arguments.queries, documents=arguments.documents, training_documents=True
+            ),
         )  # fmt: skip
         for batch, k in product(arguments.batch, [*arguments.k, *([None] if arguments.colbert else [])]):
             kind = "xtr" if k else "colbert"

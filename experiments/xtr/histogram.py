@@ -32,7 +32,7 @@ EDGES = np.array([-1, *np.arange(0, 1, 0.1), 1.001])
 def main() -> str:
     """Write one row per bin."""
     arguments = _parse()
-    sizes = HeldOutParams(queries=arguments.queries, documents=arguments.documents)
+    sizes = HeldOutParams(queries=arguments.queries, documents=arguments.documents, training_documents=True)
     columns: dict[str, NDArray[np.int64]] = {}
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(

@@ -31,9 +31,9 @@ class HeldOutParams(Params):
     """Maximum number of held-out queries, drawn by hash from all domains."""
     documents: int = Field(default=5000, gt=0)
     """Number of documents to search: all relevant ones, filled up to this number with others drawn by hash."""
-    training_documents: bool = True
-    """Whether those that fill up may be of training pairs. None of these answers a held-out query, and a model may
-    learn just that: leave them out to compare models that saw them unequally often."""
+    training_documents: bool = False
+    """Whether those that fill up may be of training pairs, where too few pairs are held out. None of these answers a
+    held-out query, and models learn just that, those that saw most negatives most."""
 
 
 class RerankParams(Params):

@@ -26,7 +26,7 @@ def corpus(workspace: Path) -> Path:
 
 
 def collect(queries: int = 100, documents: int = 1000) -> Collection:
-    return held_out(PAIRS, HeldOutParams(queries=queries, documents=documents))
+    return held_out(PAIRS, HeldOutParams(queries=queries, documents=documents, training_documents=True))
 
 
 def texts(collection: Collection) -> dict[str, set[str]]:
@@ -62,7 +62,7 @@ def test_documents_of_training_pairs_are_left_out_if_they_should_be(corpus: Path
         write_rows(domain, [])
     unseen = [document for _, document in pairs[:8]]
     for count in (2, 3, 5, 8, 60):
-        params = HeldOutParams(queries=100, documents=count, training_documents=False)
+        params = HeldOutParams(queries=100, documents=count)
         found = {document.text for document in held_out(PAIRS, params).documents}
         assert set(unseen[:3]) <= found <= set(unseen)
         assert len(found) == min(max(count, 3), 8)
