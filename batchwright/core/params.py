@@ -1,6 +1,6 @@
 """Reads ``params.yaml`` into typed groups; an unknown key is an error that suggests the closest known one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -18,6 +18,8 @@ _MALFORMED = (yaml.YAMLError, ValueError, LookupError, AttributeError, Arithmeti
 """What PyYAML raises: its own errors, and those of Python for a scalar that its tag does not fit."""
 
 P = TypeVar("P", bound=BaseModel)
+Place = tuple[list[str], list[str]]
+"""The keys that lead to a parameter, and the names that are valid for the last key."""
 
 Language = Literal[
     "arabic",
@@ -130,7 +132,7 @@ def load_params(group: str, model: type[P], file: Path = PARAMS_FILE) -> P:
         found = [(_place(detail, model), detail) for detail in error.errors()]
         whole = {tuple(keys[:end]) for (keys, _), _ in found for end in range(len(keys))}
         # Where something else was meant than a group, such as a number, what is wrong in the group tells more.
-        lines = [_explain(detail, group, *place) for place, detail in found if tuple(place[0]) not in whole]
+        lines = [_explain(detail, group, *place) for place, detail in _united(found) if tuple(place[0]) not in whole]
         raise InputError(f"{file}: " + f"\n{file}: ".join(lines)) from None
 
 
@@ -181,6 +183,16 @@ def _group(values: dict[str, Any], group: str, file: Path) -> Any:
     return {} if found is None else found
 
 
+def _united(found: Iterable[tuple[Place, ErrorDetails]]) -> Iterator[tuple[Place, ErrorDetails]]:
+    """Make one error of those that say of one value what each of its alternative forms should be."""
+    by_key: dict[tuple[str, ...], list[tuple[Place, ErrorDetails]]] = {}
+    for place, detail in found:
+        by_key.setdefault(tuple(place[0]), []).append((place, detail))
+    for (place, first), *others in by_key.values():
+        forms = [detail["msg"].removeprefix("Input should be ") for _, detail in others]
+        yield place, {**first, "msg": ", or ".join([first["msg"], *forms])}
+
+
 def _explain(detail: ErrorDetails, group: str, place: Sequence[str], known: Sequence[str]) -> str:
     key = ".".join([group, *place])
     if detail["type"] == "extra_forbidden":
@@ -201,8 +213,8 @@ def _tag_name(detail: ErrorDetails) -> str:
     return str(detail["ctx"]["discriminator"]).strip("'")
 
 
-def _place(detail: ErrorDetails, model: type[BaseModel]) -> tuple[list[str], list[str]]:
-    """The keys that lead to a parameter, and the names that are valid for the last key.
+def _place(detail: ErrorDetails, model: type[BaseModel]) -> Place:
+    """Find where an error is in the file.
 
     Pydantic's location also contains what a union may hold, which are no keys in the file.
     """

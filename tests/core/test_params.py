@@ -64,6 +64,10 @@ def test_a_nested_group_is_named_with_dots(tmp_path: Path) -> None:
         ("group: {batch_size: 3, rate: off}", "'group.rate': .*number.*"),
         ("group: {batch_size: 3, shares: [0, on]}", "'group.shares.1': .*number.*"),
         ("group: {batch_size: 3, limits: {a: no}}", "'group.limits': .*number.*"),
+        (
+            "group: {batch_size: 3, shares: 0.5}",
+            r"^[^\n]*'group.shares': Input should be a valid list, or 'auto' \(found 0.5\)$",
+        ),
         ("group: 3", "parameter 'group': .*"),
         ("grupo: {batch_size: 3}", r"no parameter group 'group'; did you mean 'grupo'\?"),
         ("- 1\n- 2", "expected groups of parameters, found list"),
