@@ -3,7 +3,7 @@
 import math
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -129,24 +129,19 @@ def brings_table(files: Sequence[Path]) -> Lines:
     return lines
 
 
-def ways_table(files: Sequence[Path]) -> Lines:
-    """The sets on which half of the ways or more were tried: one column per set; one row per way, the largest mean gain
-    first. A way that was not tried on a set has an empty cell.
+def ways_table(files: Sequence[Path], ways: Sequence[str] = ()) -> Lines:
+    """One row per way, all or the named ones, the largest mean gain first; one column per set that all were tried on.
 
     Cells are gains over random batches, whose own nDCG@10 comes first.
     """
-    rows = read_files(files)
-    tried = Counter(row["set"] for row in rows)
-    sets = [name for name, count in tried.items() if 2 * count >= max(tried.values())]
-    cells = {(row["arm"], row["set"]): row for row in rows if row["set"] in sets}
-    gains = {
-        arm: [cells[arm, name]["gain"] if (arm, name) in cells else "" for name in sets]
-        for arm, _ in cells
-        if arm != BASELINE
-    }
-    order = sorted(gains, key=lambda arm: -statistics.mean(map(_number, filter(None, gains[arm]))))
+    cells = {(row["arm"], row["set"]): row for row in read_files(files)}
+    shown = [way for way in dict.fromkeys(ways or (arm for arm, _ in cells)) if way != BASELINE]
+    tried = dict.fromkeys(name for _, name in cells)
+    sets = [name for name in tried if all((way, name) in cells for way in (BASELINE, *shown))]
+    gains = {way: [cells[way, name]["gain"] for name in sets] for way in shown}
+    order = sorted(gains, key=lambda way: -statistics.mean(map(_number, gains[way])))
     random = [share(float(cells[BASELINE, name]["ndcg"])) for name in sets]
-    return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([arm, *gains[arm]] for arm in order)]
+    return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([way, *gains[way]] for way in order)]
 
 
 def seen_table(files: Sequence[Path]) -> Lines:
@@ -192,7 +187,10 @@ def _number(gain: str) -> float:
 
 
 def _mean_gain(gains: Sequence[str]) -> str:
-    """The mean over sets, with its standard error over sets: how far other sets might have another."""
+    """The mean over sets, with its standard error over sets: how far other sets might have another. Of one set, its own
+    gain, with its error over queries and seeds."""
+    if len(gains) == 1:
+        return gains[0]
     means = list(map(_number, gains))
     return signed(statistics.mean(means), statistics.stdev(means) / math.sqrt(len(means)))
 

@@ -58,7 +58,7 @@ def _table(root: Path, kind: str, shown: str) -> str:
     files = [root / name for name in names.split()]
     if not all(file.is_file() for file in files):
         return ""
-    header, *rows = _select(KINDS[kind](files), columns)
+    header, *rows = ways_table(files, columns) if kind == "ways" else _select(KINDS[kind](files), columns)
     lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -94,3 +94,19 @@ def test_what_ways_bring_is_a_mean_over_sets(tmp_path: Path):
         "| random, temperature .05 | random | random, our loss | ours, InfoNCE | ours | ours, untuned | ours ahead on |"
     )
     assert row == "| MiniLM, fine-tuned | 2 |  | .600 |  |  | +.005 ± .015 |  | 1 of 2 |"
+
+
+def test_ways_are_shown_on_the_sets_that_all_of_them_were_tried_on(tmp_path: Path):
+    file = tmp_path / "static.tsv"
+    cells = {("x", "ours"): "+.020 ± .010", ("y", "ours"): "+.010 ± .010", ("x", "b3"): "+.100 ± .001"}
+    lines = [f"{name}\t{arm}\t\t{gain}" for (name, arm), gain in cells.items()]
+    file.write_text("\n".join(["set\tarm\tndcg\tgain", "x\trandom\t.5\t", "y\trandom\t.7\t", *lines]) + "\n")
+    assert table("ways", file) == [
+        "|  | x |",
+        "| --- | --: |",
+        "| random, nDCG@10 | .500 |",
+        "| b3 | +.100 ± .001 |",
+        "| ours | +.020 ± .010 |",
+    ]
+    *_, random, ours = fill(f"<!-- ways: {file}; ours -->\n").splitlines()
+    assert (random, ours) == ("| random, nDCG@10 | .500 | .700 |", "| ours | +.020 ± .010 | +.010 ± .010 |")
