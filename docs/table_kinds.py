@@ -115,7 +115,7 @@ def brings_table(files: Sequence[Path]) -> Lines:
     lines = [["nDCG@10, means", "sets", *PLAIN, *BRINGS, f"{OURS} ahead on"]]
     for kind in dict.fromkeys(kind for kind, _, _ in cells):
         sets = [name for of, arm, name in cells if (of, arm) == (kind, OURS)]
-        line = [KINDS_OF_MODELS[kind] + (SEEN if sets[0].endswith(SEEN) else ""), str(len(sets))]
+        line = [KINDS_OF_MODELS[kind], str(len(sets))]
         for way in (*PLAIN, *BRINGS):
             tried = [cells[kind, way, name] for name in sets if (kind, way, name) in cells]
             if len(tried) < len(sets):
@@ -144,8 +144,8 @@ def ways_table(files: Sequence[Path], ways: Sequence[str] = ()) -> Lines:
     return [["", *sets], [f"{BASELINE}, nDCG@10", *random], *([way, *gains[way]] for way in order)]
 
 
-def seen_table(files: Sequence[Path]) -> Lines:
-    """One row per way that stands in both files: its mean gain over random batches on the sets of both.
+def seen_table(files: Sequence[Path], ways: Sequence[str]) -> Lines:
+    """One row per named way: its mean gain over random batches on the sets of both files.
 
     First where training documents are searched, too, then where they are not.
     """
@@ -154,11 +154,10 @@ def seen_table(files: Sequence[Path]) -> Lines:
         for file in files
     )
     lines = [["mean gain over random batches", "sets", "training documents searched, too", "not searched"]]
-    for arm in dict.fromkeys(arm for arm, _ in unseen):
-        sets = sorted(name for of, name in seen.keys() & unseen.keys() if of == arm)
-        if len(sets) > 1:
-            means = (_mean_gain([gains[arm, name] for name in sets]) for gains in (seen, unseen))
-            lines.append([arm, str(len(sets)), *means])
+    for way in ways:
+        sets = sorted(name for arm, name in seen.keys() & unseen.keys() if arm == way)
+        means = (_mean_gain([gains[way, name] for name in sets]) for gains in (seen, unseen))
+        lines.append([way, str(len(sets)), *means])
     return lines
 
 

@@ -32,13 +32,13 @@ KINDS: dict[str, Callable[[Sequence[Path]], Lines]] = {
     "masks": masks_table,
     "rivals": rivals_table,
     "brings": brings_table,
-    "ways": ways_table,
-    "seen": seen_table,
     "masked ways": masked_ways_table,
     "scores": scores_table,
     "scale": scale_table,
 }
-_TABLE = re.compile(rf"<!-- ({'|'.join(KINDS)}): (.*) -->\n(?:\|.*\n)*")
+OF_WAYS: dict[str, Callable[[Sequence[Path], Sequence[str]], Lines]] = {"ways": ways_table, "seen": seen_table}
+"""Kinds of which a marker names rows, where others name columns."""
+_TABLE = re.compile(rf"<!-- ({'|'.join([*KINDS, *OF_WAYS])}): (.*) -->\n(?:\|.*\n)*")
 
 
 def main() -> str:
@@ -54,11 +54,11 @@ def fill(text: str, root: Path = ROOT) -> str:
 
 
 def _table(root: Path, kind: str, shown: str) -> str:
-    names, *columns = map(str.strip, shown.split(";"))
-    files = [root / name for name in names.split()]
+    paths, *names = map(str.strip, shown.split(";"))
+    files = [root / path for path in paths.split()]
     if not all(file.is_file() for file in files):
         return ""
-    header, *rows = ways_table(files, columns) if kind == "ways" else _select(KINDS[kind](files), columns)
+    header, *rows = OF_WAYS[kind](files, names) if kind in OF_WAYS else _select(KINDS[kind](files), names)
     lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

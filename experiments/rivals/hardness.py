@@ -18,7 +18,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "InfoNCE": (*ORDERS, "ours, InfoNCE", "ours, a cluster a batch, InfoNCE"),
     "our loss": ("random, our loss", "ours", "ours, neighbours", "ours, four clusters", "ours, two clusters"),
 }
-EXAMPLE = "python -m experiments.rivals.hardness experiments/rivals/static-seen.tsv 'nl2bash, seen'"
+EXAMPLE = "python -m experiments.rivals.hardness experiments/rivals/static.tsv nl2bash"
 _COLUMNS = ("hardness", "masked", "ndcg", "gain")
 
 
