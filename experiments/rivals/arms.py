@@ -203,6 +203,7 @@ ARMS: dict[str, Arm] = {
     "ours, untuned, .07": replace(ours_arm(OURS), untuned=True, temperature=0.07),
     "ours, learned temperature": replace(ours_arm(OURS, stand_for="batch"), tempering="learned"),
     "ours, without domains": unlabelled(ours_arm(OURS)),
+    "random, without domains": unlabelled(ordered(ORDERS["random"])),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),
     "ours, half random": replace(ours_arm(OURS), batches=partial(hard_in_part, None)),

@@ -19,7 +19,7 @@ from batchwright.formats.negatives import NO_PAIR
 from batchwright.formats.vectors import PairVectors
 from batchwright.training.losses import static_temperature
 from docs import table_kinds
-from docs.table_kinds import masked_ways_table, rivals_table, ways_table
+from docs.table_kinds import masked_ways_table, rivals_table
 from experiments.rivals import SEEN, confused, cross_encoder, hardness, knowledge, lessons, noise, sets, temperatures
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.compare import compare
@@ -621,29 +621,6 @@ def test_the_table_has_the_largest_gain_of_ours_first_and_the_means_last(tmp_pat
     ]
 
 
-def test_the_table_of_ways_is_of_the_sets_on_which_half_of_them_were_tried(tmp_path: Path) -> None:
-    rows = [
-        {"set": name, "arm": arm, "ndcg": 0.5, "gain": gain}
-        for name, arm, gain in (
-            ("one", "random", ""),
-            ("one", "b3", "-.010 ± .002"),
-            ("one", "gcbs", "+.015 ± .003"),
-            ("one", "ours", "+.010 ± .003"),
-            ("two", "random", ""),
-            ("two", "ours", "+.030 ± .004"),
-            ("three", "random", ""),
-        )
-    ]
-    write_tsv(tmp_path / "static.tsv", rows)
-    assert ways_table([tmp_path / "static.tsv"]) == [
-        ["", "one", "two"],
-        ["random, nDCG@10", ".500", ".500"],
-        ["ours", "+.010 ± .003", "+.030 ± .004"],
-        ["gcbs", "+.015 ± .003", ""],
-        ["b3", "-.010 ± .002", ""],
-    ]
-
-
 def test_the_table_of_seen_documents_compares_what_both_files_have(tmp_path: Path) -> None:
     gains = {
         "seen": {"random": {"one": "", "two": ""}, "ours": {"one": "+.010 ± .002", "two": "+.030 ± .002", "six": "9"}},
@@ -657,9 +634,8 @@ def test_the_table_of_seen_documents_compares_what_both_files_have(tmp_path: Pat
             for name, gain in of_arm.items()
         ]
         write_tsv(tmp_path / f"{file}.tsv", rows)
-    _, row = table_kinds.seen_table([tmp_path / "seen.tsv", tmp_path / "plain.tsv"])
+    _, row = table_kinds.seen_table([tmp_path / "seen.tsv", tmp_path / "plain.tsv"], ["ours"])
     assert row == ["ours", "2", "+.020 ± .010", "+.005 ± .015"]
-    assert [line[0] for line in table_kinds.brings_table([tmp_path / "seen.tsv"])[1:]] == ["static, from scratch, seen"]
 
 
 def test_the_table_of_masked_ways_has_a_row_per_set_and_masks(tmp_path: Path) -> None:
