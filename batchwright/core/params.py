@@ -184,11 +184,16 @@ def _group(values: dict[str, Any], group: str, file: Path) -> Any:
 
 
 def _united(found: Iterable[tuple[Place, ErrorDetails]]) -> Iterator[tuple[Place, ErrorDetails]]:
-    """Make one error of those that say of one value what each of its alternative forms should be."""
+    """Make one error of those that say of one value what each of its alternative forms should be.
+
+    Where one form was meant, such as a group of numbers, only what is wrong in it counts.
+    """
     by_key: dict[tuple[str, ...], list[tuple[Place, ErrorDetails]]] = {}
     for place, detail in found:
         by_key.setdefault(tuple(place[0]), []).append((place, detail))
-    for (place, first), *others in by_key.values():
+    for errors in by_key.values():
+        depth = max(len(detail["loc"]) for _, detail in errors)
+        (place, first), *others = (error for error in errors if len(error[1]["loc"]) == depth)
         forms = [detail["msg"].removeprefix("Input should be ") for _, detail in others]
         yield place, {**first, "msg": ", or ".join([first["msg"], *forms])}
 

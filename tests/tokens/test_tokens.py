@@ -83,7 +83,7 @@ def test_the_stage_writes_a_row_for_each_number_of_tokens_and_imputation(
     model = start_from(save_bert(workspace / "made"), plain, "cpu")
     save_token_model(model, workspace / "models" / "xtr", Prefix())
     describe(workspace / "models" / "xtr")
-    write_params(workspace)
+    write_params(workspace, {"evaluate.held_out.training_documents": True})
     assert main("xtr").startswith("xtr, nDCG@10 by tokens retrieved: 3 ")
     rows = read_tsv(workspace / "results/tokens/xtr.tsv", made_by="tokens")
     assert [row["imputation"] for row in rows[:4]] == ["last", "none", "mean", "constant"]
