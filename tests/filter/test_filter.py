@@ -167,10 +167,13 @@ def test_pairs_newer_than_the_vectors_are_refused(corpus: Path) -> None:
             r"parameter 'filter\.mine': 5 negatives cannot come from ranks 1 to 4",
         ),
         ({"filter.margin": 5}, r"parameter 'filter\.margin': .*less than or equal to 2 \(found 5\)"),
-        ({"filter.likeness": 80}, r"parameter 'filter\.likeness': .*less than or equal to 2, or .*\(found 80\)"),
+        (
+            {"filter.likeness": 80},
+            r"parameter 'filter\.likeness': .*less than or equal to 2, or 'auto', or a valid dictionary \(found 80\)$",
+        ),
         (
             {"filter.likeness": {"fish": 80}},
-            r"parameter 'filter\.likeness': .*less than or equal to 2, or .*\(found 80\)",
+            r"parameter 'filter\.likeness': .*less than or equal to 2, or 'auto' \(found 80\)$",
         ),
         ({"filter.margin": None, "filter.threshold": 70}, r"parameter 'filter\.threshold': .*less than or equal to 2"),
         ({"filter.consistency": 0}, r"parameter 'filter\.consistency': .*greater than 0"),
