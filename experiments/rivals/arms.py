@@ -179,6 +179,7 @@ def all_documents_loss(training: Training) -> Loss:
 
 
 RANDOM = ordered(ORDERS["random"])
+OUR_LOSS = partial(masked_loss, known, "domain")
 MINILM = Teacher(score=score_with_minilm, temperature=0.05)
 NOTHING = Teacher(score=score_alike, temperature=1.0)
 CROSS_ENCODER = Teacher(score=score_with_cross_encoder, temperature=1.0)
@@ -203,6 +204,9 @@ ARMS: dict[str, Arm] = {
     "ours, untuned, .07": replace(ours_arm(OURS), untuned=True, temperature=0.07),
     "ours, learned temperature": replace(ours_arm(OURS, stand_for="batch"), tempering="learned"),
     "ours, without domains": unlabelled(ours_arm(OURS)),
+    "ours, domains mixed": replace(
+        ours_arm(OURS), batches=partial(grouped, OURS, mixed=True), loss=lambda training: OUR_LOSS(as_one(training))
+    ),
     "random, without domains": unlabelled(ordered(ORDERS["random"])),
     "random, without domains, our loss": unlabelled(ordered(ORDERS["random"], stand_for="domain")),
     "ours, InfoNCE": ours_arm(OURS, stand_for="batch"),

@@ -23,6 +23,7 @@ from stages.cluster.params import ClusterParams
 from stages.cluster.points import side_centroids, sum_points
 from stages.pack.params import PackParams
 from stages.pack.plan import plan_batches
+from stages.pack.small_domains import merge_clusters
 from stages.pack.tour import short_tour
 
 HARD = 0.125
@@ -30,6 +31,8 @@ HARD = 0.125
 B3_SKIPPED, B3_DEPTH, B3_SIZE = 30, 100, 32
 """The p, m and K of B3's paper."""
 MERRICK_CLUSTERS, MERRICK_ITERATIONS = 10, 25
+ALL = "all"
+"""The one domain of pairs whose domains are ignored, or mixed."""
 Rows = NDArray[np.int64]
 Order = Callable[[Training, int, int], Iterator[Rows]]
 """Takes the pairs, the number of epochs and a seed; yields batches of rows, epoch after epoch."""
@@ -60,10 +63,11 @@ def ours(shares: list[float], training: Training, epochs: int, seed: int) -> Ite
     return (batch.rows for batch in grouped(shares, training, epochs, seed))
 
 
-def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> Iterator[Batch]:
+def grouped(shares: list[float], training: Training, epochs: int, seed: int, *, mixed: bool = False) -> Iterator[Batch]:
     """The batches of the stages cluster and pack; ``shares`` are stretched over the epochs. 0 is random.
 
-    A cluster is as large as the largest share of a batch. Each hard epoch has a clustering of its own.
+    A cluster is as large as the largest share of a batch. Each hard epoch has a clustering of its own. Batches that are
+    ``mixed`` have clusters of all domains.
     """
     schedule = stretch(shares, epochs)
     hard = max(1, sum(share > 0 for share in schedule))
@@ -72,6 +76,9 @@ def grouped(shares: list[float], training: Training, epochs: int, seed: int) -> 
     clusters = {
         name: [_cached_clusters(training, name, seed + draw, size) for draw in range(hard)] for name in by_domain
     }
+    if mixed:
+        by_domain = {ALL: np.concatenate(list(by_domain.values()))}
+        clusters = {ALL: [merge_clusters(draws) for draws in zip(*clusters.values(), strict=True)]}
     params = PackParams(batch_size=training.batch, epochs=epochs, cluster_share=schedule, batches_per_shard=1)
     for batch in plan_batches(clusters, "contextual", params, seed):
         cluster = clusters[batch.domain][batch.draw].assignment[batch.rows]
@@ -137,7 +144,7 @@ def clusters_of(training: Training, rows: Rows, seed: int, size: int) -> Cluster
 @cache
 def as_one(training: Training) -> Training:
     """The same pairs in one domain."""
-    return replace(training, domains=np.full(len(training), "all"))
+    return replace(training, domains=np.full(len(training), ALL))
 
 
 def once(batching: Batching, training: Training, _: int, seed: int) -> Iterator[Rows]:

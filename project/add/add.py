@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +90,23 @@ def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bo
     if "revision" not in entry:  # which is on the hub
         place = {key: value for key, value in guess_kind(_bring_in(path)).items() if key in ("path", "name")}
         entry = _quoted(entry | place, str(path))
-    if entry in (params["ingest"]["sources"] or []):
+    sources = params["ingest"]["sources"] or []
+    if entry in sources:
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
+    told = list(_of_domain(entry, sources, given))
     _write(params, entry)
-    told = estimate(params, rows.pairs, rows.more)
-    return "\n".join([shown, "", *([told] if told else []), f"Written to {PARAMS_FILE}. Next: dvc repro"])
+    told.append(estimate(params, rows.pairs, rows.more))
+    return "\n".join([shown, "", *filter(None, told), f"Written to {PARAMS_FILE}. Next: dvc repro"])
+
+
+def _of_domain(entry: Entry, sources: list[Entry], given: Entry) -> Iterator[str]:
+    """Yield what to do if a source that got a domain of its own is searched together with others."""
+    others = [name for source in sources if (name := source.get("domain")) and name != entry.get("domain")]
+    if others and not {"domain", "domain_column"} & given.keys():
+        yield (
+            f"It is a domain of its own: '{entry['domain']}'. If it is searched together with '{others[-1]}', give "
+            f"both one domain in {PARAMS_FILE}"
+        )
 
 
 def _check(options: Mapping[str, Any]) -> None:

@@ -20,7 +20,19 @@ from batchwright.formats.vectors import PairVectors
 from batchwright.training.losses import static_temperature
 from docs import table_kinds
 from docs.table_kinds import masked_ways_table, rivals_table
-from experiments.rivals import SEEN, confused, cross_encoder, hardness, knowledge, lessons, noise, sets, temperatures
+from experiments.rivals import (
+    SEEN,
+    confused,
+    cross_encoder,
+    hardness,
+    knowledge,
+    lessons,
+    noise,
+    sets,
+    spread,
+    temperatures,
+    together,
+)
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.compare import compare
 from experiments.rivals.cross_encoder import score_with, trained_on
@@ -200,6 +212,27 @@ def test_every_arm_is_in_a_table() -> None:
 def test_without_domains_they_meet_in_a_batch(training: Training) -> None:
     batches = list(islice(ARMS["random, without domains, our loss"].batches(training, 1, 0), 5))
     assert all(len(np.unique(training.domains[batch.rows])) == 2 for batch in batches)
+
+
+def test_mixed_batches_hold_clusters_of_one_domain_each(training: Training) -> None:
+    mixed, apart = (list(ARMS[name].batches(training, 2, 0)) for name in ("ours, domains mixed", "ours"))
+    hard = mixed[len(mixed) // 2 :]
+    assert np.mean([len(np.unique(training.domains[batch.rows])) == 2 for batch in hard]) > 0.9
+    of_group: dict[int, set[str]] = {}
+    for batch in hard:
+        assert batch.groups is not None
+        for group, domain in zip(batch.groups.tolist(), training.domains[batch.rows], strict=True):
+            of_group.setdefault(group, set()).add(domain)
+    assert all(len(domains) == 1 for domains in of_group.values())
+    together = _pairs_in_a_group(hard) & _pairs_in_a_group(apart[len(apart) // 2 :])
+    assert len(together) > 0.9 * len(_pairs_in_a_group(hard))
+
+
+def _pairs_in_a_group(batches: list[Batch]) -> set[tuple[int, int]]:
+    """All pairs of rows that are in one group of a batch."""
+    near = ((batch.rows, batch.groups[:, None] == batch.groups) for batch in batches if batch.groups is not None)
+    cells = ((rows[one], rows[other]) for rows, same in near for one, other in np.argwhere(np.triu(same, 1)))
+    return {(int(min(cell)), int(max(cell))) for cell in cells}
 
 
 def test_rules_mask_what_they_say(training: Training) -> None:
@@ -739,6 +772,55 @@ def test_best_temperatures_stand_beside_the_formula_in_the_order_of_documents(
     assert (small["set"], small["ours"], linked["set"], linked["random"]) == ("small", "0.2", "linked", "0.1")
     assert float(small["formula"]) > float(linked["formula"])
     assert int(small["documents"]) < int(linked["documents"])
+
+
+def test_a_search_tells_what_other_sets_take_from_it() -> None:
+    scores = np.full((2, 30), -1, np.float32)
+    documents = np.repeat(["own", "other"], 15)
+    scores[0, [15, 0]] = 2, 1  # its own document is behind another set's
+    scores[1, 15:20] = np.arange(5, 0, -1)
+    queries = np.array(["own", "other"])
+    ndcg, alone, elsewhere = together.search(scores, [[0], [15]], queries, documents)
+    np.testing.assert_allclose(ndcg, [1 / np.log2(3), 1], rtol=1e-6)
+    np.testing.assert_allclose(alone, [1, 1])
+    np.testing.assert_allclose(elsewhere, [0.1, 0.5])  # of equal scores, the first documents are ahead
+
+
+def test_sets_that_are_searched_together_have_a_row_each(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"query": f"q{n} zebra", "document": f"z{n} zebra", "domain": "two"} for n in range(900)]
+    pq.write_table(pa.Table.from_pylist(rows), pairs / "zebras.parquet")
+    np.savez(pairs / "zebras-tfidf.npz", query=topics(900, 0), document=topics(900, 1))
+    best = {"set": "both", "kind": "static", "temperature": 0.07, "learning_rate": 0.08}
+    write_tsv(pairs / "best.tsv", [{**best, "arm": arm} for arm in ("ours", "ours, without domains")])
+    files = [str(pairs / f"{name}.parquet") for name in ("linked", "zebras")]
+    options = ["--together", "both", "--settings", str(pairs / "best.tsv"), "--output", str(pairs / "sets.tsv")]
+    monkeypatch.setattr(sys, "argv", ["together", *files, *options, "--vectors", str(pairs), "--seeds", "2"])
+    together.main()
+    together.main()
+    rows = read_tsv(pairs / "sets.tsv", made_by="experiments.rivals.together")
+    assert [row["set"] for row in rows] in (["linked", "zebras"], ["zebras", "linked"])
+    assert all(0 <= float(row["found elsewhere, apart"]) <= 1 and "±" in row["gain"] for row in rows)
+
+
+def test_a_spread_leaves_out_what_answers() -> None:
+    queries = np.eye(2, dtype=np.float32)
+    documents = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
+    expected = np.mean([np.std([0.6, 0]), np.std([0, 0.8, 1])])
+    assert spread.spread(queries, documents, [[0], []]) == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_the_spread_of_a_static_model_is_measured_where_it_was_tuned(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = {"set": "linked", "arm": spread.ARM, "kind": "static", "epochs": 2, "temperature": 0.07}
+    write_tsv(pairs / "best.tsv", [{**best, "learning_rate": 0.08}])
+    monkeypatch.setattr(spread, "TABLES", (str(pairs / "best.tsv"),))
+    options = ["--vectors", str(pairs), "--output", str(pairs / "spread.tsv")]
+    monkeypatch.setattr(sys, "argv", ["spread", str(pairs / "linked.parquet"), *options])
+    assert spread.main().startswith(f"{pairs / 'spread.tsv'}: rank correlation of the temperature with ")
+    (row,) = read_tsv(pairs / "spread.tsv", made_by="experiments.rivals.spread")
+    assert all(0 < float(row[name]) < 1 for name in ("start", "quarter", "half", "end"))
 
 
 @pytest.mark.slow

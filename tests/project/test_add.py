@@ -83,6 +83,17 @@ def test_a_second_time_changes_nothing(project: Path, tmp_path: Path, capsys) ->
     assert "names it already" in capsys.readouterr().out
 
 
+def test_a_second_domain_that_nobody_asked_for_is_told(project: Path, tmp_path: Path, capsys) -> None:
+    told = "It is a domain of its own: 'manual'. If it is searched together with 'faq', give both one domain in "
+    for name, options, expected in (
+        ("faq", [], []),
+        ("manual", [], [f"{told}params.yaml"]),
+        ("forum", ["--domain", "faq"], []),
+    ):
+        add(str(write_csv(tmp_path / f"{name}.csv", "question,answer")), *options)
+        assert [line for line in capsys.readouterr().out.splitlines() if "domain of" in line] == expected
+
+
 def test_comments_and_everything_else_in_the_parameters_stay(project: Path) -> None:
     text = PARAMS.replace(
         "sources: [] # batchwright add FILE", "sources:\n    - {kind: docstrings, packages: [sympy], domain: x} # mine"

@@ -133,7 +133,7 @@ class TableSource(Source):
     labels: Labels | None = None
     """Which rows are pairs; null means all."""
     domain: str | None = None
-    """The domain of all rows; set either this or ``domain_column``."""
+    """The domain of all rows, best one for all that is searched together; set either this or ``domain_column``."""
     domain_column: str | None = None
     """The column that names each row's domain, as text or as a whole number; set either this or ``domain``."""
 
