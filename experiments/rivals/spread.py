@@ -78,12 +78,18 @@ def _measure(pairs: PairSet, kind: Kind, settings: Settings, best: dict[str, str
 
 
 def _ranked(rows: list[Row]) -> Iterator[str]:
-    """Yield what the temperature goes with, by kind of model."""
+    """Yield what the temperature goes with, and what it divided by the spread does, by kind of model."""
     for kind in sorted({str(row["kind"]) for row in rows}):
         of_kind = [row for row in rows if row["kind"] == kind]
-        for name in ("documents", "half"):
-            ranked = spearmanr([row["temperature"] for row in of_kind], [row[name] for row in of_kind]).statistic
-            yield f"{name} ({kind}) {ranked:.2f}"
+        temperature, documents, half = (
+            np.array([float(row[name]) for row in of_kind]) for name in ("temperature", "documents", "half")
+        )
+        for name, one, other in (
+            ("documents", temperature, documents),
+            ("spread", temperature, half),
+            ("documents, divided by the spread", temperature / half, documents),
+        ):
+            yield f"{name} ({kind}) {spearmanr(one, other).statistic:.2f}"
 
 
 if __name__ == "__main__":
