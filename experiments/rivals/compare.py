@@ -21,7 +21,7 @@ from experiments.rivals.masks import known, margin
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Result, Run, Runs
 from experiments.rivals.sets import PairSet, Training, read_set
-from experiments.rivals.training import Batch, Settings, best_documents, embed, ndcg, train
+from experiments.rivals.training import Batch, Curve, Settings, best_documents, embed, ndcg, train
 from experiments.rivals.tuning import choose, first_settings
 
 Places = NDArray[np.int64]
@@ -98,24 +98,9 @@ def result_of(pairs: PairSet, runs: Runs, run: Run) -> Result:
     """The result of a run, which is trained unless it is there."""
     if runs.has(run):
         return runs.read(run)
-    texts, arm, chooses = texts_of(pairs, run.kind), ARMS[run.arm].at(run.settings), run.seed == 0
-    batches = Recorded(arm.batches(pairs.training, run.epochs, run.seed))
-    count = steps(pairs.training, run.epochs)
-    torch.manual_seed(run.seed)  # draws what is dropped
-    curve = train(
-        build(run.kind, run.seed, texts.tokens),
-        run.kind,
-        texts.pairs,
-        islice(batches, count),
-        count,
-        arm.loss(pairs.training),
-        run.settings,
-        scorer(pairs, run.kind, dev=chooses),
-        tempering=arm.tempering,
-        points=1 if chooses else None,
-    )
-    if len(batches.batches) < count:
-        raise InputError(f"arm {run.arm!r}: {len(batches.batches)} batches of {count}; the set is too small for it")
+    chooses = run.seed == 0
+    look = scorer(pairs, run.kind, dev=chooses)
+    curve, batches = train_arm(pairs, run, look, points=1 if chooses else None)
     costs = {"surrogate_s": pairs.seconds, "batches_s": batches.seconds}
     runs.add(run, curve, {**costs, **describe(pairs.training, batches.batches)})
     result = runs.read(run)
@@ -125,6 +110,35 @@ def result_of(pairs: PairSet, runs: Runs, run: Run) -> Result:
         flush=True,
     )
     return result
+
+
+def train_arm(
+    pairs: PairSet, run: Run, look: Callable[[nn.Module], NDArray[np.float32]], points: int | None = None
+) -> tuple[Curve, "Recorded"]:
+    """Train a model as ``run`` says, which ``look`` measures at ``points`` points (see ``train``); also return its
+    batches.
+
+    Raises:
+        InputError: the set is too small for the arm.
+    """
+    texts, arm, count = texts_of(pairs, run.kind), ARMS[run.arm].at(run.settings), steps(pairs.training, run.epochs)
+    batches = Recorded(arm.batches(pairs.training, run.epochs, run.seed))
+    torch.manual_seed(run.seed)  # draws what is dropped
+    curve = train(
+        build(run.kind, run.seed, texts.tokens),
+        run.kind,
+        texts.pairs,
+        islice(batches, count),
+        count,
+        arm.loss(pairs.training),
+        run.settings,
+        look,
+        tempering=arm.tempering,
+        points=points,
+    )
+    if len(batches.batches) < count:
+        raise InputError(f"arm {run.arm!r}: {len(batches.batches)} batches of {count}; the set is too small for it")
+    return curve, batches
 
 
 def _mean(result: Result) -> float:

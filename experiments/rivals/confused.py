@@ -8,7 +8,6 @@ the table ``GAINS``, which ``experiments.rivals.summary`` wrote.
 """
 
 import argparse
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +18,12 @@ from torch import nn
 from batchwright.core.command import run
 from batchwright.core.files import read_tsv, write_tsv
 from experiments.common.small_models import LEARNING_RATES
-from experiments.rivals.arms import ARMS
-from experiments.rivals.compare import Texts, texts_of
-from experiments.rivals.encoders import Kind, build
-from experiments.rivals.orders import HARD, clusters_of, steps
-from experiments.rivals.runs import Row
+from experiments.rivals.compare import Texts, texts_of, train_arm
+from experiments.rivals.encoders import Kind
+from experiments.rivals.orders import HARD, clusters_of
+from experiments.rivals.runs import Row, Run
 from experiments.rivals.sets import Training, pairs_parser, read_set
-from experiments.rivals.training import Settings, embed, train
+from experiments.rivals.training import Settings, embed
 
 QUERIES = 500
 KIND: Kind = "static"
@@ -78,13 +76,10 @@ def shares(
 
 def _measure(file: Path, arguments: argparse.Namespace) -> Row:
     pairs = read_set(file.stem, [file], arguments.vectors)
-    own, texts = pairs.training, texts_of(pairs, KIND)
-    count, arm = steps(own, EPOCHS), ARMS[ARM]
-    batches = islice(arm.batches(own, EPOCHS, 0), count)
-    look, model = _Look(own, texts), build(KIND, 0, texts.tokens)
-    curve = train(model, KIND, texts.pairs, batches, count, arm.loss(own), SETTINGS, look, points=POINTS)
+    look = _Look(pairs.training, texts_of(pairs, KIND))
+    curve, _ = train_arm(pairs, Run(pairs.name, ARM, KIND, EPOCHS, SETTINGS, seed=0), look, POINTS)
     (early, _), (late, right) = (curve.scores[place].tolist() for place in (0, -1))
-    measures = {"before": look.before(own), "early": early, "late": late, "own": right}
+    measures = {"before": look.before(pairs.training), "early": early, "late": late, "own": right}
     return {name: round(value, 3) for name, value in measures.items()}
 
 

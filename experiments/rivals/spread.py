@@ -7,27 +7,25 @@ training, and at its ``end``: a temperature divides cosines, so what it does dep
 """
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from torch import nn
 
 from batchwright.core.command import run
 from batchwright.core.files import read_tsv, write_tsv
-from experiments.rivals.arms import ARMS, document_counts
-from experiments.rivals.compare import texts_of
+from experiments.rivals.arms import document_counts
+from experiments.rivals.compare import texts_of, train_arm
 from experiments.rivals.encoders import Kind, build
 from experiments.rivals.orders import steps
-from experiments.rivals.runs import Row
+from experiments.rivals.runs import Row, Run
 from experiments.rivals.sets import PairSet, pairs_parser, read_set
-from experiments.rivals.training import Settings, embed, train
+from experiments.rivals.training import Settings, embed
 
 TABLES = ("experiments/rivals/static.tsv", "experiments/rivals/transformer.tsv")
-ARM, QUERIES, POINTS = "random, our loss", 400, 4
+ARM, QUERIES, POINTS, SEED = "random, our loss", 400, 4, 1
 EXAMPLE = "python -m experiments.rivals.spread pairs/nl2bash.parquet pairs/scitldr.parquet --output spread.tsv"
 
 
@@ -57,7 +55,7 @@ def spread(queries: NDArray[np.float32], documents: NDArray[np.float32], relevan
 
 
 def _measure(pairs: PairSet, kind: Kind, settings: Settings, best: dict[str, str]) -> Row:
-    training, texts, arm, epochs = pairs.training, texts_of(pairs, kind), ARMS[ARM], int(best["epochs"])
+    texts, epochs = texts_of(pairs, kind), int(best["epochs"])
     asked = pairs.held_out.places(dev=False)[:QUERIES]
     relevant = [pairs.held_out.relevant[place] for place in asked]
 
@@ -65,13 +63,10 @@ def _measure(pairs: PairSet, kind: Kind, settings: Settings, best: dict[str, str
         queries, documents = embed(model, texts.held_out[0][asked]), embed(model, texts.held_out[1])
         return np.array([spread(queries, documents, relevant)], np.float32)
 
-    torch.manual_seed(1)
-    model, count = build(kind, 1, texts.tokens), steps(training, epochs)
-    start = look(model)
-    batches, loss = islice(arm.batches(training, epochs, 1), count), arm.loss(training)
-    curve = train(model, kind, texts.pairs, batches, count, loss, settings, look, points=POINTS)
-    (documents,) = document_counts(training).values()
-    row: Row = {"kind": kind, "set": pairs.name, "documents": documents, "steps": count}
+    start = look(build(kind, SEED, texts.tokens))
+    curve, _ = train_arm(pairs, Run(pairs.name, ARM, kind, epochs, settings, SEED), look, POINTS)
+    (documents,) = document_counts(pairs.training).values()
+    row: Row = {"kind": kind, "set": pairs.name, "documents": documents, "steps": steps(pairs.training, epochs)}
     row["temperature"] = settings.temperature
     measured = {"start": start, "quarter": curve.scores[0], "half": curve.scores[1], "end": curve.scores[-1]}
     return row | {name: round(float(value[0]), 3) for name, value in measured.items()}

@@ -11,24 +11,21 @@ searched. Rows that the table has of other sets stay.
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from batchwright.core.command import run
 from batchwright.core.files import read_tsv, write_tsv
 from experiments.rivals.arms import ARMS
-from experiments.rivals.compare import texts_of
-from experiments.rivals.encoders import Kind, build
-from experiments.rivals.orders import steps
-from experiments.rivals.runs import Row
+from experiments.rivals.compare import texts_of, train_arm
+from experiments.rivals.encoders import Kind
+from experiments.rivals.runs import Row, Run
 from experiments.rivals.sets import PairSet, pairs_parser, read_set, read_table
 from experiments.rivals.summary import gain
-from experiments.rivals.training import DEPTH, Settings, embed, ndcg_of, train
+from experiments.rivals.training import DEPTH, Settings, embed, ndcg_of
 
 KIND: Kind = "static"
 EPOCHS = 4
@@ -87,8 +84,7 @@ def _search(
     pairs: PairSet, name: str, names: tuple[NDArray[np.str_], NDArray[np.str_]], arguments: argparse.Namespace
 ) -> Found:
     """Train an arm with each seed, and search for the test queries."""
-    arm, texts, training = ARMS[name], texts_of(pairs, KIND), pairs.training
-    settings, count = _settings(arguments, name), steps(training, EPOCHS)
+    texts, settings = texts_of(pairs, KIND), _settings(arguments, name)
     asked = pairs.held_out.places(dev=False)
     relevant = [pairs.held_out.relevant[place] for place in asked]
 
@@ -96,12 +92,8 @@ def _search(
         queries, documents = embed(model, texts.held_out[0][asked]), embed(model, texts.held_out[1])
         return search(queries @ documents.T, relevant, names[0][asked], names[1])
 
-    measured = []
-    for seed in range(1, arguments.seeds + 1):
-        torch.manual_seed(seed)
-        model, batches = build(KIND, seed, texts.tokens), islice(arm.batches(training, EPOCHS, seed), count)
-        curve = train(model, KIND, texts.pairs, batches, count, arm.loss(training), settings, score, points=1)
-        measured.append(curve.scores[-1])
+    runs = [Run(pairs.name, name, KIND, EPOCHS, settings, seed) for seed in range(1, arguments.seeds + 1)]
+    measured = [train_arm(pairs, each, score, points=1)[0].scores[-1] for each in runs]
     everywhere, alone, elsewhere = np.stack(measured, axis=1)
     return Found(everywhere=everywhere, alone=alone, elsewhere=elsewhere)
 

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,20 +93,21 @@ def _add(params: dict[str, Any], path: Path, kind: Entry, given: Entry, look: bo
     sources = params["ingest"]["sources"] or []
     if entry in sources:
         return f"{shown}\n\n{PARAMS_FILE} names it already. Next: dvc repro"
-    told = list(_of_domain(entry, sources, given))
+    domain = _of_domain(entry, sources, given)
     _write(params, entry)
-    told.append(estimate(params, rows.pairs, rows.more))
-    return "\n".join([shown, "", *filter(None, told), f"Written to {PARAMS_FILE}. Next: dvc repro"])
+    told = filter(None, [domain, estimate(params, rows.pairs, rows.more)])
+    return "\n".join([shown, "", *told, f"Written to {PARAMS_FILE}. Next: dvc repro"])
 
 
-def _of_domain(entry: Entry, sources: list[Entry], given: Entry) -> Iterator[str]:
-    """Yield what to do if a source that got a domain of its own is searched together with others."""
+def _of_domain(entry: Entry, sources: list[Entry], given: Entry) -> str:
+    """Say what to do if a source that got a domain of its own is searched together with others; empty if it did not."""
     others = [name for source in sources if (name := source.get("domain")) and name != entry.get("domain")]
-    if others and not {"domain", "domain_column"} & given.keys():
-        yield (
-            f"It is a domain of its own: '{entry['domain']}'. If it is searched together with '{others[-1]}', give "
-            f"both one domain in {PARAMS_FILE}"
-        )
+    if not others or {"domain", "domain_column"} & given.keys():
+        return ""
+    return (
+        f"It is a domain of its own: '{entry['domain']}'. If it is searched together with '{others[-1]}', give "
+        f"both one domain in {PARAMS_FILE}"
+    )
 
 
 def _check(options: Mapping[str, Any]) -> None:
