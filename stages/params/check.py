@@ -20,18 +20,18 @@ def main() -> str:
     check_params(PARAMS_FILE)
     if PARAMS_FILE.exists():
         _refuse(_of_groups(read_params(PARAMS_FILE), json.loads(SCHEMA.read_bytes())), PARAMS_FILE)
-    return "names, keys and references in params.yaml are fine"
+    return "names, keys, values and references in params.yaml are fine"
 
 
 def check_params(file: Path) -> None:
-    """Check the names that DVC puts into commands and paths, all keys, and what groups say of each other.
+    """Check the names that DVC puts into commands and paths, all keys and values, and what groups say of each other.
 
-    Values are checked by the stage that reads them, and a missing group is reported by it. Without a file, nothing is
-    checked.
+    Which values fit each other is checked by the stage that reads them, which also reports a missing group. Without a
+    file, nothing is checked.
 
     Raises:
-        InputError: a name cannot be one, or is taken; a key is unknown or missing; a group refers to what nothing
-            makes, or needs more of it; or the file is not YAML.
+        InputError: a name cannot be one, or is taken; a key is unknown or missing; a value is refused; a group refers
+            to what nothing makes, or needs more of it; or the file is not YAML.
     """
     if not file.exists():
         return

@@ -1,10 +1,11 @@
-"""Which keys of ``params.yaml`` its schema does not know, or misses."""
+"""Which keys of ``params.yaml`` its schema does not know, or misses, and which values it refuses."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from batchwright.core.terminal import hint
+from stages.params.values import refusal
 
 GROUPS = {
     "ingest": "IngestParams",
@@ -24,7 +25,7 @@ Groups = Mapping[str, Mapping[str, Any]]
 
 
 def of_keys(params: Mapping[str, Any], schema: Schema) -> Iterator[str]:
-    """Yield which keys are unknown or missing, in all groups that are there."""
+    """Yield which keys are unknown or missing and which values are refused, in all groups that are there."""
     known = schema["properties"]
     for group in params:
         if group not in known:  # a group that is not like any of ours may be read by stages of others
@@ -35,23 +36,34 @@ def of_keys(params: Mapping[str, Any], schema: Schema) -> Iterator[str]:
 
 
 def _of_values(values: Any, schemas: Sequence[Schema], models: Mapping[str, Schema], place: str) -> Iterator[str]:
-    """Yield which keys of ``values``, which may be of any of ``schemas``, are unknown or missing."""
+    """Yield what is wrong with ``values``, which may be of any of ``schemas``."""
     forms = [form for schema in schemas for form in _forms(schema, values, models)]
-    if isinstance(values, list) and (items := [form["items"] for form in forms if "items" in form]):
+    maps = [form for form in forms if form.get("type") == "object"]
+    if values is None and maps and place.count(".") < 2:  # a group of which nothing is set
+        return
+    if reason := refusal(values, forms):
+        yield f"parameter '{place}': {reason} (found {values!r})"
+    elif isinstance(values, list) and (items := [form["items"] for form in forms if "items" in form]):
         for number, value in enumerate(values):
             yield from _of_values(value, items, models, f"{place}.{number}")
-    elif isinstance(values, dict) and (maps := [form for form in forms if form.get("type") == "object"]):
-        known = sorted({name for form in maps for name in form.get("properties", ())})
-        for key, value in values.items():
-            name = f"{place}.{key}".lstrip(".")
-            inner = [_value(form, str(key)) for form in maps]
-            if any(inner):
-                yield from _of_values(value, [schema for schema in inner if isinstance(schema, dict)], models, name)
-            else:
-                yield f"unknown parameter '{name}'{_elsewhere(str(key), models) or hint(str(key), known)}"
-        for key in maps[0].get("required", ()) if len(maps) == 1 else ():
-            if key not in values:
-                yield f"parameter '{place}.{key}' is missing"
+    elif isinstance(values, dict) and maps:
+        yield from _of_map(values, maps, models, place)
+
+
+def _of_map(
+    values: Mapping[Any, Any], maps: Sequence[Schema], models: Mapping[str, Schema], place: str
+) -> Iterator[str]:
+    known = sorted({name for form in maps for name in form.get("properties", ())})
+    for key, value in values.items():
+        name = f"{place}.{key}".lstrip(".")
+        inner = [_value(form, str(key)) for form in maps]
+        if not any(inner):
+            yield f"unknown parameter '{name}'{_elsewhere(str(key), models) or hint(str(key), known)}"
+        elif True not in inner:
+            yield from _of_values(value, [schema for schema in inner if isinstance(schema, dict)], models, name)
+    for key in maps[0].get("required", ()) if len(maps) == 1 else ():
+        if key not in values:
+            yield f"parameter '{place}.{key}' is missing"
 
 
 def _elsewhere(key: str, models: Mapping[str, Schema]) -> str:

@@ -41,6 +41,13 @@ KEYS = [
     ({"runs": {"a": RUN | {"variant": "xtr"}}}, "runs.a: its variant needs the group 'train.xtr', which may be {}"),
     ({"runs": {"a": RUN | {"context_documents": 4}}}, "unknown parameter 'runs.a.context_documents' of the variant"),
 ]
+VALUES = [
+    ({"train": {"common": {"steps": 0}}}, "parameter 'train.common.steps': Input should be greater than or equal to 1"),
+    ({"runs": {"a": RUN | {"learning_rate": "fast"}}}, "parameter 'runs.a.learning_rate': Input should be a valid num"),
+    ({"filter": {"vectors": "tfidf", "likeness": {"a": 7}}}, "parameter 'filter.likeness.a': Input should be less th"),
+    ({"pack": {"seeds": True}}, "parameter 'pack.seeds': Input should be a valid integer"),
+    ({"evaluate": {"held_out": 5}}, "parameter 'evaluate.held_out': Input should be a valid dictionary (found 5)"),
+]
 REFERENCES = [
     ({"cluster": {"vectors": "tfdif"}}, "cluster.vectors: nothing makes 'tfdif'; did you mean 'tfidf'?"),
     (
@@ -84,8 +91,8 @@ def check(**groups: object) -> None:
     check_params(FILE)
 
 
-@pytest.mark.parametrize(("groups", "said"), KEYS + REFERENCES)
-def test_no_stage_starts_while_something_is_misspelt_or_missing(groups: dict[str, object], said: str) -> None:
+@pytest.mark.parametrize(("groups", "said"), KEYS + VALUES + REFERENCES)
+def test_no_stage_starts_while_something_is_misspelt_wrong_or_missing(groups: dict[str, object], said: str) -> None:
     check()
     with pytest.raises(InputError, match=re.escape(f"params.yaml: {said}")):
         check(**groups)
@@ -130,7 +137,7 @@ def test_groups_of_others_and_maps_of_anything_may_have_any_keys() -> None:
 def test_the_command_tells_of_groups_that_dvc_would_miss(given: dict[str, object]) -> None:
     whole = yaml.safe_load((REPO / "params.yaml").read_text())
     FILE.write_text(yaml.safe_dump(whole))
-    assert main() == "names, keys and references in params.yaml are fine"
+    assert main() == "names, keys, values and references in params.yaml are fine"
     del whole["mine"], whole["tokens"], whole["filter"], whole["evaluate"]["dev"]
     whole["runs"] = {}
     FILE.write_text(yaml.safe_dump(whole | given))
