@@ -14,8 +14,8 @@ _INTRODUCTION = """\
 # Parameters
 
 `python -m docs.parameters` writes this page from the models that check `params.yaml`, and
-`stages/params/schema.json`, with which editors complete and check it. Other keys are refused
-before any stage does something.
+`stages/params/schema.json`, with which editors complete and check it. Other keys and values are
+refused before any stage does something.
 
 """
 _TYPES = {"string": "text", "boolean": "`true` or `false`", "object": "map"}
@@ -109,9 +109,11 @@ def _table(model: Schema, sections: Mapping[str, Section]) -> str:
 
 
 def _values(field: Schema, sections: Mapping[str, Section]) -> str:
-    """The values of a field, except null, which only the default shows."""
+    """The values of a field; where null is the default, only that shows it."""
     if "anyOf" in field:
-        return _either([_values(choice, sections) for choice in field["anyOf"] if choice.get("type") != "null"])
+        choices = [choice for choice in field["anyOf"] if choice.get("type") != "null"]
+        null = [] if len(choices) == len(field["anyOf"]) or field.get("default") is None else ["`null`"]
+        return _either([*(_values(choice, sections) for choice in choices), *null])
     if field.get("type") == "array":
         return f"{'non-empty ' * ('minItems' in field)}list of {_values(field['items'], sections)}"
     if isinstance(inner := field.get("additionalProperties"), dict):
