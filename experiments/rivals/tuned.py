@@ -27,7 +27,7 @@ from experiments.rivals.runs import Row, Run, Runs
 from experiments.rivals.sets import PairSet, pairs_parser, read_set
 from experiments.rivals.summary import Group, gain, outcomes
 from experiments.rivals.training import Settings, train
-from stages.tune.search import Scores, Trial, most_trials, search
+from stages.tune.search import MOST, Scores, Trial, search
 from stages.tune.stage import FEWEST_STEPS
 
 EPOCHS: dict[Kind, int] = {"static": 4, "transformer": 2, "minilm": 2}
@@ -63,9 +63,7 @@ def main() -> str:
 
 def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
     """Search on a set, train what was chosen, and compare it with the best arm among ``runs``."""
-    keep_temperature = kind == "static"
-    count = steps(pairs.training, EPOCHS[kind])
-    every = round(most_trials(keep_temperature=keep_temperature) / SHARE)
+    count, every = steps(pairs.training, EPOCHS[kind]), round(MOST / SHARE)
     untuned = default_settings(pairs.training, kind)
     if count // every < FEWEST_STEPS:
         raise InputError(
@@ -76,7 +74,7 @@ def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
         untuned.learning_rate / SLOWER.get(kind, 1),
         every,
         partial(_try, pairs, kind, count, every),
-        keep_temperature=keep_temperature,
+        keep_temperature=kind == "static",
     )
     trial = chosen.settings
     arm = ARM_OF[trial.batches, trial.negatives_stand_for]

@@ -31,6 +31,9 @@ SOFTER = 1.5
 """How many times as high the best temperature of InfoNCE is as that of ``negatives_stand_for: domain``."""
 RATES, TEMPERATURES = 4, 3
 """How many trials there are at most, for the rate and then for the temperature."""
+MOST = RATES + TEMPERATURES + 2
+"""How many trials there are at most; all are of one length."""
+
 Scores = Mapping[str, float]
 """nDCG@10 of each dev query; nothing if training diverged."""
 
@@ -67,11 +70,6 @@ class Chosen(NamedTuple):
 
 
 Train = Callable[[Trial], Scores]
-
-
-def most_trials(*, keep_temperature: bool) -> int:
-    """How many trials a search makes at most; all are of one length."""
-    return RATES + (0 if keep_temperature else TEMPERATURES) + 2
 
 
 def search(

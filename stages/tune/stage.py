@@ -22,7 +22,7 @@ from batchwright.formats.runs import Choice, Run
 from batchwright.formats.shards import Manifest, ShardSet
 from stages.scoring.collection import Collection, HeldOutParams, held_out, score_queries
 from stages.scoring.retrieval import model_system
-from stages.tune.search import CONTEXTUAL, RANDOM, Chosen, Scores, Trial, most_trials, search
+from stages.tune.search import CONTEXTUAL, MOST, RANDOM, Chosen, Scores, Trial, search
 from trainers.common.job import TrainJob, job_storage, plan_job, planned_batches
 from trainers.common.params import Common, VariantParams, overridden
 from trainers.launch.trials import trial_runner
@@ -72,9 +72,7 @@ def main(name: str) -> str:
             "together with negatives_stand_for: domain, which tune tries; remove them, or leave out tune"
         )
     whole = {batches: _plan(name, run, common, variant, batches) for batches in (CONTEXTUAL, RANDOM)}
-    keep_temperature = whole[CONTEXTUAL].params.temperature != variant.temperature  # which says auto
-    most = most_trials(keep_temperature=keep_temperature)
-    every = trial_length(name, params, run, most, min(map(_steps, whole.values())))
+    every = trial_length(name, params, run, min(map(_steps, whole.values())))
     collection = held_out(PAIRS, load_params("evaluate.dev", HeldOutParams), "dev")
     decides = [sorted(job.scratch.name for job in whole.values()), asdict(collection)]
     kept = scratch("tune", fingerprint(*decides)).resolve()
@@ -83,15 +81,14 @@ def main(name: str) -> str:
     with trial_runner(DevScores(collection)) as run_trial:
 
         def train(trial: Trial) -> Scores:
-            bar = f"trial {next(numbers)} of at most {most}"
-            return run_trial(_trial(whole[trial.batches], trial, every, kept, bar))
+            return run_trial(_trial(whole[trial.batches], trial, every, kept, next(numbers)))
 
         chosen = search(
             whole[CONTEXTUAL].params.temperature,
             common.learning_rate,
             every,
             train,
-            keep_temperature=keep_temperature,
+            keep_temperature=whole[CONTEXTUAL].params.temperature != variant.temperature,  # which says auto
         )
     choice = Choice(
         run=params.run,
@@ -108,15 +105,15 @@ def main(name: str) -> str:
     return f"{name}: {choice.reason}; temperature {choice.temperature:g}, rate {choice.learning_rate:g}"
 
 
-def trial_length(name: str, params: Tuning, run: Run, most: int, steps: int) -> int:
-    """Return the n for which a trial trains on every n-th batch of ``steps``, so that ``most`` fit into the share.
+def trial_length(name: str, params: Tuning, run: Run, steps: int) -> int:
+    """Return the n for which a trial trains on every n-th batch, so that all fit into the share.
 
     Raises:
         InputError: a trial would have too few steps to tell anything.
     """
-    every = max(1, math.ceil(round(most / (params.share * run.seeds), 9)))  # 9 / .3 is above 30
+    every = max(1, math.ceil(round(MOST / (params.share * run.seeds), 9)))  # 9 / .3 is above 30
     if steps // every < FEWEST_STEPS:
-        share = math.ceil(100 * most / (run.seeds * max(steps // FEWEST_STEPS, 1))) / 100
+        share = math.ceil(100 * MOST / (run.seeds * max(steps // FEWEST_STEPS, 1))) / 100
         cure = f"raise share to {share:g}" if share <= 1 and steps >= FEWEST_STEPS else "train longer"
         raise InputError(
             f"tune.{name}: {params.share:g} of {run.seeds} trainings of {steps} steps leaves {steps // every} for each "
@@ -167,14 +164,14 @@ def _steps(job: TrainJob) -> int:
     return len(planned_batches(ShardSet.open(job.shards), job.common))
 
 
-def _trial(job: TrainJob, trial: Trial, every: int, kept: Path, bar: str) -> TrainJob:
-    """Make a trial of a whole training, in a folder of its own; its progress bar says ``bar``."""
+def _trial(job: TrainJob, trial: Trial, every: int, kept: Path, number: int) -> TrainJob:
+    """Make a trial of a whole training, in a folder of its own; its bar says its ``number``."""
     name = f"{trial.batches}-{trial.negatives_stand_for}-{trial.temperature:g}-{trial.learning_rate:g}-{every}"
     folder = kept / name
     common = {"learning_rate": trial.learning_rate, "negatives_stand_for": trial.negatives_stand_for}
     return replace(
         job,
-        name=f"{job.name}, {bar}",
+        name=f"{job.name}, trial {number} of at most {MOST}",
         every=every,
         common=job.common.model_copy(update={**common, "evaluate_every": None}),
         params=job.params.model_copy(update={"temperature": trial.temperature}),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.tune.search import FALL, SOFTER, TRUST, Chosen, Scores, Trial, most_trials, search
+from stages.tune.search import FALL, MOST, SOFTER, TRUST, Chosen, Scores, Trial, search
 
 QUERIES = 200
 EVERY = 40
@@ -69,14 +69,14 @@ def test_another_loss_is_chosen_if_it_gains_more_than_two_errors(better: float, 
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.floats(0.001, 2), st.floats(1e-6, 10), st.floats(0.001, 2), st.floats(1e-6, 10), st.booleans())
+@given(st.floats(0.001, 2), st.floats(1e-6, 10), st.floats(0.001, 2), st.floats(1e-6, 10))
 def test_all_trials_fit_into_the_budget_and_none_is_made_twice(
-    start: float, rate: float, best: float, best_rate: float, keep_temperature: bool
+    start: float, rate: float, best: float, best_rate: float
 ) -> None:
     landscape = Landscape(best, best_rate)
-    chosen = search(start, rate, EVERY, landscape, keep_temperature=keep_temperature)
+    chosen = found(landscape, (start, rate))
     assert [tried.trial for tried in chosen.tried] == landscape.asked
-    assert len(landscape.asked) == len(set(landscape.asked)) <= most_trials(keep_temperature=keep_temperature)
+    assert len(landscape.asked) == len(set(landscape.asked)) <= MOST
 
 
 @pytest.mark.parametrize(
