@@ -42,7 +42,7 @@ def _of_values(values: Any, schemas: Sequence[Schema], models: Mapping[str, Sche
     if values is None and maps and place.count(".") < 2:  # a group of which nothing is set
         return
     if reason := refusal(values, forms):
-        yield f"parameter '{place}': {reason} (found {values!r})"
+        yield f"parameter '{place}': {reason}"
     elif isinstance(values, list) and (items := [form["items"] for form in forms if "items" in form]):
         for number, value in enumerate(values):
             yield from _of_values(value, items, models, f"{place}.{number}")

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from batchwright.core.terminal import hint
+
 TYPES: dict[str, Any] = {
     "array": list,
     "boolean": bool,
@@ -34,13 +36,16 @@ KEYS = {"const", "enum", "type", *LIMITS}
 
 
 def refusal(value: Any, forms: Sequence[Mapping[str, Any]]) -> str:
-    """Why a value has none of the forms that it may have, whatever is in it; empty if it has one.
+    """Say why a value has none of the forms that it may have, whatever is in it; empty if it has one.
 
     Pydantic decides, as in the stages: ``1e-3``, which YAML takes for a word, is a number there, too.
     """
     types = {form.get("type") for form in forms}
     if isinstance(value, bool) and "boolean" not in types and types & {"integer", "number"}:  # not 1 or 0
         value = str(value).lower()
+    kinds = [str(form["const"]) for form in forms if "const" in form]
+    if isinstance(value, str) and kinds and len(kinds) == len(forms) and value not in kinds:
+        return f"unknown value '{value}'{hint(value, kinds)}"
     reasons: dict[str, None] = {}
     for form in forms:
         try:
@@ -50,7 +55,8 @@ def refusal(value: Any, forms: Sequence[Mapping[str, Any]]) -> str:
         else:
             return ""
     first, *others = [reason for reason in reasons if reason != "Input should be None"] or list(reasons) or [""]
-    return ", or ".join([first, *(reason.removeprefix("Input should be ") for reason in others)])
+    reason = ", or ".join([first, *(reason.removeprefix("Input should be ") for reason in others)])
+    return reason and f"{reason} (found {value!r})"
 
 
 @cache

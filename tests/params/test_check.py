@@ -46,6 +46,10 @@ VALUES = [
     ({"runs": {"a": RUN | {"learning_rate": "fast"}}}, "parameter 'runs.a.learning_rate': Input should be a valid num"),
     ({"filter": {"vectors": "tfidf", "likeness": {"a": 7}}}, "parameter 'filter.likeness.a': Input should be less th"),
     ({"pack": {"seeds": True}}, "parameter 'pack.seeds': Input should be a valid integer"),
+    (
+        {"cluster": {"method": "balancd"}},
+        "parameter 'cluster.method': unknown value 'balancd'; did you mean",
+    ),
     ({"evaluate": {"held_out": 5}}, "parameter 'evaluate.held_out': Input should be a valid dictionary (found 5)"),
 ]
 REFERENCES = [
