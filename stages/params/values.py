@@ -51,12 +51,13 @@ def refusal(value: Any, forms: Sequence[Mapping[str, Any]]) -> str:
         try:
             _validator(json.dumps({key: form[key] for key in KEYS & form.keys()})).validate_python(value)
         except ValidationError as error:
-            reasons[error.errors()[0]["msg"]] = None
+            if form.get("type") != "null":  # of which the stages say nothing either
+                reasons[error.errors()[0]["msg"]] = None
         else:
             return ""
-    first, *others = [reason for reason in reasons if reason != "Input should be None"] or list(reasons) or [""]
-    reason = ", or ".join([first, *(reason.removeprefix("Input should be ") for reason in others)])
-    return reason and f"{reason} (found {value!r})"
+    first, *others = reasons
+    either = ", or ".join([first, *(reason.removeprefix("Input should be ") for reason in others)])
+    return f"{either} (found {value!r})"
 
 
 @cache

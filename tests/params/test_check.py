@@ -48,7 +48,7 @@ VALUES = [
     ({"pack": {"seeds": True}}, "parameter 'pack.seeds': Input should be a valid integer"),
     (
         {"cluster": {"method": "balancd"}},
-        "parameter 'cluster.method': unknown value 'balancd'; did you mean",
+        "parameter 'cluster.method': unknown value 'balancd'; did you mean 'balanced'?",
     ),
     ({"evaluate": {"held_out": 5}}, "parameter 'evaluate.held_out': Input should be a valid dictionary (found 5)"),
 ]
