@@ -13,6 +13,9 @@ FACTORS, DIGITS = (2**0.5, 2.0, 2.0, 4.0), (2, 3, 2, 3)
 ORDER = (1, 0, 2, 3)
 """Which of the settings goes first: the rate, and as far as it gains. At a rate that is far too high, the best
 temperature is far too low (fever)."""
+FAINT = -4
+"""Steps down from a teacher's first weight to where a second climb begins, with hardly any teacher: the first may end
+on a hill that is lower than that (nl2bash)."""
 
 Place = tuple[int, ...]
 """Steps from each of the first settings."""
@@ -33,19 +36,20 @@ def settings_at(first: Settings, place: Place) -> Settings:
 
 
 def choose(score: Callable[[Settings], float], first: Settings, *, keep_temperature: bool = False) -> Settings:
-    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model."""
+    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model, once at each."""
     axes = [axis for axis in ORDER if first[axis] is not None and (axis or not keep_temperature)]
-    return settings_at(first, climb_all(lambda place: score(settings_at(first, place)), axes))
+    height = cache(lambda place: score(settings_at(first, place)))
+    starts: list[Place] = [(0, 0)] if first.teacher_weight is None else [(0, 0, 0, 0), (0, 0, 0, FAINT)]
+    return settings_at(first, max((climb_all(height, axes, start) for start in starts), key=height))
 
 
-def climb_all(height: Callable[[Place], float], axes: Sequence[int]) -> Place:
-    """Climb from the first place until no neighbour along any axis is higher; each place is asked about once.
+def climb_all(height: Callable[[Place], float], axes: Sequence[int], start: Place) -> Place:
+    """Climb from a place until no neighbour along any axis is higher.
 
     One setting goes as far as it gains, then the next, and so on, until none gains.
     """
-    once = cache(height)
-    best: Place = (0,) * (max(axes) + 1)
-    while (end := reduce(partial(climb, once), axes, best)) != best:
+    best = start
+    while (end := reduce(partial(climb, height), axes, best)) != best:
         best = end
     return best
 

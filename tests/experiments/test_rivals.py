@@ -1,5 +1,6 @@
 """The comparison with rivals: what is held out, what batches are made of, how differences are judged."""
 
+import math
 import sys
 from dataclasses import replace
 from itertools import islice
@@ -556,6 +557,14 @@ def test_the_choice_is_better_than_all_its_neighbours_and_each_is_tried_once(
     for axis in range(len(place)):
         for step in (-1, 1):
             assert settings_at(first, tuple(at + step * (axis == each) for each, at in enumerate(place))) in tried
+
+
+def test_the_choice_is_the_higher_of_the_hills_with_and_without_a_teacher() -> None:
+    def score(settings: Settings) -> float:
+        weight = math.log2(settings.teacher_weight or 0)
+        return max(1 - (weight + 10) ** 2, -((weight - 2) ** 2))
+
+    assert choose(score, first_settings("static", ARMS["taught by MiniLM"].teacher)).teacher_weight == 0.000977
 
 
 def test_an_arm_with_a_temperature_keeps_it() -> None:
