@@ -36,7 +36,7 @@ EPOCHS, SEED = 4, 1
 QUERIES, RANKED = 200, 20
 """Test queries that teachers look at, and how many documents of each."""
 SURE = 0.01
-EXAMPLE = "python -m experiments.rivals.knowledge pairs/nl2bash.parquet --runs teachers --output knowledge.tsv"
+EXAMPLE = "python -m experiments.rivals.knowledge pairs/nl2bash.parquet --runs static --output knowledge.tsv"
 Rows = NDArray[np.int64]
 
 
