@@ -44,7 +44,7 @@ def choose(score: Callable[[Settings], float], first: Settings, *, keep_temperat
 
 
 def climb_all(height: Callable[[Place], float], axes: Sequence[int], start: Place) -> Place:
-    """Climb from a place until no neighbour along any axis is higher.
+    """Climb from ``start`` until no neighbour along any axis is higher; asks for the height of a place several times.
 
     One setting goes as far as it gains, then the next, and so on, until none gains.
     """
