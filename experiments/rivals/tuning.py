@@ -36,22 +36,26 @@ def settings_at(first: Settings, place: Place) -> Settings:
 
 
 def choose(score: Callable[[Settings], float], first: Settings, *, keep_temperature: bool = False) -> Settings:
-    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model, once at each."""
+    """Climb until no neighbour in any of the settings scores higher; ``score`` trains a model."""
     axes = [axis for axis in ORDER if first[axis] is not None and (axis or not keep_temperature)]
-    height = cache(lambda place: score(settings_at(first, place)))
-    starts: list[Place] = [(0, 0)] if first.teacher_weight is None else [(0, 0, 0, 0), (0, 0, 0, FAINT)]
-    return settings_at(first, max((climb_all(height, axes, start) for start in starts), key=height))
+    others: list[Place] = [] if first.teacher_weight is None else [(0, 0, 0, FAINT)]
+    return settings_at(first, climb_all(lambda place: score(settings_at(first, place)), axes, *others))
 
 
-def climb_all(height: Callable[[Place], float], axes: Sequence[int], start: Place) -> Place:
-    """Climb from ``start`` until no neighbour along any axis is higher; asks for the height of a place several times.
+def climb_all(height: Callable[[Place], float], axes: Sequence[int], *others: Place) -> Place:
+    """Climb from the first place, and from ``others``, until no neighbour along any axis is higher; return the highest.
 
-    One setting goes as far as it gains, then the next, and so on, until none gains.
+    Each place is asked about once. One setting goes as far as it gains, then the next, and so on, until none gains.
     """
-    best = start
-    while (end := reduce(partial(climb, height), axes, best)) != best:
-        best = end
-    return best
+    once = cache(height)
+
+    def end(best: Place) -> Place:
+        while (ahead := reduce(partial(climb, once), axes, best)) != best:
+            best = ahead
+        return best
+
+    first: Place = (0,) * (max(axes) + 1)
+    return max(map(end, (first, *others)), key=once)
 
 
 def climb(height: Callable[[Place], float], place: Place, axis: int) -> Place:

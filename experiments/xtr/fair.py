@@ -13,7 +13,6 @@ import argparse
 import math
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -74,13 +73,11 @@ def _best(kind: str, score: Callable[[Setting], float], arguments: argparse.Name
         k = max(1, round(arguments.k * K_FACTOR ** place[2])) if kind == "xtr" else 0
         return Setting(kind, k, rate, temperature, arguments.batch, 0)
 
-    @cache
     def height(place: Place) -> float:
         setting = setting_at(place)
         return score(setting) if setting.k <= arguments.largest_k else -math.inf
 
-    axes = range(3 if kind == "xtr" else 2)
-    return setting_at(climb_all(height, axes, (0,) * len(axes)))
+    return setting_at(climb_all(height, range(3 if kind == "xtr" else 2)))
 
 
 def _parse() -> argparse.Namespace:
