@@ -73,7 +73,7 @@ def tune(pairs: PairSet, kind: Kind, runs: Runs) -> Row:
         untuned.temperature,
         untuned.learning_rate / SLOWER.get(kind, 1),
         every,
-        partial(_try, pairs, kind, count, every),
+        partial(try_settings, pairs, kind, count, every),
         keep_temperature=kind == "static",
     )
     trial = chosen.settings
@@ -98,7 +98,7 @@ def _test_scores(pairs: PairSet, kept: Runs, kind: Kind, arm: str, settings: Set
     return np.stack([result_of(pairs, kept, run).scores for run in tests])
 
 
-def _try(pairs: PairSet, kind: Kind, count: int, every: int, trial: Trial) -> Scores:
+def try_settings(pairs: PairSet, kind: Kind, count: int, every: int, trial: Trial) -> Scores:
     """Train a trial on every ``every``-th batch of a whole training with seed 0."""
     texts, arm = texts_of(pairs, kind), ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
     batches = list(islice(arm.batches(pairs.training, EPOCHS[kind], 0), count))[every // 2 :: every]

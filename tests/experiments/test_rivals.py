@@ -33,6 +33,7 @@ from experiments.rivals import (
     spread,
     temperatures,
     together,
+    trials,
 )
 from experiments.rivals.arms import ARMS, FOUR, MINILM, RANDOM, mining
 from experiments.rivals.compare import compare
@@ -751,6 +752,19 @@ def test_lessons_grow_with_the_loss_that_counts_the_domain(pairs: Path, monkeypa
     rows = read_tsv(pairs / "lessons.tsv", made_by="experiments.rivals.lessons")
     assert [float(row["temperature"]) for row in rows] == list(lessons.TEMPERATURES)
     assert all(0 <= float(row["InfoNCE"]) <= float(row["our loss"]) <= 1 for row in rows)
+
+
+def test_trials_of_several_lengths_and_rates_tell_which_rate_is_best(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--every", "4", "2", "--vectors", str(pairs), "--output", str(pairs / "trials.tsv")]
+    monkeypatch.setattr(sys, "argv", ["trials", str(pairs / "linked.parquet"), *options])
+    trials.main()
+    short, long = read_tsv(pairs / "trials.tsv", made_by="experiments.rivals.trials")
+    assert 2 * int(short["steps"]) == int(long["steps"])
+    for row in (short, long):
+        ndcg = {factor: float(row[f"{factor:g}"]) for factor in trials.FACTORS}
+        assert ndcg[round(float(row["rate"]) / first_settings("static").learning_rate, 6)] == max(ndcg.values())
 
 
 def test_untuned_arms_and_given_settings_need_no_runs_that_choose(pairs: Path) -> None:
