@@ -14,9 +14,9 @@ from batchwright.core.files import write_tsv
 from experiments.rivals.orders import steps
 from experiments.rivals.runs import Row
 from experiments.rivals.sets import pairs_parser, read_set
-from experiments.rivals.tuned import EPOCHS, try_settings
+from experiments.rivals.tuned import EPOCHS, trial_part, try_settings
 from experiments.rivals.tuning import first_settings
-from stages.tune.search import CONTEXTUAL, Trial
+from stages.tune.search import CONTEXTUAL, Trial, Tried
 
 FACTORS = (0.25, 0.5, 1, 2, 4, 8, 16, 32)
 EXAMPLE = "python -m experiments.rivals.trials pairs/medquad.parquet --every 18 6 1 --output trials.tsv"
@@ -33,15 +33,13 @@ def main() -> str:
     for file in arguments.data:
         pairs = read_set(file.stem, [file], arguments.vectors)
         count, first = steps(pairs.training, EPOCHS[kind]), first_settings(kind)
-        rates = {f"{factor:g}": factor * first.learning_rate for factor in FACTORS}
+        trials = [Trial(CONTEXTUAL, "domain", first.temperature, first.learning_rate * factor) for factor in FACTORS]
         for every in arguments.every:
-            trials = {name: Trial(CONTEXTUAL, "domain", first.temperature, rate) for name, rate in rates.items()}
-            scores = {name: try_settings(pairs, kind, count, every, trial) for name, trial in trials.items()}
-            ndcg = {name: sum(queries.values()) / len(queries) for name, queries in scores.items()}
-            rate = rates[max(ndcg, key=lambda name: ndcg[name])]
-            row: Row = {"set": file.stem, "kind": kind, "steps": len(range(every // 2, count, every))}
-            row |= {factor: round(mean, 3) for factor, mean in ndcg.items()}
-            rows.append({**row, "rate": round(rate, 6)})
+            tried = [Tried(trial, try_settings(pairs, kind, count, every, trial)) for trial in trials]
+            best = max(tried, key=lambda one: one.ndcg).trial
+            row: Row = {"set": file.stem, "kind": kind, "steps": len(range(count)[trial_part(every)])}
+            row |= {f"{factor:g}": round(one.ndcg, 3) for factor, one in zip(FACTORS, tried, strict=True)}
+            rows.append({**row, "rate": round(best.learning_rate, 6)})
             print("  ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
             write_tsv(arguments.output, rows)
     return f"{len(rows)} rows in {arguments.output}"

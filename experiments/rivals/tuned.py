@@ -98,10 +98,15 @@ def _test_scores(pairs: PairSet, kept: Runs, kind: Kind, arm: str, settings: Set
     return np.stack([result_of(pairs, kept, run).scores for run in tests])
 
 
+def trial_part(every: int) -> slice:
+    """Which batches of a training a trial has, as the stage's."""
+    return slice(every // 2, None, every)
+
+
 def try_settings(pairs: PairSet, kind: Kind, count: int, every: int, trial: Trial) -> Scores:
     """Train a trial on every ``every``-th batch of a whole training with seed 0."""
     texts, arm = texts_of(pairs, kind), ARMS[ARM_OF[trial.batches, trial.negatives_stand_for]]
-    batches = list(islice(arm.batches(pairs.training, EPOCHS[kind], 0), count))[every // 2 :: every]
+    batches = list(islice(arm.batches(pairs.training, EPOCHS[kind], 0), count))[trial_part(every)]
     settings = Settings(trial.temperature, trial.learning_rate)
     model, loss, score = build(kind, 0, texts.tokens), arm.loss(pairs.training), scorer(pairs, kind, dev=True)
     curve = train(model, kind, texts.pairs, batches, len(batches), loss, settings, score, points=1)
